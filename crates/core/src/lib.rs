@@ -1,0 +1,18 @@
+//! Quantities, packets and named randomness shared by every part of Weir.
+//!
+//! Nothing here reads a clock, allocates per packet or does I/O. Integers carry the exact values;
+//! a float appears only where a person reads it.
+
+mod bytes;
+mod packet;
+mod random;
+mod rate;
+mod time;
+pub mod units;
+
+pub use bytes::Bytes;
+pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Protocol};
+pub use random::{Draw, RNG_NAME, Rng, Seed};
+pub use rate::{Rate, Serializer};
+pub use time::{Duration, Time};
+pub use units::UnitError;

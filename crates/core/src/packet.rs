@@ -1,0 +1,339 @@
+//! Packets as a queue sees them: a small descriptor, never the bytes themselves.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::Time;
+
+/// Bytes of Ethernet header that Linux counts into a queued packet's length.
+pub const ETHERNET_HEADER: u32 = 14;
+
+/// One IP packet on its way through queues and links.
+///
+/// The same descriptor is used by the simulator and by the live data path; `handle` leads its owner
+/// to the TCP segment or to the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The owner's own reference to the payload; opaque to queues and links.
+    pub handle: u64,
+    /// When the packet entered the queue in which it waits (the start of its sojourn).
+    pub enqueued_at: Time,
+    /// What the packet tells of its flow.
+    pub label: FlowLabel,
+    /// Bytes as Linux counts them in a queue (`qdisc_pkt_len`): IP length plus [`ETHERNET_HEADER`].
+    /// What a packet occupies on the line is up to the link's framing.
+    pub len: u32,
+    /// The owner's number for the flow or probe; opaque to queues and links.
+    pub owner: u32,
+    /// Differentiated services code point.
+    pub dscp: Dscp,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
+}
+
+impl Packet {
+    /// The length of the IP packet in bytes.
+    #[must_use]
+    pub const fn ip_len(&self) -> u32 {
+        self.len.saturating_sub(ETHERNET_HEADER)
+    }
+
+    /// The byte of the IP header that carries DSCP and ECN (`tos` in `tc`).
+    #[must_use]
+    pub const fn tos(&self) -> u8 {
+        self.dscp.get() << 2 | self.ecn.bits()
+    }
+}
+
+/// The ECN field of an IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not speak ECN: a congested queue drops.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable, ECT(1): with L4S, the scalable kind (RFC 9331).
+    Ect1 = 0b01,
+    /// ECN-capable, ECT(0).
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// The two bits of the header.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+
+    /// The meaning of the two lowest bits of `tos`.
+    #[must_use]
+    pub const fn from_tos(tos: u8) -> Self {
+        match tos & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// Whether a queue may mark this packet instead of dropping it. A packet that carries the mark
+    /// already counts as marked again, as in Linux.
+    #[must_use]
+    pub const fn can_mark(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// A differentiated services code point, 0 to 63 (RFC 2474).
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// Default forwarding, "best effort".
+    pub const BE: Self = Self(0);
+    /// Class selector 1, "background" in the RRUL test.
+    pub const CS1: Self = Self(8);
+    /// Class selector 5.
+    pub const CS5: Self = Self(40);
+    /// Expedited forwarding (RFC 3246).
+    pub const EF: Self = Self(46);
+
+    /// The code point of value `dscp`, or `None` above 63.
+    #[must_use]
+    pub const fn new(dscp: u8) -> Option<Self> {
+        if dscp < 64 { Some(Self(dscp)) } else { None }
+    }
+
+    /// The six highest bits of a `tos` byte.
+    #[must_use]
+    pub const fn from_tos(tos: u8) -> Self {
+        Self(tos >> 2)
+    }
+
+    /// The value, 0 to 63.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The code point of that name (`EF`, `CS1`, `AF41`, `LE`, `BE`, `BK`) or number, any case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = text.to_ascii_uppercase();
+        DSCP_NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|&(_, value)| Self(value))
+            .or_else(|| name.parse().ok().and_then(Self::new))
+    }
+}
+
+impl fmt::Display for Dscp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DSCP_NAMES.iter().find(|(_, value)| *value == self.0) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Dscp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An IP protocol number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol(pub u8);
+
+impl Protocol {
+    /// ICMP, 1.
+    pub const ICMP: Self = Self(1);
+    /// TCP, 6.
+    pub const TCP: Self = Self(6);
+    /// UDP, 17.
+    pub const UDP: Self = Self(17);
+    /// ICMPv6, 58.
+    pub const ICMPV6: Self = Self(58);
+}
+
+/// The 5-tuple of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address.
+    pub dst: IpAddr,
+    /// Source port, 0 where the protocol has none.
+    pub sport: u16,
+    /// Destination port, 0 where the protocol has none.
+    pub dport: u16,
+    /// IP protocol.
+    pub protocol: Protocol,
+}
+
+impl FlowKey {
+    /// The same flow seen in the other direction.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, ..self }
+    }
+
+    /// What packets of this flow carry. `hash_key` plays the part of the kernel's random key of
+    /// `skb_get_hash`: one key a run.
+    #[must_use]
+    pub fn label(&self, hash_key: u64) -> FlowLabel {
+        let mut state = mix(hash_key ^ 0x9e37_79b9_7f4a_7c15);
+        for word in [
+            address_words(self.src),
+            address_words(self.dst),
+            [u64::from(self.sport) << 32 | u64::from(self.dport) << 16, u64::from(self.protocol.0)],
+        ]
+        .concat()
+        {
+            state = mix(state ^ word);
+        }
+        FlowLabel {
+            src: address_id(self.src),
+            dst: address_id(self.dst),
+            hash: (state >> 32) as u32,
+            sport: self.sport,
+            dport: self.dport,
+            protocol: self.protocol,
+        }
+    }
+}
+
+/// The part of the 5-tuple that travels with every packet: enough to tell flows and hosts apart and
+/// for `tc` filters, in 20 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowLabel {
+    /// Source host: the IPv4 address, or 32 bits folded from the IPv6 address.
+    pub src: u32,
+    /// Destination host, likewise.
+    pub dst: u32,
+    /// Keyed hash of the whole 5-tuple, as the kernel's `skb_get_hash`.
+    pub hash: u32,
+    /// Source port.
+    pub sport: u16,
+    /// Destination port.
+    pub dport: u16,
+    /// IP protocol.
+    pub protocol: Protocol,
+}
+
+fn address_words(address: IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(v4) => [0, u64::from(u32::from(v4))],
+        IpAddr::V6(v6) => [(u128::from(v6) >> 64) as u64, u128::from(v6) as u64],
+    }
+}
+
+fn address_id(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(v4) => Ipv4Addr::into(v4),
+        IpAddr::V6(v6) => (mix(v6_fold(v6)) >> 32) as u32,
+    }
+}
+
+fn v6_fold(v6: Ipv6Addr) -> u64 {
+    let bits = u128::from(v6);
+    mix((bits >> 64) as u64) ^ bits as u64
+}
+
+/// A 64-bit finaliser (SplitMix64; Steele, Lea, Flood, OOPSLA 2014): every input bit reaches every
+/// output bit.
+const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Names of code points: RFC 2474 (CS), RFC 2597 (AF), RFC 3246 (EF), RFC 5865 (VA), RFC 8622 (LE),
+/// and the two short names of the RRUL test. The first name of a value is the one that is printed.
+const DSCP_NAMES: [(&str, u8); 26] = [
+    ("BE", 0),
+    ("CS0", 0),
+    ("LE", 1),
+    ("CS1", 8),
+    ("BK", 8),
+    ("AF11", 10),
+    ("AF12", 12),
+    ("AF13", 14),
+    ("CS2", 16),
+    ("AF21", 18),
+    ("AF22", 20),
+    ("AF23", 22),
+    ("CS3", 24),
+    ("AF31", 26),
+    ("AF32", 28),
+    ("AF33", 30),
+    ("CS4", 32),
+    ("AF41", 34),
+    ("AF42", 36),
+    ("AF43", 38),
+    ("CS5", 40),
+    ("VA", 44),
+    ("EF", 46),
+    ("CS6", 48),
+    ("CS7", 56),
+    ("DF", 0),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(dport: u16) -> FlowKey {
+        FlowKey {
+            src: "10.0.0.1".parse().unwrap(),
+            dst: "10.0.1.1".parse().unwrap(),
+            sport: 10_000,
+            dport,
+            protocol: Protocol::UDP,
+        }
+    }
+
+    #[test]
+    fn the_descriptor_stays_small() {
+        assert!(size_of::<Packet>() <= 48, "{}", size_of::<Packet>());
+    }
+
+    #[test]
+    fn dscp_names_and_numbers_parse() {
+        assert_eq!(Dscp::parse("ef"), Some(Dscp::EF));
+        assert_eq!(Dscp::parse("BK"), Some(Dscp::CS1));
+        assert_eq!(Dscp::parse("46").unwrap().to_string(), "EF");
+        assert_eq!(Dscp::parse("64"), None);
+        assert_eq!(Dscp::parse("fast"), None);
+    }
+
+    #[test]
+    fn labels_tell_flows_apart_and_keys_reshuffle_them() {
+        let one = key(5_000).label(1);
+        assert_eq!(one, key(5_000).label(1));
+        assert_ne!(one.hash, key(5_001).label(1).hash);
+        assert_ne!(one.hash, key(5_000).label(2).hash);
+        assert_ne!(one.hash, key(5_000).reversed().label(1).hash);
+        assert_eq!(one.src, 0x0a00_0001);
+    }
+
+    #[test]
+    fn tos_joins_dscp_and_ecn() {
+        let packet = Packet {
+            handle: 0,
+            enqueued_at: Time::ZERO,
+            label: FlowLabel::default(),
+            len: 1514,
+            owner: 0,
+            dscp: Dscp::EF,
+            ecn: Ecn::Ect0,
+        };
+        assert_eq!(packet.tos(), 0xba);
+        assert_eq!(Ecn::from_tos(0xba), Ecn::Ect0);
+        assert_eq!(packet.ip_len(), 1500);
+    }
+}
