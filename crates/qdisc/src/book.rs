@@ -1,0 +1,71 @@
+//! The bookkeeping of a discipline that holds packets itself.
+
+use weir_core::{Ecn, Packet};
+
+use crate::contract::{Backlog, DropReason, Fates, MarkReason, Stats};
+
+/// Backlog and statistics that always agree: every packet passes through one of these methods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    backlog: Backlog,
+    stats: Stats,
+}
+
+impl Book {
+    /// `packet` arrived and now waits.
+    pub fn arrive(&mut self, packet: &Packet) {
+        self.stats.arrived.add(packet.len);
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(packet.len);
+    }
+
+    /// `packet` no longer waits: it is on its way out, or about to be dropped.
+    pub fn take(&mut self, packet: &Packet) {
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(packet.len);
+    }
+
+    /// `packet` waits again after a [`take`](Self::take): held for the next dequeue.
+    pub fn hold(&mut self, packet: &Packet) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += u64::from(packet.len);
+    }
+
+    /// `packet`, already taken, leaves.
+    pub fn depart(&mut self, packet: &Packet) {
+        self.stats.departed.add(packet.len);
+    }
+
+    /// `packet`, already taken, is dropped.
+    pub fn discard(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+        self.stats.dropped[reason as usize].add(packet.len);
+        fates.on_drop(packet, reason);
+    }
+
+    /// `packet` arrived and is dropped without waiting.
+    pub fn refuse(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+        self.stats.arrived.add(packet.len);
+        self.discard(packet, reason, fates);
+    }
+
+    /// Marks `packet` if its sender speaks ECN, and says whether it did.
+    pub fn mark(&mut self, packet: &mut Packet, reason: MarkReason, fates: &mut dyn Fates) -> bool {
+        if !packet.ecn.can_mark() {
+            return false;
+        }
+        packet.ecn = Ecn::Ce;
+        self.stats.marked[reason as usize] += 1;
+        fates.on_mark(packet, reason);
+        true
+    }
+
+    /// What waits now.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// What has happened so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+}

@@ -1,0 +1,150 @@
+//! First in, first out, with a limit in packets or bytes: `pfifo`, `bfifo`, `pfifo_head_drop`.
+//!
+//! Follows Linux `net/sched/sch_fifo.c`. Nothing is done differently.
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
+
+/// A FIFO.
+#[derive(Debug)]
+pub(crate) struct Fifo {
+    limit: Limit,
+    packets: VecDeque<Packet>,
+    book: Book,
+}
+
+/// What a full FIFO does, and when it is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// At most so many packets; the arriving packet is dropped.
+    Packets(u32),
+    /// At most so many bytes; the arriving packet is dropped.
+    Bytes(u64),
+    /// At most so many packets; the oldest packet is dropped.
+    PacketsDropHead(u32),
+}
+
+impl Fifo {
+    pub(crate) fn new(limit: Limit) -> Self {
+        Self { limit, packets: VecDeque::new(), book: Book::default() }
+    }
+
+    fn has_room(&self, len: u32) -> bool {
+        let backlog = self.book.backlog();
+        match self.limit {
+            Limit::Packets(limit) | Limit::PacketsDropHead(limit) => backlog.packets < limit,
+            Limit::Bytes(limit) => backlog.bytes + u64::from(len) <= limit,
+        }
+    }
+}
+
+impl Qdisc for Fifo {
+    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+        if !self.has_room(packet.len) {
+            let oldest = match self.limit {
+                Limit::PacketsDropHead(_) => self.packets.pop_front(),
+                Limit::Packets(_) | Limit::Bytes(_) => None,
+            };
+            let Some(oldest) = oldest else {
+                return self.book.refuse(packet, DropReason::Overlimit, fates);
+            };
+            self.book.take(&oldest);
+            self.book.discard(oldest, DropReason::Overlimit, fates);
+        }
+        self.book.arrive(&packet);
+        self.packets.push_back(packet);
+    }
+
+    fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.book.take(&packet);
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        self.packets.front()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+pub(crate) static PFIFO: Discipline = Discipline {
+    name: "pfifo",
+    summary: "first in, first out, limited in packets",
+    source: "Linux net/sched/sch_fifo.c",
+    params: &[PACKET_LIMIT],
+    class_params: &[],
+    takes_child: false,
+    examples: &["pfifo limit 20"],
+    build: |set_up, device| Ok(Box::new(Fifo::new(Limit::Packets(packet_limit(set_up, device)?)))),
+};
+
+pub(crate) static BFIFO: Discipline = Discipline {
+    name: "bfifo",
+    summary: "first in, first out, limited in bytes",
+    source: "Linux net/sched/sch_fifo.c",
+    params: &[Param {
+        name: "limit",
+        aliases: &[],
+        kind: Kind::Size,
+        default: DefaultValue::Device("txqueuelen full packets", |device| {
+            (u64::from(device.tx_queue_len) * u64::from(device.full_packet())).to_string()
+        }),
+        meaning: "most bytes that may wait",
+    }],
+    class_params: &[],
+    takes_child: false,
+    examples: &["bfifo limit 30000"],
+    build: |set_up, device| {
+        let limit = set_up.params(device)?.size("limit")?.expect("a default");
+        Ok(Box::new(Fifo::new(Limit::Bytes(limit.get()))))
+    },
+};
+
+pub(crate) static PFIFO_HEAD_DROP: Discipline = Discipline {
+    name: "pfifo_head_drop",
+    summary: "first in, first out, limited in packets; a full queue drops its oldest packet",
+    source: "Linux net/sched/sch_fifo.c",
+    params: &[PACKET_LIMIT],
+    class_params: &[],
+    takes_child: false,
+    examples: &["pfifo_head_drop limit 20"],
+    build: |set_up, device| {
+        Ok(Box::new(Fifo::new(Limit::PacketsDropHead(packet_limit(set_up, device)?))))
+    },
+};
+
+fn packet_limit(set_up: &SetUp, device: &Device) -> Result<u32, SetUpError> {
+    Ok(set_up.params(device)?.number("limit")? as u32)
+}
+
+/// The limit of a FIFO that counts packets.
+const PACKET_LIMIT: Param = Param {
+    name: "limit",
+    aliases: &[],
+    kind: Kind::Number { unit: "packets", range: (0, PACKETS_MAX) },
+    default: DefaultValue::Device("txqueuelen", |device| device.tx_queue_len.to_string()),
+    meaning: "most packets that may wait",
+};
+
+/// The kernel keeps limits in 32 bits.
+const PACKETS_MAX: u64 = u32::MAX as u64;
+
+/// The FIFO that Linux puts where nothing else was asked for (a class of HTB, say).
+pub(crate) fn default_leaf(device: &Device) -> Box<dyn Qdisc> {
+    Box::new(Fifo::new(Limit::Packets(device.tx_queue_len.max(1))))
+}

@@ -1,0 +1,327 @@
+//! `fq_codel`: flows in queues of their own, served in turn, each under CoDel.
+//!
+//! Follows Linux `net/sched/sch_fq_codel.c` and RFC 8290. Nothing is done differently.
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::codel::{
+    CE_THRESHOLD, CodelParams, CodelQueue, CodelState, INTERVAL, TARGET, codel_dequeue,
+};
+use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::linux::truesize;
+use crate::pool::{List, Pool};
+use crate::registry::Discipline;
+use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+
+struct FqCodel {
+    limit: u32,
+    memory_limit: u64,
+    drop_batch: u32,
+    quantum: i32,
+    codel: CodelParams,
+    classifier: Classifier,
+    major: u16,
+
+    flows: Vec<Flow>,
+    /// Flows that had nothing waiting until now are served before the others (RFC 8290, 4.2).
+    new_flows: Turns,
+    old_flows: Turns,
+    store: Store,
+    held: Option<Packet>,
+}
+
+/// One queue.
+#[derive(Clone, Default)]
+struct Flow {
+    packets: List,
+    codel: CodelState,
+    /// Bytes that the flow may still send in this turn.
+    deficit: i32,
+    in_turn: bool,
+    /// The flow that is served after this one.
+    next: Option<u32>,
+}
+
+/// A list of flows in the order in which they are served, threaded through [`Flow::next`].
+#[derive(Clone, Copy, Default)]
+struct Turns {
+    ends: Option<(u32, u32)>,
+}
+
+/// The packets of all flows.
+struct Store {
+    pool: Pool,
+    book: Book,
+    /// Bytes that wait in each flow, apart from the flows themselves: finding the longest is then a
+    /// scan of one short array.
+    backlogs: Vec<u32>,
+    memory: u64,
+}
+
+impl FqCodel {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let flows = params.number("flows")? as usize;
+        Ok(Self {
+            limit: params.number("limit")? as u32,
+            memory_limit: params.size("memory_limit")?.expect("a default").get().min(1 << 31),
+            drop_batch: params.number("drop_batch")? as u32,
+            // A quantum below 256 would spend all time on turns; Linux raises it in silence.
+            quantum: (params.number("quantum")? as i32).max(256),
+            codel: CodelParams::read(&params, device)?,
+            classifier: Classifier::new(&set_up.filters),
+            major: set_up.major(),
+            flows: vec![Flow::default(); flows],
+            new_flows: Turns::default(),
+            old_flows: Turns::default(),
+            store: Store {
+                pool: Pool::default(),
+                book: Book::default(),
+                backlogs: vec![0; flows],
+                memory: 0,
+            },
+            held: None,
+        })
+    }
+
+    /// The flow of `packet`: what a filter says, else its hash scaled to the number of flows.
+    fn flow_of(&self, packet: &Packet) -> Option<usize> {
+        if self.classifier.is_empty() {
+            let scaled = u64::from(packet.label.hash) * self.flows.len() as u64;
+            return Some((scaled >> 32) as usize);
+        }
+        let class = self.classifier.classify(packet)?;
+        let number = usize::from(class.minor);
+        (class.major == self.major && (1..=self.flows.len()).contains(&number)).then(|| number - 1)
+    }
+
+    /// The queue is full: drops up to half of the longest flow, from its head, `drop_batch` packets
+    /// at most.
+    fn drop_from_longest(&mut self, reason: DropReason, fates: &mut dyn Fates) {
+        let index = longest(&self.store.backlogs);
+        let enough = self.store.backlogs[index] / 2;
+        let flow = &mut self.flows[index];
+        let mut bytes = 0;
+        let mut drops = 0;
+        while let Some(packet) = self.store.pop(index, &mut flow.packets) {
+            bytes += packet.len;
+            drops += 1;
+            self.store.book.discard(packet, reason, fates);
+            if drops >= self.drop_batch || bytes >= enough {
+                break;
+            }
+        }
+        // CoDel shall signal more strongly too.
+        flow.codel.add_drops(drops);
+    }
+
+    /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        loop {
+            let from_new = self.new_flows.ends.is_some();
+            let turns = if from_new { &mut self.new_flows } else { &mut self.old_flows };
+            let index = turns.ends?.0;
+            let flow = &mut self.flows[index as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                turns.pop(&mut self.flows);
+                self.old_flows.push(index, &mut self.flows);
+                continue;
+            }
+            let mut queue = FlowQueue {
+                store: &mut self.store,
+                packets: &mut flow.packets,
+                index: index as usize,
+            };
+            if let Some(packet) =
+                codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, fates)
+            {
+                flow.deficit -= packet.len as i32;
+                return Some(packet);
+            }
+            turns.pop(&mut self.flows);
+            if from_new && self.old_flows.ends.is_some() {
+                // One pass through the old flows first: a flow that keeps coming back as new must
+                // not starve them.
+                self.old_flows.push(index, &mut self.flows);
+            } else {
+                self.flows[index as usize].in_turn = false;
+            }
+        }
+    }
+}
+
+impl Qdisc for FqCodel {
+    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+        let Some(index) = self.flow_of(&packet) else {
+            return self.store.book.refuse(packet, DropReason::Unclassified, fates);
+        };
+        self.store.push(index, &mut self.flows[index].packets, packet);
+        if !self.flows[index].in_turn {
+            self.flows[index].in_turn = true;
+            self.flows[index].deficit = self.quantum;
+            self.new_flows.push(index as u32, &mut self.flows);
+        }
+        let over_memory = self.store.memory > self.memory_limit;
+        if over_memory || self.store.book.backlog().packets > self.limit {
+            let reason = if over_memory { DropReason::Overmemory } else { DropReason::Overlimit };
+            self.drop_from_longest(reason, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.store.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now, fates)?,
+        };
+        self.store.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.is_none() {
+            let packet = self.next_packet(now, fates)?;
+            self.store.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.store.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.store.book.stats()
+    }
+}
+
+impl Store {
+    fn push(&mut self, index: usize, packets: &mut List, packet: Packet) {
+        self.book.arrive(&packet);
+        self.backlogs[index] += packet.len;
+        self.memory += u64::from(truesize(packet.len));
+        self.pool.push(packets, packet);
+    }
+
+    fn pop(&mut self, index: usize, packets: &mut List) -> Option<Packet> {
+        let packet = self.pool.pop(packets)?;
+        self.book.take(&packet);
+        self.backlogs[index] -= packet.len;
+        self.memory -= u64::from(truesize(packet.len));
+        Some(packet)
+    }
+}
+
+/// One flow as CoDel sees it. The backlog that keeps CoDel quiet is the whole discipline's.
+struct FlowQueue<'a> {
+    store: &'a mut Store,
+    packets: &'a mut List,
+    index: usize,
+}
+
+impl CodelQueue for FlowQueue<'_> {
+    fn pop(&mut self) -> Option<Packet> {
+        self.store.pop(self.index, self.packets)
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        self.store.book.backlog().bytes
+    }
+
+    fn book(&mut self) -> &mut Book {
+        &mut self.store.book
+    }
+}
+
+impl Turns {
+    fn push(&mut self, index: u32, flows: &mut [Flow]) {
+        flows[index as usize].next = None;
+        match &mut self.ends {
+            None => self.ends = Some((index, index)),
+            Some((_, tail)) => {
+                flows[*tail as usize].next = Some(index);
+                *tail = index;
+            }
+        }
+    }
+
+    fn pop(&mut self, flows: &mut [Flow]) {
+        let Some((head, tail)) = self.ends else { return };
+        self.ends = flows[head as usize].next.map(|next| (next, tail));
+    }
+}
+
+/// The index of the largest backlog; the first of equal ones, as in Linux.
+fn longest(backlogs: &[u32]) -> usize {
+    let largest = backlogs.iter().copied().max().unwrap_or(0);
+    backlogs.iter().position(|&backlog| backlog == largest).expect("there is a flow")
+}
+
+pub(crate) static FQ_CODEL: Discipline = Discipline {
+    name: "fq_codel",
+    summary: "flows in queues of their own, served in turn, each under CoDel",
+    source: "Linux net/sched/sch_fq_codel.c; RFC 8290",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("10240"),
+            meaning: "most packets that may wait in all flows together",
+        },
+        Param {
+            name: "flows",
+            aliases: &[],
+            kind: Kind::Number { unit: "queues", range: (1, 65_536) },
+            default: DefaultValue::Is("1024"),
+            meaning: "number of queues over which flows are hashed",
+        },
+        TARGET,
+        INTERVAL,
+        Param {
+            name: "quantum",
+            aliases: &[],
+            kind: Kind::Number { unit: "bytes", range: (1, 1 << 20) },
+            default: DefaultValue::Device("one full packet", |device| {
+                device.full_packet().to_string()
+            }),
+            meaning: "bytes that a flow may send in one turn (256 at least)",
+        },
+        Param {
+            name: "ecn",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("noecn") },
+            default: DefaultValue::Is("on"),
+            meaning: "mark packets whose sender speaks ECN instead of dropping them",
+        },
+        CE_THRESHOLD,
+        Param {
+            name: "memory_limit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Is("32Mb"),
+            meaning: "most memory that waiting packets may take, as the kernel accounts it",
+        },
+        Param {
+            name: "drop_batch",
+            aliases: &["drop_batch_size"],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("64"),
+            meaning: "most packets dropped at once from the longest flow when the queue is full",
+        },
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "fq_codel limit 40 flows 4",
+        "fq_codel memory_limit 64Kb quantum 300 target 1ms interval 10ms",
+        "fq_codel noecn flows 1 limit 60 drop_batch 8",
+    ],
+    build: |set_up, device| Ok(Box::new(FqCodel::new(set_up, device)?)),
+};

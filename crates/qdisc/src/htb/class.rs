@@ -1,0 +1,175 @@
+//! One class of HTB: its parameters, its tokens, its mode.
+
+use weir_core::{Rate, Time};
+
+use super::CLASS_PARAMS;
+use super::tree::{LEVELS, PRIORITIES};
+use crate::Device;
+use crate::contract::Qdisc;
+use crate::fifo::default_leaf;
+use crate::linux::{RateTable, burst_time};
+use crate::tc::{ClassSetUp, Handle, Params, SetUp, SetUpError};
+
+/// A class.
+pub(super) struct Class {
+    pub id: Handle,
+    pub name: String,
+    /// Index of the class from which this one borrows.
+    pub parent: Option<usize>,
+    /// 0 for leaves; the classes next to the root have the highest.
+    pub level: usize,
+    /// The queue of a leaf.
+    pub leaf: Option<Box<dyn Qdisc>>,
+    pub prio: usize,
+    pub quantum: i64,
+    pub mode: Mode,
+    /// The bytes left in this turn, by the level at which the class sends.
+    pub deficit: [i64; LEVELS],
+    rate: Bucket,
+    ceil: Bucket,
+    /// When both buckets were last brought up to date.
+    checked_at: Time,
+}
+
+/// What a class may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Above its ceiling: must wait.
+    CantSend,
+    /// Above its own rate: may send what its parent lends.
+    MayBorrow,
+    /// Within its own rate.
+    CanSend,
+}
+
+/// Tokens in nanoseconds of sending. Unlike a token bucket filter HTB lets a packet leave whenever the
+/// bucket is not in debt, and then goes into debt for it.
+struct Bucket {
+    table: RateTable,
+    depth: i64,
+    tokens: i64,
+}
+
+impl Bucket {
+    fn charge(&mut self, len: u32, elapsed: i64) {
+        let tokens = (self.tokens + elapsed).min(self.depth) - self.table.time_of(len);
+        self.tokens = tokens.max(1 - LONGEST);
+    }
+}
+
+impl Class {
+    /// Pays for a packet of `len` bytes that leaves at `now`. A class that borrowed pays from its
+    /// ceiling only; `lends` says whether this class is at or above the lender.
+    pub fn charge(&mut self, len: u32, lends: bool, now: Time) {
+        let elapsed = self.elapsed(now);
+        if lends {
+            self.rate.charge(len, elapsed);
+        } else {
+            // The clock moves on for both buckets.
+            self.rate.tokens += elapsed;
+        }
+        self.ceil.charge(len, elapsed);
+        self.checked_at = now;
+    }
+
+    /// The mode at `now`, and in how many nanoseconds it may change.
+    pub fn mode_at(&self, now: Time) -> (Mode, i64) {
+        let elapsed = self.elapsed(now);
+        let of_ceil = self.ceil.tokens + elapsed;
+        let of_rate = self.rate.tokens + elapsed;
+        if of_ceil < 0 {
+            (Mode::CantSend, -of_ceil)
+        } else if of_rate >= 0 {
+            (Mode::CanSend, elapsed)
+        } else {
+            (Mode::MayBorrow, -of_rate)
+        }
+    }
+
+    fn elapsed(&self, now: Time) -> i64 {
+        i64::try_from(now.since(self.checked_at).as_nanos()).unwrap_or(LONGEST).min(LONGEST)
+    }
+}
+
+/// Makes all classes of `set_up`, in the order written.
+pub(super) fn read_all(
+    set_up: &SetUp,
+    r2q: u64,
+    device: &Device,
+) -> Result<Vec<Class>, SetUpError> {
+    let mut classes: Vec<Class> = Vec::new();
+    for written in &set_up.classes {
+        let inner = set_up.classes.iter().any(|other| other.parent == written.id);
+        let parent = classes.iter().position(|class| class.id == written.parent);
+        let level = match (inner, parent) {
+            (false, _) => 0,
+            (true, None) => LEVELS - 1,
+            (true, Some(parent)) => classes[parent].level - 1,
+        };
+        if inner && level == 0 {
+            return Err(SetUpError::new(format!(
+                "htb: class `{}` lies too deep: {} levels are allowed",
+                written.id,
+                LEVELS - 1
+            )));
+        }
+        if inner && written.leaf.is_some() {
+            return Err(SetUpError::new(format!(
+                "htb: class `{}` has classes beneath it and cannot hold a discipline too",
+                written.id
+            )));
+        }
+        classes.push(read(written, parent, level, r2q, device)?);
+    }
+    Ok(classes)
+}
+
+fn read(
+    written: &ClassSetUp,
+    parent: Option<usize>,
+    level: usize,
+    r2q: u64,
+    device: &Device,
+) -> Result<Class, SetUpError> {
+    let params = Params::read("htb class", CLASS_PARAMS, &written.words, device)?;
+    let rate = params.rate("rate")?.expect("required");
+    let ceil = params.rate("ceil")?.unwrap_or(rate);
+    let leaf = match (&written.leaf, level) {
+        (Some(leaf), _) => Some(leaf.build(device)?),
+        (None, 0) => Some(default_leaf(device)),
+        (None, _) => None,
+    };
+    // `sch_htb.c` keeps a derived quantum within 1000 and 200000 bytes.
+    let quantum = params
+        .try_number("quantum")?
+        .unwrap_or_else(|| (rate.as_bytes_per_sec() / r2q).clamp(1_000, 200_000));
+    Ok(Class {
+        id: written.id,
+        name: written.id.to_string(),
+        parent,
+        level,
+        leaf,
+        prio: (params.number("prio")? as usize).min(PRIORITIES - 1),
+        quantum: quantum as i64,
+        mode: Mode::CanSend,
+        deficit: [0; LEVELS],
+        rate: bucket(&params, "burst", rate)?,
+        ceil: bucket(&params, "cburst", ceil)?,
+        checked_at: Time::ZERO,
+    })
+}
+
+fn bucket(params: &Params, burst: &str, rate: Rate) -> Result<Bucket, SetUpError> {
+    let cells = params.choice("linklayer")? != "ethernet";
+    let overhead = params.number("overhead")? as u32;
+    let table = RateTable::new(rate, overhead, params.number("mpu")? as u32, cells);
+    let mtu = params.size("mtu")?.expect("a default").get();
+    // `tc` adds what a clock tick at the rate would carry; its tick is a nanosecond today.
+    let smallest = rate.as_bytes_per_sec() / 1_000_000_000 + mtu;
+    let bytes = params.size(burst)?.map_or(smallest, weir_core::Bytes::get);
+    let depth = burst_time(bytes, rate);
+    Ok(Bucket { table, depth, tokens: depth })
+}
+
+/// Times and debts are cut at a minute (`mbuffer`).
+const LONGEST: i64 = 60_000_000_000;

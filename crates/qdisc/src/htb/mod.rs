@@ -1,0 +1,241 @@
+//! `htb`: a tree of classes with guaranteed and greatest rates, which lend to one another.
+//!
+//! Follows Linux `net/sched/sch_htb.c`. Three things decide who sends: *tokens* of the own rate and of
+//! the ceiling put a class into one of three [modes](class::Mode); the *tree* of active classes
+//! ([`tree`]) says who may send at which level; deficit round robin with the class' quantum shares
+//! a level. Nothing is done differently but one: filters hang from the discipline only.
+
+mod class;
+mod tree;
+
+use weir_core::{Duration, Packet, Time};
+
+use self::tree::{LEVELS, Tree};
+use crate::Device;
+use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::fifo::{Fifo, Limit};
+use crate::registry::Discipline;
+use crate::tbf::{LINK_LAYER, MPU, OVERHEAD};
+use crate::tc::{Classifier, DefaultValue, Handle, Kind, Param, SetUp, SetUpError};
+
+struct Htb {
+    tree: Tree,
+    classifier: Classifier,
+    /// The leaf of packets that no filter takes; `None` sends them straight through.
+    default_leaf: Option<usize>,
+    /// Packets of no class; they go first and are not shaped.
+    direct: Fifo,
+    /// A packet that is paid for and was only looked at.
+    held: Option<Packet>,
+    wake_at: Option<Time>,
+}
+
+impl Htb {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let classes = class::read_all(set_up, params.number("r2q")?, device)?;
+        let tree = Tree::new(classes);
+        let direct = params.number("direct_qlen")? as u32;
+        let default_leaf = params
+            .minor("default")?
+            .and_then(|minor| tree.leaf_called(Handle { major: set_up.major(), minor }));
+        Ok(Self {
+            tree,
+            classifier: Classifier::new(&set_up.filters),
+            default_leaf,
+            direct: Fifo::new(Limit::Packets(direct)),
+            held: None,
+            wake_at: None,
+        })
+    }
+
+    /// The leaf of `packet`, or `None` for straight through.
+    fn leaf_of(&self, packet: &Packet) -> Option<usize> {
+        match self.classifier.classify(packet) {
+            // Class 0 means straight through; an inner or unknown class, the default.
+            Some(class) if class.minor == 0 => None,
+            Some(class) => self.tree.leaf_called(class).or(self.default_leaf),
+            None => self.default_leaf,
+        }
+    }
+
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.wake_at = None;
+        if let Some(packet) = self.direct.dequeue(now, fates) {
+            return Some(packet);
+        }
+        if self.tree.backlog().packets == 0 {
+            return None;
+        }
+        // The kernel looks again after 5 s even if no class asked for it.
+        let mut next_event = now + Duration::from_secs(5);
+        for level in 0..LEVELS {
+            if let Some(event) = self.tree.apply_due_mode_changes(level, now) {
+                next_event = next_event.min(event);
+            }
+            for prio in self.tree.active_priorities(level) {
+                let packet = self.tree.dequeue(level, prio, now, fates);
+                if packet.is_some() {
+                    return packet;
+                }
+            }
+        }
+        self.wake_at = Some(next_event);
+        None
+    }
+}
+
+impl Qdisc for Htb {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        match self.leaf_of(&packet) {
+            None => self.direct.enqueue(packet, now, fates),
+            Some(leaf) => self.tree.enqueue(leaf, packet, now, fates),
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        if let Some(packet) = self.held.take() {
+            return Some(packet);
+        }
+        self.next_packet(now, fates)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.is_none() {
+            self.held = self.dequeue(now, fates);
+        }
+        self.held.as_ref()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        let mut backlog = self.tree.backlog();
+        backlog.packets += self.direct.backlog().packets;
+        backlog.bytes += self.direct.backlog().bytes;
+        if let Some(held) = &self.held {
+            backlog.packets += 1;
+            backlog.bytes += u64::from(held.len);
+        }
+        backlog
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.direct.stats();
+        self.tree.add_stats(&mut stats);
+        if let Some(held) = &self.held {
+            stats.departed.packets -= 1;
+            stats.departed.bytes -= u64::from(held.len);
+        }
+        stats
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        self.tree.show(visit);
+    }
+}
+
+pub(crate) static HTB: Discipline = Discipline {
+    name: "htb",
+    summary: "classes with guaranteed and greatest rates that lend to one another",
+    source: "Linux net/sched/sch_htb.c; iproute2 tc/q_htb.c",
+    params: &[
+        Param {
+            name: "default",
+            aliases: &[],
+            kind: Kind::Minor,
+            default: DefaultValue::Absent("0: unshaped"),
+            meaning: "class of packets that no filter takes",
+        },
+        Param {
+            name: "r2q",
+            aliases: &[],
+            kind: Kind::Number { unit: "divisor", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("10"),
+            meaning: "a class' quantum is its rate in bytes/s divided by this",
+        },
+        Param {
+            name: "direct_qlen",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
+            default: DefaultValue::Device("txqueuelen", |device| {
+                device.tx_queue_len.max(2).to_string()
+            }),
+            meaning: "most packets of no class that may wait",
+        },
+    ],
+    class_params: CLASS_PARAMS,
+    takes_child: false,
+    examples: &[
+        "htb rate 2mbit fq_codel limit 50",
+        "htb default 30 rate 1mbit",
+        "qdisc add dev eth0 root handle 1: htb default 20
+         class add dev eth0 parent 1: classid 1:1 htb rate 4mbit burst 1600 cburst 1600
+         class add dev eth0 parent 1:1 classid 1:10 htb rate 1mbit ceil 4mbit prio 0 quantum 1514
+         class add dev eth0 parent 1:1 classid 1:20 htb rate 2mbit ceil 4mbit prio 1 quantum 1514
+         class add dev eth0 parent 1:1 classid 1:30 htb rate 1mbit ceil 2mbit prio 1 quantum 1514
+         qdisc add dev eth0 parent 1:10 handle 10: pfifo limit 10
+         qdisc add dev eth0 parent 1:20 handle 20: fq_codel limit 30
+         qdisc add dev eth0 parent 1:30 handle 30: codel limit 20
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:10
+         filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:30",
+    ],
+    build: |set_up, device| Ok(Box::new(Htb::new(set_up, device)?)),
+};
+
+const CLASS_PARAMS: &[Param] = &[
+    Param {
+        name: "rate",
+        aliases: &[],
+        kind: Kind::Rate,
+        default: DefaultValue::Required,
+        meaning: "rate that the class is guaranteed",
+    },
+    Param {
+        name: "ceil",
+        aliases: &[],
+        kind: Kind::Rate,
+        default: DefaultValue::Absent("the rate"),
+        meaning: "rate that the class may reach by borrowing",
+    },
+    Param {
+        name: "burst",
+        aliases: &["buffer", "maxburst"],
+        kind: Kind::Size,
+        default: DefaultValue::Absent("1600 bytes"),
+        meaning: "bytes that may leave at once at the guaranteed rate",
+    },
+    Param {
+        name: "cburst",
+        aliases: &["cbuffer", "cmaxburst"],
+        kind: Kind::Size,
+        default: DefaultValue::Absent("1600 bytes"),
+        meaning: "bytes that may leave at once at the greatest rate",
+    },
+    Param {
+        name: "quantum",
+        aliases: &[],
+        kind: Kind::Number { unit: "bytes", range: (1, u32::MAX as u64) },
+        default: DefaultValue::Absent("rate / r2q, 1000 to 200000"),
+        meaning: "bytes that the class may send in its turn",
+    },
+    Param {
+        name: "prio",
+        aliases: &[],
+        kind: Kind::Number { unit: "priority", range: (0, u32::MAX as u64) },
+        default: DefaultValue::Is("0"),
+        meaning: "0 goes first, 7 last, where classes compete for what others leave",
+    },
+    Param {
+        name: "mtu",
+        aliases: &[],
+        kind: Kind::Size,
+        default: DefaultValue::Is("1600"),
+        meaning: "the default of burst and cburst",
+    },
+    OVERHEAD,
+    MPU,
+    LINK_LAYER,
+];

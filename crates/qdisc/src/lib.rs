@@ -1,0 +1,40 @@
+//! Queue disciplines as pure state machines, with `tc`'s names, parameters and defaults.
+//!
+//! One file per discipline. A discipline is made from `tc` syntax:
+//!
+//! ```
+//! use weir_core::Time;
+//! use weir_qdisc::{Device, SetUp};
+//!
+//! let mut queue = SetUp::parse("fq_codel limit 1000 target 5ms ecn")?.build(&Device::default())?;
+//! assert!(queue.peek(Time::ZERO, &mut weir_qdisc::Ignore).is_none());
+//! # Ok::<(), weir_qdisc::SetUpError>(())
+//! ```
+//!
+//! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
+
+mod book;
+mod contract;
+mod linux;
+mod pool;
+mod port;
+mod registry;
+mod replay;
+mod tc;
+
+mod codel;
+mod fifo;
+mod fq_codel;
+mod htb;
+mod pfifo_fast;
+mod tbf;
+
+pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
+pub use linux::{Device, JIFFY, RateTable, truesize};
+pub use port::{Ignore, Port, Sojourn};
+pub use registry::{Build, DISCIPLINES, Discipline, find};
+pub use replay::{Outcome, replay};
+pub use tc::{
+    ClassSetUp, Classifier, DefaultValue, Filter, Handle, Kind, Match, Param, Params, SetUp,
+    SetUpError,
+};

@@ -1,0 +1,76 @@
+//! A scripted schedule of arrivals through a discipline: what left, when, and what did not.
+//!
+//! The port behaves as a real one whose line takes no time: a packet leaves at the instant at which
+//! the discipline lets it go, as in the recordings of real Linux (`vectors/README.md`).
+
+use weir_core::{Duration, Packet, Time};
+
+use crate::contract::{DropReason, Fates, MarkReason, Qdisc};
+use crate::port::Port;
+
+/// What happened to the packets of a schedule.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The packets that left, with the instant, in order.
+    pub departures: Vec<(Time, Packet)>,
+    /// The packets that were dropped, in order.
+    pub drops: Vec<(Packet, DropReason)>,
+}
+
+/// Sends `arrivals`, sorted by time, through `qdisc` until nothing is left in it.
+///
+/// # Panics
+/// If the discipline holds packets for ever: it has a backlog and no time to wake.
+#[must_use]
+pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
+    let mut port = Port::new(qdisc);
+    let mut outcome = Outcome::default();
+    let mut fates = Drops(Vec::new());
+    let mut wake = None;
+    let mut arrivals = arrivals.iter().peekable();
+    loop {
+        let arrival = arrivals.peek().map(|(at, _)| *at);
+        let now = match (arrival, wake) {
+            (None, None) => break,
+            (Some(at), None) => at,
+            (None, Some(wake)) => wake,
+            (Some(at), Some(wake)) => at.min(wake),
+        };
+        let mut refused = false;
+        if arrival == Some(now) {
+            let (_, packet) = *arrivals.next().expect("one was peeked at");
+            let drops = fates.0.len();
+            port.enqueue(packet, now, &mut fates);
+            refused = fates.0[drops..].iter().any(|(dropped, _)| dropped.handle == packet.handle);
+        }
+        while let Some(packet) = port.dequeue(now, &mut fates) {
+            outcome.departures.push((now, packet));
+        }
+        wake = port.wake_at();
+        assert!(
+            wake.is_none_or(|wake| wake > now),
+            "the discipline wants to wake at {wake:?}, which is not after {now}"
+        );
+        if refused {
+            wake = wake.map(|wake| wake.max(now + AFTER_FAILED_SEND));
+        }
+        assert!(wake.is_some() || port.backlog().packets == 0, "packets wait for nothing at {now}");
+    }
+    outcome.drops = fates.0;
+    outcome
+}
+
+/// In the recordings a packet that is refused outright (its sender's `send` fails) puts off a timer
+/// that was due within the next microsecond: seven of seven such cases in the recordings of Linux 6.12
+/// leave 1000 ns after the refused packet, while packets that are taken never delay a timer.
+const AFTER_FAILED_SEND: Duration = Duration::from_micros(1);
+
+struct Drops(Vec<(Packet, DropReason)>);
+
+impl Fates for Drops {
+    fn on_drop(&mut self, packet: Packet, reason: DropReason) {
+        self.0.push((packet, reason));
+    }
+
+    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+}

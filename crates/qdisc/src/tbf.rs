@@ -1,0 +1,296 @@
+//! `tbf`: a token bucket that holds packets back.
+//!
+//! Follows Linux `net/sched/sch_tbf.c`: tokens are nanoseconds of sending at the rate, a packet leaves
+//! when they suffice for all of it, and a second, shallow bucket may limit the peak rate.
+
+use weir_core::{Duration, Packet, Rate, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::fifo::{Fifo, Limit};
+use crate::linux::RateTable;
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Tbf {
+    rate: Bucket,
+    peak: Option<Bucket>,
+    /// Longer packets can never pass.
+    max_len: u64,
+    checked_at: Time,
+    wake_at: Option<Time>,
+    child: Box<dyn Qdisc>,
+    /// A packet that is paid for and was only looked at.
+    held: Option<Packet>,
+    /// Packets that are too long never reach the child.
+    refused: Book,
+}
+
+/// Tokens in nanoseconds of sending, at most `depth` of them.
+struct Bucket {
+    table: RateTable,
+    depth: i64,
+    tokens: i64,
+}
+
+impl Bucket {
+    fn full(table: RateTable, depth: i64) -> Self {
+        Self { table, depth, tokens: depth }
+    }
+
+    /// The tokens left if a packet of `len` bytes were sent `elapsed` ns after the last one.
+    fn after_sending(&self, len: u32, elapsed: i64) -> i64 {
+        (self.tokens + elapsed).min(self.depth) - self.table.time_of(len)
+    }
+}
+
+impl Tbf {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let rate = params.rate("rate")?.expect("required");
+        let burst = params.size("burst")?.expect("required").get();
+        let peak = params.rate("peakrate")?;
+        let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
+        let cells = params.choice("linklayer")? != "ethernet";
+        let overhead = params.number("overhead")? as u32;
+        let mpu = params.number("mpu")? as u32;
+        let table = |speed| RateTable::new(speed, overhead, mpu, cells);
+
+        let limit = byte_limit(&params, rate, burst, peak, mtu)?;
+        let rate_table = table(rate);
+        let depth = rate_table.time_of(u32::try_from(burst).unwrap_or(u32::MAX));
+        let mut max_len = burst;
+        let peak = match (peak, mtu) {
+            (None, _) => None,
+            (Some(peak), Some(mtu)) if peak > rate => {
+                max_len = max_len.min(mtu);
+                let peak = table(peak);
+                Some(Bucket::full(peak, peak.time_of(u32::try_from(mtu).unwrap_or(u32::MAX))))
+            }
+            (Some(_), None) => {
+                return Err(SetUpError::new(
+                    "tbf: `peakrate` needs `mtu` (also called `minburst`)",
+                ));
+            }
+            (Some(peak), Some(_)) => {
+                let text = peak.to_string();
+                return Err(params.bad(
+                    "peakrate",
+                    &text,
+                    &format!("it must be above the rate {rate}"),
+                ));
+            }
+        };
+        let child = match &set_up.child {
+            Some(child) => child.build(device)?,
+            None => Box::new(Fifo::new(Limit::Bytes(limit))),
+        };
+        Ok(Self {
+            rate: Bucket::full(rate_table, depth),
+            peak,
+            max_len,
+            checked_at: Time::ZERO,
+            wake_at: None,
+            child,
+            held: None,
+            refused: Book::default(),
+        })
+    }
+
+    /// Whether the child's next packet may leave at `now`: then both buckets are charged for it.
+    fn charge(&mut self, now: Time, fates: &mut dyn Fates) -> Option<()> {
+        let Some(next) = self.child.peek(now, fates) else {
+            self.wake_at = self.child.wake_at();
+            return None;
+        };
+        let len = next.len;
+        let (tokens, peak_tokens) = self.tokens_after(len, now);
+        if tokens < 0 || peak_tokens < 0 {
+            // A bucket gains a nanosecond of sending a nanosecond: the larger debt is the wait.
+            let debt = (-tokens).max(-peak_tokens);
+            self.wake_at = Some(now + Duration::from_nanos(debt as u64));
+            return None;
+        }
+        self.wake_at = None;
+        self.checked_at = now;
+        self.rate.tokens = tokens;
+        if let Some(peak) = &mut self.peak {
+            peak.tokens = peak_tokens;
+        }
+        Some(())
+    }
+
+    /// What both buckets would hold after a packet of `len` bytes at `now`.
+    fn tokens_after(&self, len: u32, now: Time) -> (i64, i64) {
+        let elapsed = i64::try_from(now.since(self.checked_at).as_nanos()).unwrap_or(i64::MAX);
+        let elapsed = elapsed.min(self.rate.depth);
+        let peak = self.peak.as_ref().map_or(0, |peak| peak.after_sending(len, elapsed));
+        (self.rate.after_sending(len, elapsed), peak)
+    }
+}
+
+/// The limit in bytes: given, or what arrives within `latency` at the rate and leaves the burst.
+fn byte_limit(
+    params: &Params,
+    rate: Rate,
+    burst: u64,
+    peak: Option<Rate>,
+    mtu: Option<u64>,
+) -> Result<u64, SetUpError> {
+    let within = |speed: Rate, latency: f64| (speed.as_bytes_per_sec() as f64 * latency) as u64;
+    match (params.size("limit")?, params.time("latency")?) {
+        (Some(limit), None) => Ok(limit.get()),
+        (None, Some(latency)) => {
+            let by_rate = within(rate, latency.as_secs_f64()) + burst;
+            let by_peak = peak.map(|peak| within(peak, latency.as_secs_f64()) + mtu.unwrap_or(0));
+            Ok(by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak)))
+        }
+        (None, None) => Err(SetUpError::new("tbf: one of `limit` and `latency` is required")),
+        (Some(_), Some(_)) => {
+            Err(SetUpError::new("tbf: `limit` and `latency` say the same thing; write one of them"))
+        }
+    }
+}
+
+impl Qdisc for Tbf {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        if u64::from(packet.len) > self.max_len {
+            self.refused.refuse(packet, DropReason::TooLong, fates);
+        } else {
+            self.child.enqueue(packet, now, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        if let Some(packet) = self.held.take() {
+            return Some(packet);
+        }
+        self.charge(now, fates)?;
+        self.child.dequeue(now, fates)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.is_none() {
+            self.charge(now, fates)?;
+            self.held = self.child.dequeue(now, fates);
+        }
+        self.held.as_ref()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        let mut backlog = self.child.backlog();
+        if let Some(held) = &self.held {
+            backlog.packets += 1;
+            backlog.bytes += u64::from(held.len);
+        }
+        backlog
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.child.stats();
+        stats += self.refused.stats();
+        if let Some(held) = &self.held {
+            stats.departed.packets -= 1;
+            stats.departed.bytes -= u64::from(held.len);
+        }
+        stats
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        visit(ClassView { name: "1:1", backlog: self.child.backlog(), stats: self.child.stats() });
+        self.child.classes(visit);
+    }
+}
+
+pub(crate) static TBF: Discipline = Discipline {
+    name: "tbf",
+    summary: "a token bucket that holds packets back to a rate",
+    source: "Linux net/sched/sch_tbf.c",
+    params: &[
+        Param {
+            name: "rate",
+            aliases: &[],
+            kind: Kind::Rate,
+            default: DefaultValue::Required,
+            meaning: "rate at which tokens come in",
+        },
+        Param {
+            name: "burst",
+            aliases: &["buffer", "maxburst"],
+            kind: Kind::Size,
+            default: DefaultValue::Required,
+            meaning: "depth of the bucket; a longer packet never passes",
+        },
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("from latency"),
+            meaning: "most bytes that may wait",
+        },
+        Param {
+            name: "latency",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("from limit"),
+            meaning: "longest time that a packet may wait, in place of `limit`",
+        },
+        Param {
+            name: "peakrate",
+            aliases: &[],
+            kind: Kind::Rate,
+            default: DefaultValue::Absent("unlimited"),
+            meaning: "rate of a second bucket of depth `mtu`",
+        },
+        Param {
+            name: "mtu",
+            aliases: &["minburst"],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("none"),
+            meaning: "depth of the bucket of `peakrate`",
+        },
+        OVERHEAD,
+        MPU,
+        LINK_LAYER,
+    ],
+    class_params: &[],
+    takes_child: true,
+    examples: &[
+        "tbf rate 1mbit burst 2000 latency 50ms",
+        "tbf rate 2mbit burst 5000 limit 20000 peakrate 4mbit mtu 1600",
+        "tbf rate 1mbit burst 1600 limit 10000000 codel limit 30",
+    ],
+    build: |set_up, device| Ok(Box::new(Tbf::new(set_up, device)?)),
+};
+
+/// Bytes that the shaper adds to every packet.
+pub(crate) const OVERHEAD: Param = Param {
+    name: "overhead",
+    aliases: &[],
+    kind: Kind::Number { unit: "bytes", range: (0, 65_535) },
+    default: DefaultValue::Is("0"),
+    meaning: "bytes added to every packet's length",
+};
+
+/// The least that the shaper counts.
+pub(crate) const MPU: Param = Param {
+    name: "mpu",
+    aliases: &[],
+    kind: Kind::Number { unit: "bytes", range: (0, 65_535) },
+    default: DefaultValue::Is("0"),
+    meaning: "least length that a packet counts as",
+};
+
+/// Whether packets travel in cells.
+pub(crate) const LINK_LAYER: Param = Param {
+    name: "linklayer",
+    aliases: &[],
+    kind: Kind::Choice(&["ethernet", "atm", "adsl"]),
+    default: DefaultValue::Is("ethernet"),
+    meaning: "`atm` (or `adsl`): a packet occupies whole cells of 53 bytes with 48 of payload",
+};

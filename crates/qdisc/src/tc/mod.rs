@@ -1,0 +1,139 @@
+//! `tc` syntax in, disciplines out.
+//!
+//! Two forms are read. The short form names a discipline, its parameters and, behind them, what sits
+//! beneath it: `htb rate 95% fq_codel ecn`. The full form is what one types after `tc`, one command
+//! a line (or separated by `;`): `qdisc add dev eth0 root handle 1: htb default 10`, `class add ...`,
+//! `filter add ... u32 match ip dport 5000 0xffff flowid 1:10`.
+//!
+//! Both give a [`SetUp`], which is checked in full before anything is built.
+
+mod filter;
+mod params;
+mod script;
+mod short;
+
+use std::fmt;
+
+pub use filter::{Classifier, Filter, Match};
+pub use params::{DefaultValue, Kind, Param, Params};
+
+use crate::Device;
+use crate::Qdisc;
+use crate::registry::{self, Discipline};
+
+/// A discipline as it was written, with everything beneath it; names are known, values not yet read.
+#[derive(Clone, Debug)]
+pub struct SetUp {
+    /// Which discipline.
+    pub discipline: &'static Discipline,
+    /// The handle it was given, such as `1:`.
+    pub handle: Option<Handle>,
+    /// Its parameters, as words.
+    pub words: Vec<String>,
+    /// Its classes, in the order written.
+    pub classes: Vec<ClassSetUp>,
+    /// Its filters, in the order written.
+    pub filters: Vec<Filter>,
+    /// What sits beneath a discipline without classes of its own (`tbf`).
+    pub child: Option<Box<SetUp>>,
+}
+
+/// A class as it was written.
+#[derive(Clone, Debug)]
+pub struct ClassSetUp {
+    /// The class' own name, such as `1:10`.
+    pub id: Handle,
+    /// What it hangs from: another class, or the discipline (minor number 0).
+    pub parent: Handle,
+    /// Its parameters, as words.
+    pub words: Vec<String>,
+    /// What sits in it, if anything was written.
+    pub leaf: Option<Box<SetUp>>,
+}
+
+impl SetUp {
+    /// Reads a set-up in either form.
+    ///
+    /// # Errors
+    /// If a discipline or parameter is unknown, a value is missing, or the tree does not hang
+    /// together. Values are checked by [`build`](Self::build).
+    pub fn parse(text: &str) -> Result<Self, SetUpError> {
+        let first = text.split_whitespace().next();
+        match first {
+            None => {
+                Err(SetUpError::new("an empty queue set-up: name a discipline, such as `fq_codel`"))
+            }
+            Some("qdisc" | "class" | "filter" | "tc") => script::parse(text),
+            Some(_) => short::parse(text),
+        }
+    }
+
+    /// Makes the discipline and everything beneath it, for a port on `device`.
+    ///
+    /// # Errors
+    /// If a value is not of its parameter's kind or out of range.
+    pub fn build(&self, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
+        (self.discipline.build)(self, device)
+    }
+
+    /// This discipline's own parameters, read.
+    pub(crate) fn params(&self, device: &Device) -> Result<Params, SetUpError> {
+        Params::read(self.discipline.name, self.discipline.params, &self.words, device)
+    }
+
+    /// The major number under which the classes stand; 1 where no handle was written.
+    pub(crate) fn major(&self) -> u16 {
+        self.handle.map_or(1, |handle| handle.major)
+    }
+}
+
+/// A handle or class name: `major:minor`, both hexadecimal, as in `tc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle {
+    /// The discipline's number.
+    pub major: u16,
+    /// The class' number; 0 is the discipline itself.
+    pub minor: u16,
+}
+
+impl Handle {
+    /// Reads `1:10`, `1:` or `:10` (whose major number is then 0).
+    fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        let number = |digits: &str| {
+            if digits.is_empty() { Some(0) } else { u16::from_str_radix(digits, 16).ok() }
+        };
+        Some(Self { major: number(major)?, minor: number(minor)? })
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}:", self.major)?;
+        if self.minor != 0 {
+            write!(f, "{:x}", self.minor)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a set-up, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SetUpError {
+    message: String,
+}
+
+impl SetUpError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+/// The discipline called `name`.
+fn find(name: &str) -> Result<&'static Discipline, SetUpError> {
+    registry::find(name).ok_or_else(|| {
+        let known: Vec<_> = registry::DISCIPLINES.iter().map(|d| d.name).collect();
+        SetUpError::new(format!("unknown queue discipline `{name}` (known: {})", known.join(", ")))
+    })
+}

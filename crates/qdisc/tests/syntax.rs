@@ -1,0 +1,116 @@
+//! `tc` syntax: what is read, and the one sentence about what is not.
+
+use weir_core::{Rate, Time};
+use weir_qdisc::{Device, Ignore, SetUp};
+
+fn error(text: &str) -> String {
+    let device = Device::default();
+    match SetUp::parse(text).and_then(|set_up| set_up.build(&device)) {
+        Ok(_) => panic!("`{text}` was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn builds(text: &str) {
+    let device = Device { line_rate: Some(Rate::from_mbit(20)), ..Device::default() };
+    let built = SetUp::parse(text).and_then(|set_up| set_up.build(&device));
+    if let Err(error) = built {
+        panic!("`{text}`: {error}");
+    }
+}
+
+#[test]
+fn short_forms_nest() {
+    builds("fq_codel");
+    builds("fq_codel limit 1000 target 5ms ecn");
+    builds("htb rate 95% fq_codel");
+    builds("htb rate 10mbit ceil 12mbit burst 15k prio 1 quantum 1514 codel noecn");
+    builds("tbf rate 8mbit burst 5kb latency 50ms fq_codel flows 32");
+    builds("htb rate 9mbit tbf rate 8mbit burst 2000 limit 30000");
+}
+
+#[test]
+fn full_forms_build_trees() {
+    builds(
+        "tc qdisc add dev eth0 root handle 1: htb default 10; class add dev eth0 parent 1: classid \
+         1:1 htb rate 10mbit; class add dev eth0 parent 1:1 classid 1:10 htb rate 5mbit ceil 10mbit; \
+         qdisc add dev eth0 parent 1:10 handle 10: fq_codel; filter add dev eth0 parent 1: protocol ip \
+         prio 1 u32 match ip tos 0xb8 0xfc match ip src 10.0.0.0/8 flowid 1:10",
+    );
+}
+
+#[test]
+fn errors_are_one_sentence_with_what_is_allowed() {
+    let cases = [
+        ("", "an empty queue set-up: name a discipline, such as `fq_codel`"),
+        (
+            "fq_kodel",
+            "unknown queue discipline `fq_kodel` (known: pfifo, bfifo, pfifo_head_drop, pfifo_fast, \
+             tbf, htb, codel, fq_codel)",
+        ),
+        (
+            "codel targt 5ms",
+            "codel: `targt` is neither a parameter (known: limit, target, interval, ce_threshold, \
+             ecn) nor a queue discipline",
+        ),
+        ("codel target", "codel: `target` needs a value behind it"),
+        (
+            "codel target fast",
+            "codel: `target fast`: write a number that is not negative with ns, us, ms or s",
+        ),
+        (
+            "codel target -5ms",
+            "codel: `target -5ms`: write a number that is not negative with ns, us, ms or s",
+        ),
+        ("codel limit 0", "codel: `limit 0`: write a number from 1 to 4294967295"),
+        ("fq_codel flows 70000", "fq_codel: `flows 70000`: write a number from 1 to 65536"),
+        ("codel pfifo", "codel: nothing can sit beneath it"),
+        ("htb fq_codel", "htb class: `rate` is required (rate that the class is guaranteed)"),
+        (
+            "htb rate 95%",
+            "htb class: `rate 95%`: this line has no fixed rate to take a share of; write a rate",
+        ),
+        ("htb rate 0mbit", "htb class: `rate 0mbit`: write a rate of at least 8bit"),
+        ("tbf rate 1mbit burst 2000", "tbf: one of `limit` and `latency` is required"),
+        (
+            "tbf rate 1mbit burst 2000 limit 3000 latency 5ms",
+            "tbf: `limit` and `latency` say the same thing; write one of them",
+        ),
+        (
+            "tbf rate 5mbit burst 2000 limit 3000 peakrate 4mbit mtu 1600",
+            "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb\nclass add dev e parent 2: classid 2:1 htb rate 1mbit",
+            "`class add dev e parent 2: classid 2:1 htb rate 1mbit`: there is no discipline `2:`",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb\nfilter add dev e parent 1: u32 match ip dport 5 0xff",
+            "`filter add dev e parent 1: u32 match ip dport 5 0xff`: the filter's `flowid` is missing",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(error(text), expected, "for `{text}`");
+    }
+}
+
+#[test]
+fn defaults_are_tcs() {
+    // A packet limit of 1000 by txqueuelen: the 1001st packet is dropped.
+    let device = Device::default();
+    let mut queue = SetUp::parse("pfifo").unwrap().build(&device).unwrap();
+    let packet = weir_core::Packet {
+        handle: 0,
+        enqueued_at: Time::ZERO,
+        label: weir_core::FlowLabel::default(),
+        len: 1514,
+        owner: 0,
+        dscp: weir_core::Dscp::BE,
+        ecn: weir_core::Ecn::NotEct,
+    };
+    for _ in 0..1001 {
+        queue.enqueue(packet, Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(queue.backlog().packets, 1000);
+    assert_eq!(queue.stats().total_dropped().packets, 1);
+}
