@@ -1,0 +1,17 @@
+//! Lines as pure state machines: rate, framing, delay, jitter and loss.
+//!
+//! A [`Line`] carries one packet after another: it says when the next may start and when it has left.
+//! What happens between leaving one end and reaching the other is a [`Flight`]: propagation delay,
+//! jitter and loss. Neither knows a clock or a queue.
+
+mod flight;
+mod framing;
+mod line;
+mod loss;
+mod trace;
+
+pub use flight::{Flight, FlightParams};
+pub use framing::{Cells, Framing};
+pub use line::{Capacity, Line};
+pub use loss::{Loss, LossError, LossParams};
+pub use trace::{Trace, TraceError};

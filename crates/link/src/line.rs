@@ -1,0 +1,160 @@
+//! A line: carries one packet after another at a rate.
+
+use std::sync::Arc;
+
+use weir_core::{Rate, Serializer, Time};
+
+use crate::framing::Framing;
+use crate::trace::Trace;
+
+/// How much a line carries.
+#[derive(Clone, Debug)]
+pub enum Capacity {
+    /// Everything at once.
+    Unlimited,
+    /// A constant rate, above 0.
+    Constant(Rate),
+    /// As recorded.
+    Trace(Arc<Trace>),
+}
+
+/// A line with its framing.
+///
+/// The driver asks [`ready_at`](Self::ready_at) before it takes a packet from the queue, then hands its
+/// length to [`send`](Self::send) and learns when the last bit has left.
+#[derive(Clone, Debug)]
+pub struct Line {
+    framing: Framing,
+    pace: Pace,
+}
+
+#[derive(Clone, Debug)]
+enum Pace {
+    Unlimited,
+    Constant(Serializer),
+    Trace(TracePace),
+}
+
+/// A recorded line at work: a packet is delivered over as many opportunities as it takes, and what an
+/// opportunity has left over serves the next packet if one waits just then.
+#[derive(Clone, Debug)]
+struct TracePace {
+    trace: Arc<Trace>,
+    /// The opportunity in use or next to be used.
+    index: u64,
+    /// Bytes that it has left.
+    left: u64,
+    busy_until: Time,
+}
+
+impl Line {
+    /// A line of that capacity and framing, idle. Recorded lines count IP bytes and have no framing of
+    /// their own.
+    #[must_use]
+    pub fn new(capacity: Capacity, framing: Framing) -> Self {
+        let pace = match capacity {
+            Capacity::Unlimited => Pace::Unlimited,
+            Capacity::Constant(rate) => Pace::Constant(Serializer::new(rate)),
+            Capacity::Trace(trace) => Pace::Trace(TracePace {
+                trace,
+                index: 0,
+                left: Trace::OPPORTUNITY_BYTES,
+                busy_until: Time::ZERO,
+            }),
+        };
+        Self { framing, pace }
+    }
+
+    /// When the next packet may start: `now` if the line is free.
+    #[must_use]
+    pub fn ready_at(&mut self, now: Time) -> Time {
+        match &mut self.pace {
+            Pace::Unlimited => now,
+            Pace::Constant(line) => line.busy_until().max(now),
+            Pace::Trace(line) => line.ready_at(now),
+        }
+    }
+
+    /// Sends an IP packet of `ip_len` bytes, which starts at `now`, and returns when its last bit has
+    /// left. The line must be [ready](Self::ready_at).
+    pub fn send(&mut self, ip_len: u32, now: Time) -> Time {
+        let bytes = self.framing.wire_bytes(ip_len);
+        match &mut self.pace {
+            Pace::Unlimited => now,
+            Pace::Constant(line) => line.send(bytes, now),
+            Pace::Trace(line) => line.send(bytes, now),
+        }
+    }
+
+    /// Bytes of the line that an IP packet of `ip_len` bytes occupies.
+    #[must_use]
+    pub const fn wire_bytes(&self, ip_len: u32) -> u64 {
+        self.framing.wire_bytes(ip_len)
+    }
+}
+
+impl TracePace {
+    fn ready_at(&mut self, now: Time) -> Time {
+        let from = now.max(self.busy_until);
+        if self.left > 0 && self.trace.at(self.index) >= from {
+            return self.trace.at(self.index);
+        }
+        // Opportunities that passed without a packet are gone.
+        self.index = self.trace.first_from(from).max(self.index + 1);
+        self.left = Trace::OPPORTUNITY_BYTES;
+        self.trace.at(self.index)
+    }
+
+    fn send(&mut self, bytes: u64, now: Time) -> Time {
+        debug_assert_eq!(self.ready_at(now), now, "no opportunity at {now}");
+        let mut bytes = bytes;
+        while bytes > self.left {
+            bytes -= self.left;
+            self.index += 1;
+            self.left = Trace::OPPORTUNITY_BYTES;
+        }
+        self.left -= bytes;
+        self.busy_until = self.trace.at(self.index);
+        self.busy_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_constant_line_is_busy_while_it_sends() {
+        let mut line = Line::new(Capacity::Constant(Rate::from_mbit(8)), Framing::ETHERNET);
+        let now = Time::from_millis(1);
+        assert_eq!(line.ready_at(now), now);
+        let left = line.send(1500, now);
+        assert_eq!(left.since(now), Duration::from_micros(1_538));
+        assert_eq!(line.ready_at(now), left);
+    }
+
+    #[test]
+    fn a_recorded_line_delivers_at_its_opportunities() {
+        let trace = Arc::new(Trace::parse("t", "1\n1\n5\n9\n").unwrap());
+        let mut line = Line::new(Capacity::Trace(trace), Framing::NONE);
+        let ms = Time::from_millis;
+        assert_eq!(line.ready_at(Time::ZERO), ms(1));
+        // Two full packets in the first millisecond.
+        assert_eq!(line.send(1500, ms(1)), ms(1));
+        assert_eq!(line.ready_at(ms(1)), ms(1));
+        assert_eq!(line.send(1000, ms(1)), ms(1));
+        // The next needs the rest of this opportunity and a part of the one at 5 ms.
+        assert_eq!(line.ready_at(ms(1)), ms(1));
+        assert_eq!(line.send(1000, ms(1)), ms(5));
+        // What is left of it serves a waiting packet.
+        assert_eq!(line.ready_at(ms(5)), ms(5));
+        assert_eq!(line.send(500, ms(5)), ms(5));
+        // ... and is gone for one that comes later.
+        assert_eq!(line.ready_at(ms(6)), ms(9));
+        assert_eq!(line.send(40, ms(9)), ms(9));
+        // The recording starts over behind its end at 9 ms.
+        assert_eq!(line.ready_at(ms(10)), ms(10));
+    }
+}
