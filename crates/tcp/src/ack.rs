@@ -1,0 +1,404 @@
+//! Taking in acknowledgements: Linux' `tcp_ack` and what it calls.
+
+use weir_core::Time;
+
+use crate::profile::Profile;
+use crate::recovery::{Phase, Resend};
+use crate::scoreboard::Delivered;
+use crate::segment::{Flags, Segment};
+use crate::sender::{Sender, TailProbe, Timer, Wire, by_time};
+use crate::window::AckSample;
+
+/// What is new in one acknowledgement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AckNews {
+    /// The acknowledged segment number.
+    pub ack: u32,
+    /// The first unacknowledged segment before it.
+    pub prior_una: u32,
+    pub una_advanced: bool,
+    /// Segments were newly acknowledged in order.
+    pub data_acked: bool,
+    /// Segments were newly reported as arrived out of order.
+    pub newly_sacked: bool,
+    /// One of the segments acknowledged in order had been retransmitted.
+    pub retransmitted_acked: bool,
+    /// Something arrived that was sent before recovery began and not sent again.
+    pub original_delivered: bool,
+    pub ecn_echo: bool,
+    /// A duplicate was reported (RFC 2883).
+    pub duplicate_reported: bool,
+    /// ... of the tail loss probe.
+    pub probe_was_duplicate: bool,
+    /// Nothing new at all.
+    pub duplicate_ack: bool,
+    /// New data acknowledged, or the window changed.
+    pub not_duplicate: bool,
+    /// The timer has to be set anew.
+    pub set_timer: bool,
+    /// A retransmission was found to be lost.
+    pub lost_retransmission: bool,
+    /// Segments newly taken for lost.
+    pub newly_lost: u32,
+    /// Transmission times of the first and last segment acknowledged without retransmission.
+    acked_sent: Option<(u64, u64)>,
+    /// The same of those reported by SACK.
+    sacked_sent: Option<(u64, u64)>,
+    /// Lowest segment that arrived after higher ones without having been sent again.
+    reordered: Option<u32>,
+    /// Segments delivered when the latest of the newly delivered ones was sent.
+    prior_delivered: Option<(u64, u32)>,
+}
+
+impl Sender {
+    /// Takes in the acknowledgement that `segment` carries, and sends what follows from it.
+    pub fn on_ack(
+        &mut self,
+        segment: &Segment,
+        profile: &Profile,
+        wire: &mut impl Wire,
+        now: Time,
+    ) {
+        self.refresh(now);
+        let prior_una = self.board.una();
+        if segment.ack < prior_una || segment.ack > self.board.nxt() {
+            return;
+        }
+        let mut news = AckNews {
+            ack: segment.ack,
+            prior_una,
+            una_advanced: segment.ack > prior_una,
+            ecn_echo: profile.ecn && segment.flags.has(Flags::ECE),
+            ..AckNews::default()
+        };
+        let before = (self.delivered, self.lost);
+        let prior_packets = self.board.packets_out();
+        let prior_sacked = self.board.sacked_out;
+        let prior_highest = self.board.highest_sacked();
+        if news.una_advanced {
+            self.retransmits = 0;
+        }
+        self.set_last_echo(segment.ts_echo, profile);
+        let acked_bytes = self.take_window(segment, &mut news);
+        if profile.sack && !segment.sack.is_empty() {
+            self.take_sack(segment, &mut news);
+        }
+        if prior_packets == 0 {
+            return;
+        }
+        self.take_cumulative(&mut news, profile);
+        news.not_duplicate |= news.data_acked;
+        news.duplicate_ack = !news.not_duplicate && !news.una_advanced && !news.duplicate_reported;
+        if !profile.sack && news.data_acked {
+            self.take_off_duplicates(segment.ack - prior_una);
+            if news.retransmitted_acked {
+                news.original_delivered = false;
+            }
+        }
+        // A single short segment may have waited in the receiver for company.
+        let maybe_delayed =
+            acked_bytes < self.mss && segment.ack - prior_una == 1 && prior_sacked == 0;
+        self.measure_rtt(&mut news, maybe_delayed, profile);
+        if news.data_acked {
+            news.set_timer = true;
+            if let Some(seq) = news.reordered.filter(|&seq| profile.sack && seq < prior_highest) {
+                self.note_reordering(seq);
+            }
+        }
+        self.rack.update_window(news.prior_delivered.map(|(_, prior)| prior), self.delivered);
+        self.on_probe_ack(&news);
+
+        let resend = self.recover(&mut news, profile, now);
+        if news.set_timer && !self.schedule_loss_probe(true, profile, now) {
+            self.rearm_timeout(profile, now);
+        }
+        let newly_delivered = self.delivered - before.0;
+        news.newly_lost = self.lost - before.1;
+        self.control_congestion(&news, newly_delivered, profile);
+        self.resend(resend, profile, wire, now);
+    }
+
+    /// The timer of the sending half expired.
+    pub fn on_timer(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        match self.due_timer(now) {
+            Some(Timer::Retransmission) => self.on_timeout(profile, wire, now),
+            Some(Timer::LossProbe) => self.send_loss_probe(profile, wire, now),
+            Some(Timer::Reordering) => self.on_reordering_timeout(profile, wire, now),
+            None if profile.pacing => {
+                self.resend_lost(profile, wire, now);
+                self.send_new_data(profile, wire, now);
+            }
+            None => {}
+        }
+    }
+
+    fn recover(&mut self, news: &mut AckNews, profile: &Profile, now: Time) -> Resend {
+        let alert = news.newly_sacked || news.ecn_echo || news.duplicate_reported;
+        if news.not_duplicate && !alert && self.phase == Phase::Open {
+            return Resend::Nothing;
+        }
+        self.on_trouble(news, profile, now)
+    }
+
+    /// Takes over the peer's receive window, and returns the bytes newly acknowledged in order.
+    fn take_window(&mut self, segment: &Segment, news: &mut AckNews) -> u32 {
+        let una_offset = self.offset_of(segment.ack);
+        let end = una_offset + u64::from(segment.window);
+        news.not_duplicate = news.una_advanced || end > self.window_end;
+        self.window_end = self.window_end.max(end);
+        self.largest_window = self.largest_window.max(segment.window);
+        (una_offset - self.offset_of(self.board.una())) as u32
+    }
+
+    /// Where segment `seq` starts in the stream.
+    fn offset_of(&self, seq: u32) -> u64 {
+        if seq < self.board.nxt() && seq >= self.board.una() {
+            self.board.get(seq).offset
+        } else {
+            self.sent_bytes()
+        }
+    }
+
+    /// Tags what selective acknowledgements report (`tcp_sacktag_write_queue`).
+    fn take_sack(&mut self, segment: &Segment, news: &mut AckNews) {
+        if let Some(duplicate) = segment.sack.duplicate() {
+            self.take_duplicate(duplicate.start, duplicate.end, news);
+        }
+        let now_us = self.window.now_us;
+        let highest = self.board.highest_sacked();
+        let recovery_end = self.recovery_end;
+        let min_rtt = self.rtt.min();
+        let mut delivered = 0;
+        for &block in segment.sack.received() {
+            let rack = &mut self.rack;
+            self.board.tag(block, |arrived| {
+                delivered += 1;
+                news.newly_sacked = true;
+                news.note_rate(arrived);
+                rack.on_delivered(
+                    arrived.sent_us,
+                    arrived.seq + 1,
+                    arrived.retransmitted,
+                    min_rtt,
+                    now_us,
+                );
+                if !arrived.ever_retransmitted {
+                    if arrived.seq < highest {
+                        news.note_reordered(arrived.seq);
+                    }
+                    if arrived.seq < recovery_end {
+                        news.original_delivered = true;
+                    }
+                    news.sacked_sent = join(news.sacked_sent, arrived.sent_us);
+                }
+            });
+        }
+        self.board.remember(segment.sack.received());
+        self.delivered += delivered;
+        let reordered = news.reordered.take();
+        if let Some(seq) = reordered
+            && (self.phase != Phase::Loss || self.undo.marker().is_some())
+        {
+            self.note_reordering(seq);
+        }
+    }
+
+    fn take_duplicate(&mut self, start: u32, end: u32, news: &mut AckNews) {
+        let count = end - start;
+        news.duplicate_reported = true;
+        news.probe_was_duplicate =
+            self.tail_probe.is_some_and(|probe| probe.end == end && count == 1);
+        if self.reordering_seen && !news.probe_was_duplicate {
+            self.rack.on_duplicate();
+        }
+        self.undo.on_duplicate(end, count);
+        self.delivered += count;
+    }
+
+    /// Takes everything below the acknowledged segment off the queue (`tcp_clean_rtx_queue`).
+    fn take_cumulative(&mut self, news: &mut AckNews, profile: &Profile) {
+        let now_us = self.window.now_us;
+        let min_rtt = self.rtt.min();
+        while self.board.una() < news.ack {
+            let arrived = self.board.pop();
+            news.data_acked = true;
+            news.note_rate(&arrived);
+            if arrived.ever_retransmitted {
+                news.retransmitted_acked = true;
+            } else if !arrived.was_sacked {
+                news.acked_sent = join(news.acked_sent, arrived.sent_us);
+                news.note_reordered(arrived.seq);
+                if arrived.seq < self.recovery_end {
+                    news.original_delivered = true;
+                }
+            }
+            if arrived.was_sacked {
+                self.board.sacked_out -= 1;
+            } else if profile.sack {
+                self.delivered += 1;
+                if !self.answers_original(&arrived) {
+                    self.rack.on_delivered(
+                        arrived.sent_us,
+                        arrived.seq + 1,
+                        arrived.retransmitted,
+                        min_rtt,
+                        now_us,
+                    );
+                }
+            }
+        }
+        self.window.una = self.board.una();
+    }
+
+    /// Whether the echoed timestamp shows that a retransmitted segment's original arrived.
+    fn answers_original(&self, arrived: &Delivered) -> bool {
+        arrived.ever_retransmitted
+            && self.last_echo().is_some_and(|echo| u64::from(echo) < arrived.sent_us / 1_000)
+    }
+
+    /// Without SACK: the acknowledged segments are no longer among those counted as arrived.
+    fn take_off_duplicates(&mut self, acked: u32) {
+        self.delivered += acked.saturating_sub(self.board.sacked_out).max(1);
+        self.board.sacked_out =
+            if acked > self.board.sacked_out { 0 } else { self.board.sacked_out - (acked - 1) };
+        self.limit_duplicates(acked);
+    }
+
+    /// Karn's rule and its refinements (`tcp_ack_update_rtt`): by segments never sent again, else by
+    /// SACK, else by the timestamp.
+    fn measure_rtt(&mut self, news: &mut AckNews, maybe_delayed: bool, profile: &Profile) {
+        let now_us = self.window.now_us;
+        let since = |sent: u64| (now_us - sent) as u32;
+        let by_ack = news
+            .acked_sent
+            .filter(|_| !news.retransmitted_acked)
+            .map(|(oldest, newest)| (since(oldest), since(newest)));
+        let by_sack = news.sacked_sent.map(|(oldest, newest)| (since(oldest), since(newest)));
+        let by_timestamp = || {
+            let echo = self.last_echo().filter(|_| profile.timestamps && news.data_acked)?;
+            let ms = (now_us / 1_000).saturating_sub(u64::from(echo)).max(1);
+            Some(((ms * 1_000) as u32, (ms * 1_000) as u32))
+        };
+        // The estimate takes the first segment's round trip, congestion control the last one's.
+        let first = by_ack.or(by_sack).or_else(by_timestamp).map(|(first, _)| first);
+        let last = by_sack.or(by_ack).or_else(by_timestamp).map(|(_, last)| last);
+        if let (Some(first), Some(last)) = (first, last) {
+            if !(maybe_delayed && last > self.rtt.min()) {
+                self.rtt.offer_min(last, now_us);
+            }
+            self.rtt.sample(first, self.board.una(), self.board.nxt());
+            self.rto_us = self.rtt.rto();
+            // The timer of the head runs by the new estimate.
+            let head = self.board.head().map(|head| since(head.sent_us));
+            if !news.data_acked
+                && let (Some((oldest, _)), Some(head)) = (by_sack, head)
+            {
+                news.set_timer |= oldest > head;
+            }
+        }
+        self.algorithm.on_rtt(&mut self.window, &AckSample { rtt_us: last });
+    }
+
+    fn control_congestion(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
+        let progress = if self.reordering > crate::sender::REORDERING {
+            news.data_acked || news.newly_sacked
+        } else {
+            news.data_acked
+        };
+        if self.phase.is_reducing() {
+            self.reduce(news, newly_delivered, profile);
+        } else if progress {
+            let acked = if profile.byte_counting { newly_delivered } else { 1 };
+            self.algorithm.on_delivered(&mut self.window, acked);
+        }
+        self.update_pacing_rate();
+    }
+
+    fn resend(&mut self, resend: Resend, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        match resend {
+            Resend::Nothing => {}
+            Resend::Lost => self.resend_lost(profile, wire, now),
+            Resend::NewData => {
+                self.send_new_data(profile, wire, now);
+                if self.board.nxt() <= self.recovery_end {
+                    self.f_rto_running = false;
+                    self.resend_lost(profile, wire, now);
+                }
+            }
+        }
+    }
+
+    /// Sends lost segments again, lowest first, as far as the window allows
+    /// (`tcp_xmit_retransmit_queue`).
+    pub fn resend_lost(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        let head = self.board.una();
+        let mut head_sent = false;
+        while self.in_flight(profile) < self.window.cwnd && !self.must_wait_for_pace(profile, now) {
+            let Some(seq) = self.board.next_to_retransmit() else { break };
+            self.retransmit(seq, false, profile, wire, now);
+            if self.phase.is_reducing() {
+                self.reduction.sent += 1;
+            }
+            head_sent |= seq == head && self.pending_timer() != Some(Timer::Reordering);
+        }
+        if head_sent {
+            self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+        }
+    }
+
+    /// RFC 8985, section 7.3: new data if there is any, else the last segment again.
+    fn send_loss_probe(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        self.refresh(now);
+        if self.tail_probe.is_none() && self.board.packets_out() > 0 {
+            let fresh = self.send_one_new(profile, wire, now);
+            if !fresh {
+                self.retransmit(self.board.nxt() - 1, true, profile, wire, now);
+            }
+            self.tail_probe = Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
+            self.counters.loss_probes += 1;
+        }
+        self.clear_timer();
+        self.rearm_timeout(profile, now);
+    }
+
+    /// What could still be reordered is not: RFC 8985, section 6.3.
+    fn on_reordering_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        self.refresh(now);
+        let before = self.in_flight(profile);
+        let lost_before = self.lost;
+        self.mark_overdue();
+        if self.in_flight(profile) != before {
+            if self.phase != Phase::Recovery {
+                self.enter_recovery(false);
+                let newly_lost = self.lost - lost_before;
+                self.reduce(&AckNews { newly_lost, ..AckNews::default() }, 1, profile);
+            }
+            self.resend_lost(profile, wire, now);
+        }
+        if self.pending_timer() != Some(Timer::Retransmission) {
+            self.rearm_timeout(profile, now);
+        }
+        debug_assert!(by_time(profile));
+    }
+}
+
+impl AckNews {
+    fn note_reordered(&mut self, seq: u32) {
+        self.reordered = Some(self.reordered.map_or(seq, |lowest| lowest.min(seq)));
+    }
+
+    /// Keeps the delivery count at the sending of the latest transmission that arrived.
+    fn note_rate(&mut self, arrived: &Delivered) {
+        if arrived.was_sacked {
+            return;
+        }
+        if self.prior_delivered.is_none_or(|(sent, _)| arrived.sent_us >= sent) {
+            self.prior_delivered = Some((arrived.sent_us, arrived.prior_delivered));
+        }
+    }
+}
+
+/// The earliest and latest of a set of times, with `sent` added: first come, last come.
+fn join(span: Option<(u64, u64)>, sent: u64) -> Option<(u64, u64)> {
+    Some(span.map_or((sent, sent), |(first, _)| (first, sent)))
+}

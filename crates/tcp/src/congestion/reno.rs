@@ -1,0 +1,25 @@
+//! Reno: RFC 5681, as Linux has it (`tcp_reno_*` in `net/ipv4/tcp_cong.c`).
+
+use super::CongestionControl;
+use crate::window::Window;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reno;
+
+impl CongestionControl for Reno {
+    /// RFC 5681, equation 4, with the window for the flight size.
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+
+    /// RFC 5681, section 3.1: by what was delivered in slow start, by one segment a round trip after.
+    fn on_delivered(&mut self, window: &mut Window, acked: u32) {
+        if !window.is_limiting() {
+            return;
+        }
+        let acked = if window.in_slow_start() { window.slow_start(acked) } else { acked };
+        if acked > 0 {
+            window.grow_one_per(window.cwnd, acked);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Profiles: which TCP an endpoint speaks, as data.
+//!
+//! A profile is a name and a set of values; every value can be overridden by itself. The default,
+//! `linux`, is Linux 6.12 with its default settings.
+
+use serde::{Deserialize, Serialize};
+use weir_core::{Duration, Time};
+
+/// Everything by which one TCP differs from another, congestion control aside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The profile's name.
+    pub name: &'static str,
+    /// Timestamps option (RFC 7323): 12 bytes a segment, round trips of retransmissions, undo.
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018) with reports of duplicates (RFC 2883).
+    pub sack: bool,
+    /// ECN (RFC 3168): sends ECT(0), answers CE.
+    pub ecn: bool,
+    /// How losses are found.
+    pub loss_detection: LossDetection,
+    /// Tail loss probes (RFC 8985, section 7).
+    pub tail_loss_probe: bool,
+    /// Tells spurious timeouts from real ones (RFC 5682) and takes back what they did.
+    pub f_rto: bool,
+    /// Takes a reduction back that turns out to have been needless (Eifel, RFC 3522; D-SACK).
+    pub undo: bool,
+    /// Sends new data on the first duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: bool,
+    /// Stays in recovery until everything sent before it is acknowledged (RFC 6582); without SACK
+    /// only.
+    pub new_reno: bool,
+    /// Spreads the reduction over a round trip (RFC 6937); otherwise half a window falls silent.
+    pub proportional_rate_reduction: bool,
+    /// Segments that may be sent first (RFC 6928: 10).
+    pub initial_window: u32,
+    /// Slow start doubles up to the delivered data, not to the number of acknowledgements (RFC 3465).
+    pub byte_counting: bool,
+    /// Retransmission timeout before the first round trip.
+    pub rto_initial: Duration,
+    /// Shortest retransmission timeout.
+    pub rto_min: Duration,
+    /// Longest retransmission timeout.
+    pub rto_max: Duration,
+    /// How timers tick.
+    pub timers: Timers,
+    /// How acknowledgements are delayed.
+    pub delayed_ack: DelayedAck,
+    /// Whether data leaves evenly spread instead of in bursts.
+    pub pacing: bool,
+    /// How many segments are handed to the line at once.
+    pub bursts: Bursts,
+    /// Greatest receive window in bytes.
+    pub receive_window: u32,
+    /// Receive window that is offered at the start and then grows as the application reads; `None`
+    /// offers the greatest at once.
+    pub receive_window_start: Option<u32>,
+}
+
+/// How losses are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDetection {
+    /// By time: a segment is lost once one sent sufficiently later has arrived (RFC 8985).
+    Rack,
+    /// By number: a segment is lost once three above it have arrived (RFC 6675).
+    DuplicateAcks,
+}
+
+/// How timers tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timers {
+    /// To the nanosecond.
+    Exact,
+    /// At the tick by which the time is up.
+    Ticks(Duration),
+    /// Linux' timer wheel with that tick: never early, and coarser the longer the time.
+    Wheel(Duration),
+}
+
+/// How acknowledgements are delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayedAck {
+    /// Every segment is acknowledged at once.
+    Never,
+    /// Every second full segment, or after this time (RFC 5681, section 4.2).
+    Every2(Duration),
+    /// As Linux: at once while a connection starts, resumes or grows its window, then every second
+    /// full segment or after 40 ms, and in bursts of losses compressed to one a millisecond.
+    Linux,
+}
+
+/// How many segments are handed to the line at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bursts {
+    /// One by one.
+    None,
+    /// As Linux with segmentation offload: about a millisecond's worth at the pacing rate, two
+    /// segments at least, held back a moment for more to come.
+    Linux,
+}
+
+/// Changes to a profile, each optional: what a scenario may write beside a profile's name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Overrides {
+    /// Replaces [`Profile::timestamps`].
+    pub timestamps: Option<bool>,
+    /// Replaces [`Profile::sack`].
+    pub sack: Option<bool>,
+    /// Replaces [`Profile::ecn`].
+    pub ecn: Option<bool>,
+    /// Replaces [`Profile::pacing`].
+    pub pacing: Option<bool>,
+    /// `false` hands segments to the line one by one.
+    pub bursts: Option<bool>,
+    /// `false` acknowledges every segment.
+    pub delayed_ack: Option<bool>,
+    /// Replaces [`Profile::initial_window`], in segments.
+    pub initial_window: Option<u32>,
+    /// Replaces [`Profile::receive_window`] and offers it from the start.
+    pub receive_window_bytes: Option<u32>,
+    /// Replaces [`Profile::rto_min`], in nanoseconds.
+    pub rto_min_ns: Option<u64>,
+}
+
+/// A profile that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown TCP profile `{name}` (known: {known})")]
+pub struct UnknownProfile {
+    name: String,
+    known: String,
+}
+
+impl Profile {
+    /// The profile called `name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<Self, UnknownProfile> {
+        PROFILES.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
+            let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
+            UnknownProfile { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// This profile with the given changes.
+    #[must_use]
+    pub fn with(mut self, changes: &Overrides) -> Self {
+        let set = |field: &mut bool, change: Option<bool>| *field = change.unwrap_or(*field);
+        set(&mut self.timestamps, changes.timestamps);
+        set(&mut self.sack, changes.sack);
+        set(&mut self.ecn, changes.ecn);
+        set(&mut self.pacing, changes.pacing);
+        if changes.bursts == Some(false) {
+            self.bursts = Bursts::None;
+        }
+        if changes.delayed_ack == Some(false) {
+            self.delayed_ack = DelayedAck::Never;
+        }
+        if let Some(segments) = changes.initial_window {
+            self.initial_window = segments;
+        }
+        if let Some(bytes) = changes.receive_window_bytes {
+            self.receive_window = bytes;
+            self.receive_window_start = None;
+        }
+        if let Some(ns) = changes.rto_min_ns {
+            self.rto_min = Duration::from_nanos(ns);
+        }
+        self
+    }
+
+    /// Bytes of data in a full segment, on a path whose IP packets hold `mtu` bytes and where an IP
+    /// header takes `ip_header`.
+    #[must_use]
+    pub const fn mss(&self, mtu: u32, ip_header: u32) -> u32 {
+        mtu - ip_header - 20 - if self.timestamps { 12 } else { 0 }
+    }
+}
+
+impl Timers {
+    /// When a timer set at `now` for `span` fires.
+    #[must_use]
+    pub fn fires_at(self, now: Time, span: Duration) -> Time {
+        match self {
+            Self::Exact => now + span,
+            Self::Ticks(tick) => {
+                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
+                Time::from_nanos((now.as_nanos() / tick.as_nanos() + ticks) * tick.as_nanos())
+            }
+            Self::Wheel(tick) => {
+                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
+                let expires = now.as_nanos() / tick.as_nanos() + ticks;
+                // kernel/time/timer.c: level l holds timers of 63 * 8^(l-1) ticks and more, in steps
+                // of 8^l ticks, and rounds up to the next step so that none fires early.
+                let mut level = 0;
+                while level < 8 && ticks >= 63 << (3 * level) {
+                    level += 1;
+                }
+                let steps = (expires >> (3 * level)) + 1;
+                Time::from_nanos((steps << (3 * level)) * tick.as_nanos())
+            }
+        }
+    }
+
+    /// The number of whole ticks at `now`; milliseconds where timers are exact.
+    #[must_use]
+    pub const fn ticks_at(self, now: Time) -> u64 {
+        now.as_nanos() / self.tick().as_nanos()
+    }
+
+    /// The length of a tick.
+    #[must_use]
+    pub const fn tick(self) -> Duration {
+        match self {
+            Self::Exact => Duration::from_millis(1),
+            Self::Ticks(tick) | Self::Wheel(tick) => tick,
+        }
+    }
+}
+
+/// The known profiles.
+pub const PROFILES: &[Profile] = &[LINUX, RFC];
+
+/// Linux 6.12, default settings, `HZ=250`.
+const LINUX: Profile = Profile {
+    name: "linux",
+    timestamps: true,
+    sack: true,
+    ecn: false,
+    loss_detection: LossDetection::Rack,
+    tail_loss_probe: true,
+    f_rto: true,
+    undo: true,
+    limited_transmit: true,
+    new_reno: true,
+    proportional_rate_reduction: true,
+    initial_window: 10,
+    byte_counting: true,
+    rto_initial: Duration::from_secs(1),
+    rto_min: Duration::from_millis(200),
+    rto_max: Duration::from_secs(120),
+    timers: Timers::Wheel(Duration::from_millis(4)),
+    delayed_ack: DelayedAck::Linux,
+    pacing: false,
+    bursts: Bursts::Linux,
+    // tcp_rmem's largest, 6 MiB, of which 1448 bytes in 2304 of memory are data.
+    receive_window: 3_954_000,
+    receive_window_start: Some(65_160),
+};
+
+/// What the RFCs say where they say it, and nothing more: RFC 5681, 6298, 6582, 6675, 6928, 7323.
+const RFC: Profile = Profile {
+    name: "rfc",
+    timestamps: true,
+    sack: true,
+    ecn: false,
+    loss_detection: LossDetection::DuplicateAcks,
+    tail_loss_probe: false,
+    f_rto: false,
+    undo: false,
+    limited_transmit: true,
+    new_reno: true,
+    proportional_rate_reduction: true,
+    initial_window: 10,
+    byte_counting: true,
+    rto_initial: Duration::from_secs(1),
+    rto_min: Duration::from_secs(1),
+    rto_max: Duration::from_secs(60),
+    timers: Timers::Exact,
+    // RFC 1122, section 4.2.3.2 allows half a second; 200 ms is what most stacks took.
+    delayed_ack: DelayedAck::Every2(Duration::from_millis(200)),
+    pacing: false,
+    bursts: Bursts::None,
+    receive_window: 4 << 20,
+    receive_window_start: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(4);
+
+    #[test]
+    fn the_wheel_is_never_early_and_coarser_for_long_times() {
+        let fires = |now_ms: u64, ms: u64| {
+            Timers::Wheel(TICK)
+                .fires_at(Time::from_millis(now_ms), Duration::from_millis(ms))
+                .as_nanos()
+                / 1_000_000
+        };
+        assert_eq!(fires(0, 40), 44); // 10 ticks, and one so that it is not early
+        assert_eq!(fires(3, 40), 44);
+        assert_eq!(fires(4, 200), 208);
+        assert_eq!(fires(0, 248), 252); // 62 ticks: still steps of one
+        assert_eq!(fires(0, 252), 256); // 63 ticks: steps of 8, 32 ms
+        assert_eq!(fires(0, 260), 288);
+        assert_eq!(fires(0, 2_016), 2_048); // 504 ticks: steps of 64, 256 ms
+    }
+
+    #[test]
+    fn coarse_ticks_may_be_early() {
+        let at = Timers::Ticks(Duration::from_millis(500))
+            .fires_at(Time::from_millis(499), Duration::from_secs(1));
+        assert_eq!(at, Time::from_millis(1_000));
+    }
+
+    #[test]
+    fn unknown_profiles_are_named() {
+        assert_eq!(
+            Profile::named("windows").unwrap_err().to_string(),
+            "unknown TCP profile `windows` (known: linux, rfc)"
+        );
+    }
+}

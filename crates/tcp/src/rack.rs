@@ -1,0 +1,156 @@
+//! RACK: a segment is lost once one that was sent sufficiently later has arrived (RFC 8985).
+//!
+//! Follows Linux `net/ipv4/tcp_recovery.c`.
+
+use weir_core::Time;
+
+use crate::profile::Profile;
+use crate::recovery::Phase;
+use crate::sender::{Sender, TIMEOUT_MIN_US, Timer};
+
+/// What RACK remembers: the latest transmission that is known to have arrived.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rack {
+    /// When it was sent, in microseconds.
+    sent_us: u64,
+    /// One behind its segment; decides between transmissions of one instant.
+    end: u32,
+    rtt_us: u32,
+    /// Whether it has moved since losses were last looked for.
+    pub advanced: bool,
+    /// The reordering window in quarters of the smallest round trip.
+    window_steps: Steps,
+    duplicate_seen: bool,
+    /// The window was last widened when so many segments had been delivered.
+    widened_at: u32,
+    /// Recoveries for which a widened window is kept.
+    keep: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Steps(u32);
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl Rack {
+    /// A segment sent at `sent_us`, `end` one behind it, is known to have arrived at `now_us`
+    /// (RFC 8985, section 6.2, step 2).
+    pub fn on_delivered(
+        &mut self,
+        sent_us: u64,
+        end: u32,
+        was_retransmission: bool,
+        min_rtt: u32,
+        now_us: u64,
+    ) {
+        let rtt = (now_us - sent_us) as u32;
+        if was_retransmission && rtt < min_rtt {
+            // Too soon for the retransmission: this acknowledges the original.
+            return;
+        }
+        self.advanced = true;
+        self.rtt_us = rtt;
+        if (sent_us, end) > (self.sent_us, self.end) {
+            self.sent_us = sent_us;
+            self.end = end;
+        }
+    }
+
+    /// A duplicate was reported: segments were merely reordered.
+    pub fn on_duplicate(&mut self) {
+        self.duplicate_seen = true;
+    }
+
+    /// A recovery ended without being taken back.
+    pub fn on_recovery_end(&mut self) {
+        self.keep = self.keep.saturating_sub(1);
+    }
+
+    /// A recovery was needless.
+    pub fn on_undo(&mut self) {
+        self.keep = (self.keep + 1).min(KEEP_RECOVERIES);
+    }
+
+    /// Widens the reordering window once a round trip in which duplicates were reported, and narrows
+    /// it again after sixteen recoveries without (RFC 8985, section 6.2, step 4).
+    pub fn update_window(&mut self, prior_delivered: Option<u32>, delivered: u32) {
+        let Some(prior) = prior_delivered else { return };
+        if prior < self.widened_at {
+            self.duplicate_seen = false;
+        }
+        if self.duplicate_seen {
+            self.window_steps.0 = (self.window_steps.0 + 1).min(255);
+            self.duplicate_seen = false;
+            self.widened_at = delivered;
+            self.keep = KEEP_RECOVERIES;
+        } else if self.keep == 0 {
+            self.window_steps = Steps::default();
+        }
+    }
+
+    /// Microseconds after which the transmission at `sent_us` is lost if nothing is heard of it.
+    pub fn remaining(&self, sent_us: u64, window: u32, now_us: u64) -> i64 {
+        i64::from(self.rtt_us) + i64::from(window) - (now_us - sent_us) as i64
+    }
+}
+
+impl Sender {
+    /// Marks what is lost by now and sets the timer for what may be soon; says whether it set it.
+    pub fn find_losses_by_time(&mut self, profile: &Profile, now: Time) -> bool {
+        if !self.rack.advanced {
+            return false;
+        }
+        self.rack.advanced = false;
+        let wait = self.mark_overdue();
+        if let Some(wait) = wait {
+            self.set_timer(Timer::Reordering, wait + TIMEOUT_MIN_US, profile, now);
+        }
+        wait.is_some()
+    }
+
+    /// Marks every segment lost that was sent sufficiently before the latest one that arrived, and
+    /// returns the microseconds until the others of its age will be.
+    pub fn mark_overdue(&mut self) -> Option<u32> {
+        let window = self.reordering_window();
+        let now_us = self.window.now_us;
+        let mut wait = None;
+        let mut next = self.board.oldest_transmission();
+        while let Some(seq) = next {
+            next = self.board.newer_transmission(seq);
+            let entry = self.board.get(seq);
+            if entry.lost() && !entry.retransmitted() {
+                continue;
+            }
+            if (entry.sent_us, seq + 1) >= (self.rack.sent_us, self.rack.end) {
+                break;
+            }
+            let remaining = self.rack.remaining(entry.sent_us, window, now_us);
+            if remaining <= 0 {
+                self.mark_lost(seq);
+                self.board.forget_transmission(seq);
+            } else {
+                wait = wait.max(Some(remaining as u32));
+            }
+        }
+        wait
+    }
+
+    /// How much later than others a segment may arrive: nothing in recovery or after three segments
+    /// out of order, as long as no reordering was seen; else a quarter of the smallest round trip.
+    fn reordering_window(&self) -> u32 {
+        if !self.reordering_seen
+            && (self.phase >= Phase::Recovery || self.board.sacked_out >= self.reordering)
+        {
+            return 0;
+        }
+        let step = self.rtt.min() / 4;
+        step.saturating_mul(self.rack.window_steps.0).min(self.rtt.srtt8() >> 3)
+    }
+}
+
+/// Recoveries for which a widened window is kept (`TCP_RACK_RECOVERY_THRESH`).
+const KEEP_RECOVERIES: u32 = 16;

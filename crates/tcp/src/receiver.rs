@@ -1,0 +1,557 @@
+//! The receiving half: what has arrived, and when that is acknowledged.
+//!
+//! Follows Linux `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`, `tcp_rcv_space_adjust`)
+//! and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC 5681 section 4.2 where not.
+//! The application reads everything at once.
+
+use weir_core::{Duration, Ecn, Time};
+
+use crate::profile::{DelayedAck, Profile, Timers};
+use crate::segment::{Block, Flags, SackBlocks, Segment};
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// The next segment that is expected (`rcv_nxt`).
+    next: u32,
+    /// Bytes received in order, which is what the application has read.
+    delivered: u64,
+    /// What arrived ahead of `next`, by position.
+    ahead: Vec<Range>,
+    /// The blocks to report, the most recent first.
+    recent: SackRecency,
+    duplicate: Option<Block>,
+    ack: AckState,
+    window: ReceiveWindow,
+    /// CE arrived and the sender has not said that it reduced its window.
+    echo_congestion: bool,
+    saw_ecn: bool,
+    /// Timestamp to echo (RFC 7323, section 4.3).
+    ts_recent: u32,
+}
+
+/// Segments that arrived ahead of a gap, and the bytes up to their end.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    block: Block,
+    end_offset: u64,
+}
+
+#[derive(Debug, Default)]
+struct SackRecency {
+    blocks: [Block; SackBlocks::MAX],
+    count: usize,
+}
+
+/// When to acknowledge.
+#[derive(Debug)]
+struct AckState {
+    /// Acknowledgements that are still sent at once (`quick`).
+    quick: u32,
+    /// Delay of the next delayed one, in microseconds (`ato`); 0 before the first data.
+    delay_us: u32,
+    last_data_us: u64,
+    /// What the last acknowledgement said (`rcv_wup`), as a segment and in bytes.
+    acked: u32,
+    acked_offset: u64,
+    at_once: bool,
+    pending: bool,
+    delayed_until: Option<Time>,
+    compressed_until: Option<Time>,
+    compressed: u32,
+    /// Duplicate acknowledgements sent one by one for this gap.
+    duplicates: u32,
+    duplicates_for: u32,
+}
+
+/// What the connection's own sending half knows of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnRtt {
+    /// Smoothed round trip in microseconds, 0 if unknown.
+    pub srtt_us: u32,
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u32,
+}
+
+/// What has to happen after a segment was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckNeed {
+    /// Nothing, or a timer will see to it.
+    Later,
+    /// An acknowledgement now.
+    Now,
+}
+
+impl Receiver {
+    pub fn new(profile: &Profile, mss: u32) -> Self {
+        Self {
+            next: 0,
+            delivered: 0,
+            ahead: Vec::new(),
+            recent: SackRecency::default(),
+            duplicate: None,
+            ack: AckState {
+                quick: 0,
+                delay_us: 0,
+                last_data_us: 0,
+                acked: 0,
+                acked_offset: 0,
+                at_once: false,
+                pending: false,
+                delayed_until: None,
+                compressed_until: None,
+                compressed: 0,
+                duplicates: 0,
+                duplicates_for: 0,
+            },
+            window: ReceiveWindow::new(profile, mss),
+            echo_congestion: false,
+            saw_ecn: false,
+            ts_recent: 0,
+        }
+    }
+
+    /// Bytes received in order.
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Takes note of the timestamp of any segment: RFC 7323, section 4.3, by which a delayed
+    /// acknowledgement echoes the earliest segment that it acknowledges.
+    pub fn on_timestamp(&mut self, segment: &Segment) {
+        if segment.seq <= self.ack.acked {
+            self.ts_recent = segment.ts;
+        }
+    }
+
+    /// Takes in a data segment.
+    pub fn on_data(
+        &mut self,
+        segment: &Segment,
+        ecn: Ecn,
+        profile: &Profile,
+        own: OwnRtt,
+        now: Time,
+    ) -> AckNeed {
+        let now_us = now.as_nanos() / 1_000;
+        self.duplicate = None;
+        if profile.ecn {
+            self.on_ecn(segment, ecn);
+        }
+        self.ack.pending = true;
+        let block = Block { start: segment.seq, end: segment.seq + 1 };
+        if segment.seq == self.next {
+            self.on_expected(segment, own, now_us);
+            self.window.on_read(segment, self.delivered, now_us);
+            if self.window.grow() {
+                self.ack.quick |= 1;
+            }
+        } else if segment.seq < self.next {
+            // RFC 2883: report the duplicate, and acknowledge at once for a while.
+            self.duplicate = Some(block);
+            self.enter_quick(MAX_QUICK);
+        } else {
+            self.on_ahead(segment, block);
+            if self.window.grow() {
+                self.ack.quick |= 1;
+            }
+        }
+        self.need(profile, own, now)
+    }
+
+    /// The delayed or compressed acknowledgement whose time has come.
+    pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
+        if self.ack.compressed_until.is_some_and(|at| at <= now) {
+            self.ack.compressed_until = None;
+            return AckNeed::Now;
+        }
+        if self.ack.delayed_until.is_some_and(|at| at <= now) {
+            self.ack.delayed_until = None;
+            if !self.ack.pending {
+                return AckNeed::Later;
+            }
+            if profile.delayed_ack == DelayedAck::Linux {
+                // The sender is slow: allow it more time (`tcp_delack_timer_handler`).
+                self.ack.delay_us = (self.ack.delay_us * 2).min(DELAY_MAX_US);
+            }
+            return AckNeed::Now;
+        }
+        AckNeed::Later
+    }
+
+    /// When [`on_timer`](Self::on_timer) is next due.
+    pub fn timer(&self) -> Option<Time> {
+        match (self.ack.delayed_until, self.ack.compressed_until) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Fills in what a segment that leaves now says about this half, and takes note that it does.
+    pub fn write_ack(&mut self, segment: &mut Segment, profile: &Profile) {
+        segment.flags = segment.flags.with(Flags::ACK);
+        segment.ack = self.next;
+        segment.window = self.window.offer(self.delivered);
+        segment.ts_echo = self.ts_recent;
+        if self.echo_congestion {
+            segment.flags = segment.flags.with(Flags::ECE);
+        }
+        if profile.sack {
+            let room = if profile.timestamps { SackBlocks::MAX - 1 } else { SackBlocks::MAX };
+            segment.sack = SackBlocks::default();
+            if let Some(duplicate) = self.duplicate.take() {
+                segment.sack.push(duplicate);
+                segment.sack.set_duplicate();
+            }
+            for &block in &self.recent.blocks[..self.recent.count] {
+                if segment.sack.len() < room {
+                    segment.sack.push(block);
+                }
+            }
+        }
+        let ack = &mut self.ack;
+        ack.quick = ack.quick.saturating_sub(1);
+        ack.acked = self.next;
+        ack.acked_offset = self.delivered;
+        ack.at_once = false;
+        ack.pending = false;
+        ack.delayed_until = None;
+        ack.compressed_until = None;
+        ack.compressed = 0;
+    }
+
+    /// The window in bytes that a segment sent now would offer.
+    pub fn offered_window(&self) -> u32 {
+        self.window.current
+    }
+
+    /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.
+    fn on_ecn(&mut self, segment: &Segment, ecn: Ecn) {
+        if segment.flags.has(Flags::CWR) {
+            self.echo_congestion = false;
+            self.ack.at_once = true;
+        }
+        match ecn {
+            Ecn::Ce => {
+                if !self.echo_congestion {
+                    self.enter_quick(2);
+                    self.echo_congestion = true;
+                }
+                self.saw_ecn = true;
+            }
+            // A retransmission: the sender is in trouble.
+            Ecn::NotEct if self.saw_ecn => self.enter_quick(2),
+            Ecn::NotEct => {}
+            Ecn::Ect0 | Ecn::Ect1 => self.saw_ecn = true,
+        }
+    }
+
+    fn on_expected(&mut self, segment: &Segment, own: OwnRtt, now_us: u64) {
+        self.next = segment.seq + 1;
+        self.delivered = segment.offset + u64::from(segment.len);
+        self.ack.on_in_order(now_us, own, self.window.quick_limit());
+        let gaps = !self.ahead.is_empty();
+        while let Some(first) = self.ahead.first()
+            && first.block.start <= self.next
+        {
+            self.next = self.next.max(first.block.end);
+            self.delivered = self.delivered.max(first.end_offset);
+            self.ahead.remove(0);
+        }
+        if gaps {
+            // RFC 5681, section 4.2: at once when a gap is filled in part or in full.
+            self.ack.at_once |= self.ahead.is_empty();
+            self.recent.drop_below(self.next);
+        }
+    }
+
+    fn on_ahead(&mut self, segment: &Segment, block: Block) {
+        let end_offset = segment.offset + u64::from(segment.len);
+        let at = self.ahead.partition_point(|range| range.block.end < block.start);
+        let joined = match self.ahead.get_mut(at) {
+            Some(range) if range.block.start <= block.start && block.end <= range.block.end => {
+                self.duplicate = Some(block);
+                range.block
+            }
+            Some(range) if range.block.start <= block.end => {
+                range.block.start = range.block.start.min(block.start);
+                range.block.end = range.block.end.max(block.end);
+                range.end_offset = range.end_offset.max(end_offset);
+                range.block
+            }
+            _ => {
+                self.ahead.insert(at, Range { block, end_offset });
+                block
+            }
+        };
+        if let Some(&behind) = self.ahead.get(at + 1)
+            && behind.block.start <= joined.end
+        {
+            self.ahead[at].block.end = behind.block.end;
+            self.ahead[at].end_offset = behind.end_offset;
+            self.ahead.remove(at + 1);
+        }
+        self.recent.put_first(self.ahead[at].block);
+    }
+
+    /// Whether to acknowledge now, and the timer if not.
+    fn need(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
+        let unacked = self.delivered - self.ack.acked_offset;
+        let second_segment = unacked > u64::from(self.window.mss);
+        match profile.delayed_ack {
+            DelayedAck::Never => AckNeed::Now,
+            DelayedAck::Every2(delay) => {
+                if second_segment
+                    || self.ack.at_once
+                    || !self.ahead.is_empty()
+                    || self.duplicate.is_some()
+                {
+                    return AckNeed::Now;
+                }
+                self.delay(delay, profile.timers, now)
+            }
+            DelayedAck::Linux => {
+                if second_segment || self.ack.quick > 0 || self.ack.at_once {
+                    return AckNeed::Now;
+                }
+                if self.ahead.is_empty() {
+                    return self.delay(self.ack.linux_delay(profile, own), profile.timers, now);
+                }
+                self.compress(profile, own, now)
+            }
+        }
+    }
+
+    fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
+        let at = timers.fires_at(now, delay);
+        if let Some(already) = self.ack.delayed_until {
+            // Soon anyway: do not wait (`tcp_send_delayed_ack`).
+            if already <= now + delay / 4 {
+                return AckNeed::Now;
+            }
+            self.ack.delayed_until = Some(already.min(at));
+        } else {
+            self.ack.delayed_until = Some(at);
+        }
+        AckNeed::Later
+    }
+
+    /// Beyond the first three, acknowledgements of data ahead of a gap come once a millisecond or 5 %
+    /// of a round trip, whichever is sooner (`tcp_comp_sack_delay_ns`).
+    fn compress(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
+        if !profile.sack || self.ack.compressed >= COMPRESSED_MAX {
+            return AckNeed::Now;
+        }
+        if self.ack.duplicates_for != self.next {
+            self.ack.duplicates_for = self.next;
+            self.ack.duplicates = 0;
+        }
+        if self.ack.duplicates < 3 {
+            self.ack.duplicates += 1;
+            return AckNeed::Now;
+        }
+        self.ack.compressed += 1;
+        if self.ack.compressed_until.is_none() {
+            let mut rtt_us = self.window.rtt8_us >> 3;
+            if own.srtt_us > 0 {
+                rtt_us = rtt_us.min(own.srtt_us);
+            }
+            let delay = Duration::from_micros(u64::from(rtt_us / 20)).min(COMPRESSED_DELAY);
+            self.ack.compressed_until = Some(now + delay);
+        }
+        AckNeed::Later
+    }
+
+    fn enter_quick(&mut self, most: u32) {
+        self.ack.quick = self.ack.quick.max(self.window.quick_limit().min(most));
+        self.ack.delay_us = DELAY_MIN_US;
+    }
+}
+
+impl AckState {
+    /// Keeps the delay in step with the spacing of data (`tcp_event_data_recv`).
+    fn on_in_order(&mut self, now_us: u64, own: OwnRtt, quick_limit: u32) {
+        let since = now_us.saturating_sub(self.last_data_us);
+        if self.delay_us == 0 {
+            self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
+            self.delay_us = DELAY_MIN_US;
+        } else if since <= u64::from(DELAY_MIN_US / 2) {
+            self.delay_us = self.delay_us / 2 + DELAY_MIN_US / 2;
+        } else if since < u64::from(self.delay_us) {
+            self.delay_us = (self.delay_us / 2 + since as u32).min(DELAY_MAX_US).min(own.rto_us);
+        } else if since > u64::from(own.rto_us) {
+            // A fresh start after a pause.
+            self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
+        }
+        self.last_data_us = now_us;
+    }
+
+    fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
+        let mut delay = self.delay_us;
+        if delay > DELAY_MIN_US {
+            delay = delay.min(match own.srtt_us {
+                0 => DELAY_LIMIT_US,
+                srtt => srtt.clamp(DELAY_MIN_US, DELAY_LIMIT_US),
+            });
+        }
+        // Never later than the sender's shortest timeout, less a tick.
+        let tick = profile.timers.tick().as_micros() as u32;
+        let rto_min = profile.rto_min.as_micros() as u32;
+        Duration::from_micros(u64::from(delay.min(rto_min.saturating_sub(tick))))
+    }
+}
+
+impl SackRecency {
+    /// `block` grew by a segment that just arrived: it and what it swallowed come first (RFC 2018,
+    /// section 4).
+    fn put_first(&mut self, block: Block) {
+        let mut kept = [Block::default(); SackBlocks::MAX];
+        kept[0] = block;
+        let mut count = 1;
+        for &old in &self.blocks[..self.count] {
+            let swallowed = old.start >= block.start && old.end <= block.end;
+            if !swallowed && count < SackBlocks::MAX {
+                kept[count] = old;
+                count += 1;
+            }
+        }
+        self.blocks = kept;
+        self.count = count;
+    }
+
+    fn drop_below(&mut self, next: u32) {
+        let mut count = 0;
+        for index in 0..self.count {
+            if self.blocks[index].start >= next {
+                self.blocks[count] = self.blocks[index];
+                count += 1;
+            }
+        }
+        self.count = count;
+    }
+}
+
+/// The receive window and its growth: dynamic right-sizing as Linux has it.
+#[derive(Debug)]
+struct ReceiveWindow {
+    mss: u32,
+    /// What is offered now, in bytes.
+    current: u32,
+    /// What may be offered with the present buffer.
+    clamp: u32,
+    greatest: u32,
+    /// Where the offered window ends in the stream.
+    right_edge: u64,
+    /// Eight times the round trip as this half sees it, in microseconds; 0 before the first.
+    rtt8_us: u32,
+    rtt_mark: Option<(u64, u64)>,
+    last_echo: u32,
+    /// Bytes read in the last round trip, and where and when the present one started.
+    read_per_round: u64,
+    round_offset: u64,
+    round_us: u64,
+}
+
+impl ReceiveWindow {
+    fn new(profile: &Profile, mss: u32) -> Self {
+        let current = profile.receive_window_start.unwrap_or(profile.receive_window);
+        // A fresh socket's buffer of 128 KiB holds 1448 bytes of data in 2304 of memory.
+        let clamp = profile
+            .receive_window_start
+            .map_or(profile.receive_window, |start| start.max(82_370).min(profile.receive_window));
+        Self {
+            mss,
+            current,
+            clamp,
+            greatest: profile.receive_window,
+            right_edge: u64::from(current),
+            rtt8_us: 0,
+            rtt_mark: None,
+            last_echo: 0,
+            read_per_round: u64::from(10 * mss).min(u64::from(current)),
+            round_offset: 0,
+            round_us: 0,
+        }
+    }
+
+    /// How many acknowledgements at once half a window is worth.
+    fn quick_limit(&self) -> u32 {
+        (self.current / (2 * self.mss)).max(2)
+    }
+
+    /// Opens by two segments for each that arrives, as far as the buffer allows; says whether it did.
+    fn grow(&mut self) -> bool {
+        if self.current >= self.clamp {
+            return false;
+        }
+        self.current = (self.current + 2 * self.mss).min(self.clamp);
+        true
+    }
+
+    /// The application has read up to `delivered`: once a round trip the buffer follows what was read
+    /// (`tcp_rcv_space_adjust`).
+    fn on_read(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
+        self.measure_rtt(segment, delivered, now_us);
+        let elapsed = now_us.saturating_sub(self.round_us);
+        if self.rtt8_us == 0 || elapsed < u64::from(self.rtt8_us >> 3) {
+            return;
+        }
+        let read = delivered - self.round_offset;
+        if read > self.read_per_round {
+            let wanted = 2 * read + u64::from(16 * self.mss);
+            let growth = wanted * (read - self.read_per_round) / self.read_per_round;
+            let wanted = (wanted + 2 * growth).min(u64::from(self.greatest)) as u32;
+            self.clamp = self.clamp.max(wanted);
+            self.read_per_round = read;
+        }
+        self.round_offset = delivered;
+        self.round_us = now_us;
+    }
+
+    /// The round trip as the receiver can see it: by the echo of its own timestamps, else by the time
+    /// that a full window takes to arrive.
+    fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
+        if segment.ts_echo != self.last_echo && u32::from(segment.len) >= self.mss {
+            self.last_echo = segment.ts_echo;
+            let sample = (now_us / 1_000).saturating_sub(u64::from(segment.ts_echo)) * 1_000;
+            if sample > 0 {
+                self.take_rtt(sample as u32, false);
+            }
+        }
+        match self.rtt_mark {
+            Some((offset, _)) if delivered < offset => {}
+            mark => {
+                if let Some((_, since)) = mark {
+                    self.take_rtt((now_us - since).max(1) as u32, true);
+                }
+                self.rtt_mark = Some((delivered + u64::from(self.current), now_us));
+            }
+        }
+    }
+
+    fn take_rtt(&mut self, sample: u32, by_window: bool) {
+        if self.rtt8_us == 0 || sample << 3 < self.rtt8_us {
+            self.rtt8_us = sample << 3;
+        } else if !by_window {
+            self.rtt8_us = self.rtt8_us - (self.rtt8_us >> 3) + sample;
+        }
+    }
+
+    /// The window to write into a segment: its right edge never moves back (RFC 9293, section 3.8.6).
+    fn offer(&mut self, delivered: u64) -> u32 {
+        self.right_edge = self.right_edge.max(delivered + u64::from(self.current));
+        (self.right_edge - delivered) as u32
+    }
+}
+
+/// Acknowledgements at once after a start (`TCP_MAX_QUICKACKS`).
+const MAX_QUICK: u32 = 16;
+/// Shortest and longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`).
+const DELAY_MIN_US: u32 = 40_000;
+const DELAY_MAX_US: u32 = 200_000;
+/// RFC 1122, section 4.2.3.2: no acknowledgement is delayed by more.
+const DELAY_LIMIT_US: u32 = 500_000;
+/// Acknowledgements that one may stand for (`tcp_comp_sack_nr`).
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSED_DELAY: Duration = Duration::from_millis(1);

@@ -1,0 +1,604 @@
+//! Loss recovery: the phases of a connection, the reduction of the window, and taking it back.
+//!
+//! Follows Linux `tcp_fastretrans_alert` and its callees in `net/ipv4/tcp_input.c`; the RFCs are named
+//! where the rule is.
+
+use weir_core::Time;
+
+use crate::ack::AckNews;
+use crate::profile::Profile;
+use crate::sender::{REORDERING, Sender, Timer, Wire, by_time};
+use crate::window::Window;
+
+/// Where a connection stands (`icsk_ca_state`). The order matters: later phases are graver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// All is well.
+    Open,
+    /// Something arrived out of order; perhaps it is only that.
+    Disorder,
+    /// The window is being reduced although nothing was lost: ECN (`CWR`).
+    Reducing,
+    /// Fast recovery: something is lost and is being sent again.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+impl Phase {
+    /// Whether proportional rate reduction rules the window.
+    pub const fn is_reducing(self) -> bool {
+        matches!(self, Self::Reducing | Self::Recovery)
+    }
+}
+
+/// A reduction of the window under way (RFC 6937).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reduction {
+    /// The window before it.
+    prior_cwnd: u32,
+    /// Segments delivered since it began.
+    delivered: u32,
+    /// Segments sent since it began.
+    pub sent: u32,
+}
+
+/// What is needed to take a reduction back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Undo {
+    /// First unacknowledged segment when the reduction began; `None` if it stands.
+    marker: Option<u32>,
+    /// Retransmissions since then that no duplicate was reported for; `None` before the first.
+    retransmissions: Option<u32>,
+    /// The threshold before it; 0 if it must not be restored.
+    prior_ssthresh: u32,
+}
+
+impl Undo {
+    pub fn on_retransmit(&mut self) {
+        self.retransmissions = Some(self.retransmissions.unwrap_or(0) + 1);
+    }
+
+    /// `count` duplicates were reported, the last ending at `end`.
+    pub fn on_duplicate(&mut self, end: u32, count: u32) {
+        if self.marker.is_some_and(|marker| end > marker)
+            && let Some(left) = &mut self.retransmissions
+        {
+            *left = left.saturating_sub(count);
+        }
+    }
+
+    pub fn forbid(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+
+    pub fn marker(&self) -> Option<u32> {
+        self.marker
+    }
+}
+
+impl Reduction {
+    /// The threshold that is worth restoring: three quarters of the window if that is larger.
+    pub fn current_ssthresh(&self, window: &Window, phase: Phase) -> u32 {
+        if phase.is_reducing() {
+            window.ssthresh
+        } else {
+            window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4)
+        }
+    }
+}
+
+/// What is to be sent because of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resend {
+    Nothing,
+    /// What is lost.
+    Lost,
+    /// New data, to find out whether the timeout was spurious (RFC 5682).
+    NewData,
+}
+
+impl Sender {
+    /// Something about an acknowledgement was not as in an undisturbed flow.
+    pub fn on_trouble(&mut self, news: &mut AckNews, profile: &Profile, now: Time) -> Resend {
+        if self.board.packets_out() == 0 {
+            self.board.sacked_out = 0;
+        }
+        if news.ecn_echo {
+            self.undo.forbid();
+        }
+        if self.phase == Phase::Open {
+            self.retrans_stamp = None;
+        } else if self.board.una() >= self.recovery_end && self.leave_phase(profile) {
+            return Resend::Nothing;
+        }
+        match self.phase {
+            Phase::Recovery => {
+                if !news.una_advanced {
+                    if !profile.sack {
+                        self.count_duplicate_ack(news);
+                    }
+                } else if self.undo_partial(news, profile) {
+                    return Resend::Nothing;
+                }
+                if self.undo_by_duplicates() {
+                    self.stay_open(news);
+                }
+                self.find_losses(news, profile, now);
+                if self.phase != Phase::Recovery {
+                    if self.board.lost_out == 0 {
+                        return Resend::Nothing;
+                    }
+                    self.enter_recovery(news.ecn_echo);
+                }
+            }
+            Phase::Loss => {
+                let resend = self.on_ack_after_timeout(news, profile);
+                self.find_losses(news, profile, now);
+                if self.phase != Phase::Open && !news.lost_retransmission {
+                    return resend;
+                }
+                return self.open_phases(news, resend, profile, now);
+            }
+            Phase::Open | Phase::Disorder | Phase::Reducing => {
+                return self.open_phases(news, Resend::Nothing, profile, now);
+            }
+        }
+        Resend::Lost
+    }
+
+    /// The phases before recovery: is anything lost by now?
+    fn open_phases(
+        &mut self,
+        news: &mut AckNews,
+        resend: Resend,
+        profile: &Profile,
+        now: Time,
+    ) -> Resend {
+        if !profile.sack {
+            if news.una_advanced {
+                self.board.sacked_out = 0;
+            }
+            self.count_duplicate_ack(news);
+        }
+        if self.phase <= Phase::Disorder {
+            self.undo_by_duplicates();
+        }
+        self.find_losses(news, profile, now);
+        if self.board.lost_out == 0 {
+            self.stay_open(news);
+            return resend;
+        }
+        self.enter_recovery(news.ecn_echo);
+        Resend::Lost
+    }
+
+    /// Everything sent before the phase began is acknowledged. Says whether nothing more is to be done.
+    fn leave_phase(&mut self, profile: &Profile) -> bool {
+        match self.phase {
+            // Not before something beyond is: else the reduction would end at once.
+            Phase::Reducing if self.board.una() != self.recovery_end => {
+                self.end_reduction();
+                self.phase = Phase::Open;
+            }
+            Phase::Recovery => {
+                if !profile.sack {
+                    self.board.sacked_out = 0;
+                }
+                if self.undo_recovery(profile) {
+                    return true;
+                }
+                self.end_reduction();
+            }
+            Phase::Open | Phase::Disorder | Phase::Reducing | Phase::Loss => {}
+        }
+        false
+    }
+
+    /// Looks for losses by what the acknowledgement says, in the profile's way.
+    fn find_losses(&mut self, news: &mut AckNews, profile: &Profile, now: Time) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        if !profile.sack {
+            return self.find_losses_without_sack(news.una_advanced, profile);
+        }
+        let before = self.board.retrans_out;
+        if by_time(profile) {
+            if self.find_losses_by_time(profile, now) {
+                news.set_timer = false;
+            }
+        } else {
+            self.find_losses_by_count();
+        }
+        news.lost_retransmission |= self.board.retrans_out < before;
+    }
+
+    /// RFC 5681, section 3.2 and RFC 6582, section 3.2: the first unacknowledged segment is lost after
+    /// three duplicate acknowledgements, and after each partial one in recovery.
+    fn find_losses_without_sack(&mut self, una_advanced: bool, profile: &Profile) {
+        let duplicates = self.phase < Phase::Recovery && self.board.sacked_out >= self.reordering;
+        let partial = self.phase == Phase::Recovery && una_advanced && profile.new_reno;
+        if duplicates || partial {
+            self.mark_lost(self.board.una());
+        }
+    }
+
+    /// RFC 6675, section 4, IsLost: three segments above it have arrived.
+    fn find_losses_by_count(&mut self) {
+        let Some(surplus) = self.board.sacked_out.checked_sub(self.reordering) else { return };
+        let mut above = self.board.sacked_out;
+        for seq in self.board.una()..self.board.highest_sacked() {
+            let entry = self.board.get(seq);
+            if entry.sacked() {
+                above -= 1;
+                if self.board.sacked_out - above > surplus {
+                    break;
+                }
+            } else if !entry.lost() {
+                self.mark_lost(seq);
+            }
+        }
+    }
+
+    pub fn mark_lost(&mut self, seq: u32) {
+        if self.board.mark_lost(seq) {
+            self.lost += 1;
+        }
+    }
+
+    /// Without SACK a duplicate acknowledgement stands for one segment that arrived out of order.
+    fn count_duplicate_ack(&mut self, news: &AckNews) {
+        if !news.duplicate_ack {
+            return;
+        }
+        let before = self.board.sacked_out;
+        self.board.sacked_out += 1;
+        self.limit_duplicates(0);
+        self.delivered += self.board.sacked_out.saturating_sub(before);
+    }
+
+    /// More duplicates than segments that could have arrived mean reordering.
+    pub fn limit_duplicates(&mut self, acked: u32) {
+        let packets_out = self.board.packets_out();
+        let holes = self.board.lost_out.max(1).min(packets_out);
+        if self.board.sacked_out + holes > packets_out {
+            self.board.sacked_out = packets_out - holes;
+            self.reordering = (packets_out + acked).min(MAX_REORDERING);
+            self.reordering_seen = true;
+        }
+    }
+
+    /// Something is lost: fast recovery begins (RFC 5681, section 3.2).
+    pub fn enter_recovery(&mut self, ecn: bool) {
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        self.undo.prior_ssthresh = 0;
+        self.start_undo();
+        if !self.phase.is_reducing() {
+            if !ecn {
+                self.undo.prior_ssthresh =
+                    self.reduction.current_ssthresh(&self.window, self.phase);
+            }
+            self.start_reduction();
+        }
+        self.counters.fast_recoveries += 1;
+        self.phase = Phase::Recovery;
+    }
+
+    fn start_undo(&mut self) {
+        self.undo.marker = Some(self.board.una());
+        let probe = u32::from(self.tail_probe.is_some_and(|probe| probe.retransmission));
+        let retransmissions = self.board.retrans_out + probe;
+        self.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
+    }
+
+    fn start_reduction(&mut self) {
+        self.recovery_end = self.board.nxt();
+        self.tail_probe = None;
+        self.window.deliveries = 0;
+        self.reduction = Reduction { prior_cwnd: self.window.cwnd, delivered: 0, sent: 0 };
+        self.window.ssthresh = self.algorithm.ssthresh(&self.window);
+        self.announce_reduction = true;
+    }
+
+    /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
+    /// only while segments are acknowledged in order and nothing more is lost.
+    pub fn reduce(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
+        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 {
+            return;
+        }
+        let in_flight = self.in_flight(profile);
+        if !profile.proportional_rate_reduction {
+            // RFC 6675, section 5: nothing is sent until the pipe has drained to the new window.
+            self.window.cwnd = self.window.ssthresh;
+            return;
+        }
+        self.reduction.delivered += newly_delivered;
+        let Reduction { prior_cwnd, delivered, sent } = self.reduction;
+        let send = if in_flight > self.window.ssthresh {
+            let share = u64::from(self.window.ssthresh) * u64::from(delivered);
+            let due = share.div_ceil(u64::from(prior_cwnd)) as i64;
+            due - i64::from(sent)
+        } else {
+            let mut send = (i64::from(delivered) - i64::from(sent)).max(i64::from(newly_delivered));
+            if news.una_advanced && news.newly_lost == 0 {
+                send += 1;
+            }
+            send.min(i64::from(self.window.ssthresh - in_flight))
+        };
+        // The first acknowledgement always sends the fast retransmission.
+        let send = send.max(i64::from(sent == 0)) as u32;
+        self.window.cwnd = in_flight + send;
+    }
+
+    fn end_reduction(&mut self) {
+        if self.window.ssthresh < Window::INFINITE
+            && (self.phase == Phase::Reducing || self.undo.marker.is_some())
+        {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// The receiver echoed congestion: RFC 3168, section 6.1.2, once a round trip.
+    fn enter_reducing(&mut self) {
+        self.undo.prior_ssthresh = 0;
+        if self.phase < Phase::Reducing {
+            self.undo.marker = None;
+            self.start_reduction();
+            self.counters.ecn_reductions += 1;
+            self.phase = Phase::Reducing;
+        }
+    }
+
+    fn stay_open(&mut self, news: &AckNews) {
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        if news.ecn_echo {
+            self.enter_reducing();
+        }
+        if self.phase != Phase::Reducing {
+            self.settle();
+        }
+    }
+
+    /// Open, or disorder as long as something is out of order or was sent again.
+    pub fn settle(&mut self) {
+        let phase = if self.board.left_out() > 0 || self.any_retransmission() {
+            Phase::Disorder
+        } else {
+            Phase::Open
+        };
+        if self.phase != phase {
+            self.phase = phase;
+            self.recovery_end = self.board.nxt();
+        }
+    }
+
+    fn any_retransmission(&self) -> bool {
+        self.board.retrans_out > 0
+            || self.board.head().is_some_and(crate::scoreboard::Entry::ever_retransmitted)
+    }
+
+    /// A tail loss probe was answered (RFC 8985, section 7.4).
+    pub fn on_probe_ack(&mut self, news: &AckNews) {
+        let Some(probe) = self.tail_probe else { return };
+        if news.ack < probe.end {
+            return;
+        }
+        if !probe.retransmission || news.probe_was_duplicate {
+            self.tail_probe = None;
+        } else if news.ack > probe.end {
+            // No duplicate was reported: the probe repaired a loss, which counts like any other.
+            self.start_reduction();
+            self.phase = Phase::Reducing;
+            self.end_reduction();
+            self.settle();
+        } else if !news.una_advanced && !news.not_duplicate && !news.newly_sacked {
+            self.tail_probe = None;
+        }
+    }
+
+    /// The retransmission timer expired: RFC 5681, section 3.1, RFC 6298, section 5.4 to 5.6.
+    pub fn on_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
+        self.refresh(now);
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.enter_loss(profile);
+        let head = self.board.una();
+        self.retransmit(head, false, profile, wire, now);
+        self.retransmits += 1;
+        self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
+        self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+    }
+
+    fn enter_loss(&mut self, profile: &Profile) {
+        let fresh = self.phase < Phase::Recovery;
+        self.mark_lost_by_timeout(profile);
+        if self.phase <= Phase::Disorder
+            || self.board.una() >= self.recovery_end
+            || (self.phase == Phase::Loss && self.retransmits == 0)
+        {
+            self.undo.prior_ssthresh = self.reduction.current_ssthresh(&self.window, self.phase);
+            self.reduction.prior_cwnd = self.window.cwnd;
+            self.window.ssthresh = self.algorithm.ssthresh(&self.window);
+            self.start_undo();
+        }
+        self.window.cwnd = self.board.in_flight() + 1;
+        self.window.deliveries = 0;
+        if self.phase <= Phase::Disorder && self.board.sacked_out >= REORDERING {
+            self.reordering = self.reordering.min(REORDERING);
+        }
+        self.phase = Phase::Loss;
+        self.algorithm.on_timeout(&self.window);
+        self.recovery_end = self.board.nxt();
+        self.tail_probe = None;
+        self.announce_reduction = true;
+        self.f_rto_running = profile.f_rto && (fresh || self.retransmits > 0);
+    }
+
+    /// All that has not arrived is lost; by RACK only what was sent a round trip ago.
+    fn mark_lost_by_timeout(&mut self, profile: &Profile) {
+        if !profile.sack {
+            self.board.sacked_out = 0;
+        }
+        let head = self.board.una();
+        for seq in head..self.board.nxt() {
+            let sent_us = self.board.get(seq).sent_us;
+            let may_come = by_time(profile)
+                && seq != head
+                && self.rack.remaining(sent_us, 0, self.window.now_us) > 0;
+            if !may_come {
+                self.mark_lost(seq);
+            }
+        }
+        self.board.reset_hint();
+    }
+
+    /// An acknowledgement after a timeout: was it spurious (RFC 5682)? Is it over?
+    fn on_ack_after_timeout(&mut self, news: &AckNews, profile: &Profile) -> Resend {
+        let recovered = self.board.una() >= self.recovery_end;
+        if news.una_advanced && self.undo_loss(false, profile) {
+            return Resend::Nothing;
+        }
+        if self.f_rto_running {
+            // Step 3.b: something that was not sent again has arrived.
+            if news.original_delivered && self.undo_loss(true, profile) {
+                return Resend::Nothing;
+            }
+            if self.board.nxt() > self.recovery_end {
+                if news.newly_sacked || news.duplicate_ack {
+                    self.f_rto_running = false;
+                }
+            } else if news.una_advanced && !recovered {
+                self.recovery_end = self.board.nxt();
+                // Step 2.b: two new segments will tell.
+                return Resend::NewData;
+            }
+        }
+        if recovered {
+            self.undo_recovery(profile);
+            return Resend::Nothing;
+        }
+        if !profile.sack {
+            if self.board.nxt() > self.recovery_end && news.duplicate_ack {
+                self.count_duplicate_ack(news);
+            } else if news.una_advanced {
+                self.board.sacked_out = 0;
+            }
+        }
+        Resend::Lost
+    }
+
+    fn may_undo(&self, profile: &Profile) -> bool {
+        profile.undo
+            && self.undo.marker.is_some()
+            && (self.undo.retransmissions == Some(0) || self.was_only_delayed(profile))
+    }
+
+    /// Whether the echoed timestamp is older than the first retransmission (Eifel detection, RFC 3522),
+    /// or nothing was sent again at all.
+    fn was_only_delayed(&self, profile: &Profile) -> bool {
+        match (self.retrans_stamp, self.last_echo()) {
+            (Some(stamp), Some(echo)) => echo < stamp,
+            (Some(_), None) => false,
+            (None, _) => profile.sack || self.board.una() < self.recovery_end,
+        }
+    }
+
+    fn take_back(&mut self, unmark_losses: bool) {
+        if unmark_losses {
+            self.board.unmark_all_lost();
+        }
+        if self.undo.prior_ssthresh > 0 {
+            self.window.cwnd = self.window.cwnd.max(self.reduction.prior_cwnd);
+            if self.undo.prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = self.undo.prior_ssthresh;
+                self.announce_reduction = false;
+            }
+        }
+        self.undo.marker = None;
+        self.rack.advanced = true;
+        self.counters.undos += 1;
+    }
+
+    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 5).
+    fn undo_recovery(&mut self, profile: &Profile) -> bool {
+        if self.may_undo(profile) {
+            self.take_back(false);
+        } else {
+            self.rack.on_recovery_end();
+        }
+        if self.must_not_reopen(profile) {
+            return true;
+        }
+        self.phase = Phase::Open;
+        false
+    }
+
+    fn must_not_reopen(&mut self, profile: &Profile) -> bool {
+        if profile.sack || self.board.una() != self.recovery_end {
+            return false;
+        }
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        true
+    }
+
+    fn undo_loss(&mut self, by_f_rto: bool, profile: &Profile) -> bool {
+        if !(by_f_rto || self.may_undo(profile)) {
+            return false;
+        }
+        self.take_back(true);
+        self.retransmits = 0;
+        if self.must_not_reopen(profile) {
+            return true;
+        }
+        if by_f_rto || profile.sack {
+            self.phase = Phase::Open;
+        }
+        true
+    }
+
+    fn undo_partial(&mut self, news: &AckNews, profile: &Profile) -> bool {
+        if !(profile.undo && self.undo.marker.is_some() && self.was_only_delayed(profile)) {
+            return false;
+        }
+        self.note_reordering(news.prior_una);
+        if self.board.retrans_out > 0 {
+            return true;
+        }
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        self.take_back(true);
+        self.settle();
+        false
+    }
+
+    fn undo_by_duplicates(&mut self) -> bool {
+        if self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
+            self.rack.on_undo();
+            self.take_back(false);
+            return true;
+        }
+        false
+    }
+
+    /// `seq` arrived although later segments had arrived before: so far apart can they come.
+    pub fn note_reordering(&mut self, seq: u32) {
+        let highest = self.board.highest_sacked();
+        if seq < highest {
+            self.reordering = self.reordering.max(highest - seq).min(MAX_REORDERING);
+            self.reordering_seen = true;
+        }
+    }
+}
+
+/// `tcp_max_reordering`.
+const MAX_REORDERING: u32 = 300;

@@ -1,0 +1,187 @@
+//! Round-trip times: the smoothed estimate, the retransmission timeout, the minimum.
+
+use weir_core::Duration;
+
+use crate::profile::Profile;
+
+/// The estimator of RFC 6298 as Linux has it (`tcp_rtt_estimator`): in microseconds, with the mean
+/// deviation's largest value of the last round trip as variance, which never makes the timeout shorter
+/// than the round trip plus `rto_min`.
+#[derive(Clone, Debug)]
+pub(crate) struct RttEstimator {
+    /// Eight times the smoothed round trip.
+    srtt8: u32,
+    /// Four times the mean deviation.
+    mdev4: u32,
+    /// The largest `mdev4` of this round trip.
+    mdev4_max: u32,
+    /// Four times the variance.
+    rttvar4: u32,
+    /// Until this segment is acknowledged the round trip lasts.
+    round_end: u32,
+    rto_min: u32,
+    rto_max: u32,
+    tick: u32,
+    min: MinFilter,
+}
+
+impl RttEstimator {
+    pub fn new(profile: &Profile) -> Self {
+        let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
+        Self {
+            srtt8: 0,
+            mdev4: 0,
+            mdev4_max: 0,
+            rttvar4: 0,
+            round_end: 0,
+            rto_min: micros(profile.rto_min),
+            rto_max: micros(profile.rto_max),
+            tick: match profile.timers {
+                crate::Timers::Exact => 1,
+                timers => micros(timers.tick()),
+            },
+            min: MinFilter::default(),
+        }
+    }
+
+    /// Takes in a round trip of `rtt` microseconds while `una` is the first unacknowledged segment and
+    /// `nxt` the next to be sent.
+    pub fn sample(&mut self, rtt: u32, una: u32, nxt: u32) {
+        if self.srtt8 == 0 {
+            self.srtt8 = (rtt << 3).max(1);
+            self.mdev4 = rtt << 1;
+            self.rttvar4 = self.mdev4.max(self.rto_min);
+            self.mdev4_max = self.rttvar4;
+            self.round_end = nxt;
+            return;
+        }
+        // Jacobson 1988: srtt += error / 8.
+        let error = i64::from(rtt) - i64::from(self.srtt8 >> 3);
+        self.srtt8 = (i64::from(self.srtt8) + error).max(1) as u32;
+        // mdev += (|error| - mdev) / 4; a falling round trip counts an eighth, so that it does not
+        // look like variance (Eifel, Ludwig and Katz 2000).
+        let mut change = error.abs() - i64::from(self.mdev4 >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.mdev4 = (i64::from(self.mdev4) + change).max(0) as u32;
+        if self.mdev4 > self.mdev4_max {
+            self.mdev4_max = self.mdev4;
+            self.rttvar4 = self.rttvar4.max(self.mdev4_max);
+        }
+        if una > self.round_end {
+            if self.mdev4_max < self.rttvar4 {
+                self.rttvar4 -= (self.rttvar4 - self.mdev4_max) >> 2;
+            }
+            self.round_end = nxt;
+            self.mdev4_max = self.rto_min;
+        }
+    }
+
+    /// Remembers `rtt` microseconds as a candidate for the minimum of the last five minutes.
+    pub fn offer_min(&mut self, rtt: u32, now_us: u64) {
+        self.min.offer(rtt.max(1), now_us);
+    }
+
+    /// The timeout in microseconds, in whole ticks: RFC 6298, section 2.
+    pub fn rto(&self) -> u32 {
+        let rto = (self.srtt8 >> 3) + self.rttvar4;
+        rto.div_ceil(self.tick).saturating_mul(self.tick).min(self.rto_max)
+    }
+
+    /// Eight times the smoothed round trip in microseconds, 0 before the first.
+    pub fn srtt8(&self) -> u32 {
+        self.srtt8
+    }
+
+    /// The smallest round trip of the last five minutes in microseconds, the largest number before
+    /// the first.
+    pub fn min(&self) -> u32 {
+        self.min.best()
+    }
+
+    /// The shortest timeout in microseconds.
+    pub fn rto_min(&self) -> u32 {
+        self.rto_min
+    }
+
+    /// The variance, in microseconds.
+    pub fn rttvar(&self) -> u32 {
+        self.rttvar4 >> 2
+    }
+}
+
+/// The smallest value of the last five minutes: the best of two generations of half that length, so
+/// that an old minimum leaves after 2.5 to 5 minutes.
+#[derive(Clone, Debug)]
+struct MinFilter {
+    generations: [u32; 2],
+    turn_at: u64,
+}
+
+impl Default for MinFilter {
+    fn default() -> Self {
+        Self { generations: [u32::MAX; 2], turn_at: HALF_WINDOW_US }
+    }
+}
+
+impl MinFilter {
+    fn offer(&mut self, value: u32, now_us: u64) {
+        if now_us >= self.turn_at {
+            self.generations = [u32::MAX, self.generations[0]];
+            self.turn_at = now_us + HALF_WINDOW_US;
+        }
+        self.generations[0] = self.generations[0].min(value);
+    }
+
+    fn best(&self) -> u32 {
+        self.generations[0].min(self.generations[1])
+    }
+}
+
+/// Half of Linux' `tcp_min_rtt_wlen`, 300 s.
+const HALF_WINDOW_US: u64 = 150_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator() -> RttEstimator {
+        RttEstimator::new(&Profile::named("linux").unwrap())
+    }
+
+    #[test]
+    fn the_first_sample_sets_the_timeout_to_rtt_plus_the_minimum() {
+        let mut rtt = estimator();
+        rtt.sample(40_000, 0, 10);
+        assert_eq!(rtt.srtt8(), 320_000);
+        assert_eq!(rtt.rto(), 240_000);
+    }
+
+    #[test]
+    fn a_steady_round_trip_keeps_the_minimum_as_variance() {
+        let mut rtt = estimator();
+        for round in 0..50 {
+            rtt.sample(100_000, round * 10 + 1, (round + 1) * 10);
+        }
+        assert_eq!(rtt.srtt8() >> 3, 100_000);
+        assert_eq!(rtt.rto(), 300_000);
+    }
+
+    #[test]
+    fn the_timeout_comes_in_whole_ticks() {
+        let mut rtt = estimator();
+        rtt.sample(41_001, 0, 10);
+        assert_eq!(rtt.rto(), 244_000);
+    }
+
+    #[test]
+    fn a_growing_round_trip_widens_the_timeout() {
+        let mut rtt = estimator();
+        rtt.sample(40_000, 0, 10);
+        rtt.sample(400_000, 1, 10);
+        // error 360 ms: srtt 85 ms, mdev 20 -> 105 ms (times 4).
+        assert_eq!(rtt.srtt8() >> 3, 85_000);
+        assert_eq!(rtt.rto(), 508_000);
+    }
+}

@@ -1,0 +1,460 @@
+//! The retransmission queue: every segment that was sent and is not yet acknowledged.
+//!
+//! Keeps the counters from which the amount in flight follows (RFC 6675, "pipe"), tags segments by
+//! selective acknowledgements, and remembers the order of transmission, which loss detection by time
+//! (RFC 8985) walks. Work per acknowledgement is proportional to what it newly says, not to the window.
+
+use crate::segment::Block;
+
+/// A segment in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// When it was last sent, in microseconds.
+    pub sent_us: u64,
+    /// Its place in the stream, in bytes.
+    pub offset: u64,
+    /// How many segments had been delivered when it was last sent.
+    pub delivered: u32,
+    older: u32,
+    newer: u32,
+    /// Its bytes.
+    pub len: u16,
+    state: State,
+}
+
+/// What is known of a segment: a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State(u8);
+
+impl State {
+    const SACKED: u8 = 1;
+    const LOST: u8 = 2;
+    /// The last transmission was a retransmission, and it is not known to be lost.
+    const RETRANSMITTED: u8 = 4;
+    const EVER_RETRANSMITTED: u8 = 8;
+
+    const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+impl Entry {
+    /// Whether it has arrived, by a selective acknowledgement.
+    pub const fn sacked(&self) -> bool {
+        self.state.has(State::SACKED)
+    }
+
+    /// Whether it is taken for lost.
+    pub const fn lost(&self) -> bool {
+        self.state.has(State::LOST)
+    }
+
+    /// Whether a retransmission of it is under way.
+    pub const fn retransmitted(&self) -> bool {
+        self.state.has(State::RETRANSMITTED)
+    }
+
+    /// Whether it was ever retransmitted.
+    pub const fn ever_retransmitted(&self) -> bool {
+        self.state.has(State::EVER_RETRANSMITTED)
+    }
+}
+
+/// What one segment's acknowledgement means: see [`Scoreboard::pop`] and [`Scoreboard::tag`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivered {
+    pub seq: u32,
+    pub sent_us: u64,
+    /// Segments delivered when it was sent.
+    pub prior_delivered: u32,
+    pub was_sacked: bool,
+    pub retransmitted: bool,
+    pub ever_retransmitted: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    ring: Vec<Entry>,
+    /// The first segment in the queue.
+    una: u32,
+    /// One behind the last.
+    nxt: u32,
+    /// Segments that arrived out of order; without SACK, the number of duplicate acknowledgements.
+    pub sacked_out: u32,
+    /// Segments taken for lost.
+    pub lost_out: u32,
+    /// Retransmissions under way.
+    pub retrans_out: u32,
+    /// One behind the highest segment that arrived; `una` if none did.
+    highest_sacked: u32,
+    /// Below this segment nothing waits for retransmission.
+    retransmit_hint: u32,
+    /// The transmissions not known to have arrived or to be lost, oldest first.
+    oldest: u32,
+    newest: u32,
+    /// The blocks of the last acknowledgement: what they cover is tagged already.
+    seen: [Block; 4],
+}
+
+impl Scoreboard {
+    pub fn new() -> Self {
+        Self {
+            ring: vec![EMPTY; 16],
+            una: 0,
+            nxt: 0,
+            sacked_out: 0,
+            lost_out: 0,
+            retrans_out: 0,
+            highest_sacked: 0,
+            retransmit_hint: 0,
+            oldest: NONE,
+            newest: NONE,
+            seen: [Block::default(); 4],
+        }
+    }
+
+    /// Segments in the queue (`packets_out`).
+    pub const fn packets_out(&self) -> u32 {
+        self.nxt - self.una
+    }
+
+    /// Segments that left the network: arrived or lost.
+    pub const fn left_out(&self) -> u32 {
+        self.sacked_out + self.lost_out
+    }
+
+    /// Segments in the network.
+    pub fn in_flight(&self) -> u32 {
+        (self.packets_out() + self.retrans_out).saturating_sub(self.left_out())
+    }
+
+    pub const fn una(&self) -> u32 {
+        self.una
+    }
+
+    pub const fn nxt(&self) -> u32 {
+        self.nxt
+    }
+
+    /// One behind the highest segment that arrived; `una` if none did.
+    pub const fn highest_sacked(&self) -> u32 {
+        self.highest_sacked
+    }
+
+    pub fn get(&self, seq: u32) -> &Entry {
+        debug_assert!(self.una <= seq && seq < self.nxt);
+        &self.ring[seq as usize & (self.ring.len() - 1)]
+    }
+
+    /// The oldest segment.
+    pub fn head(&self) -> Option<&Entry> {
+        (self.una < self.nxt).then(|| self.get(self.una))
+    }
+
+    /// Appends the next segment, just sent.
+    pub fn push(&mut self, offset: u64, len: u16, sent_us: u64, delivered: u32) {
+        if self.packets_out() as usize == self.ring.len() {
+            self.grow();
+        }
+        let seq = self.nxt;
+        self.nxt += 1;
+        *self.at(seq) = Entry {
+            sent_us,
+            offset,
+            delivered,
+            older: NONE,
+            newer: NONE,
+            len,
+            state: State::default(),
+        };
+        self.append(seq);
+    }
+
+    /// Takes the first segment off: it is acknowledged.
+    pub fn pop(&mut self) -> Delivered {
+        let seq = self.una;
+        let entry = *self.get(seq);
+        if entry.retransmitted() {
+            self.retrans_out -= 1;
+        }
+        if entry.lost() {
+            self.lost_out -= 1;
+        }
+        self.unlink(seq);
+        self.una += 1;
+        self.highest_sacked = self.highest_sacked.max(self.una);
+        self.retransmit_hint = self.retransmit_hint.max(self.una);
+        delivered(seq, &entry)
+    }
+
+    /// Tags what `block` says has arrived and calls `newly` for each segment that was not known to
+    /// have.
+    pub fn tag(&mut self, block: Block, mut newly: impl FnMut(&Delivered)) {
+        let end = block.end.min(self.nxt);
+        let mut seq = block.start.max(self.una);
+        while seq < end {
+            if let Some(seen) = self.seen.iter().find(|seen| seen.start <= seq && seq < seen.end) {
+                seq = seen.end;
+                continue;
+            }
+            let entry = *self.get(seq);
+            if !entry.sacked() {
+                newly(&delivered(seq, &entry));
+                self.mark_sacked(seq, entry);
+            }
+            seq += 1;
+        }
+        self.highest_sacked = self.highest_sacked.max(end);
+    }
+
+    /// Remembers the blocks of an acknowledgement after all were tagged.
+    pub fn remember(&mut self, blocks: &[Block]) {
+        self.seen = [Block::default(); 4];
+        for (slot, block) in self.seen.iter_mut().zip(blocks) {
+            *slot = *block;
+        }
+    }
+
+    /// Takes `seq` for lost, and returns whether that is news: a segment can be lost again after its
+    /// retransmission.
+    pub fn mark_lost(&mut self, seq: u32) -> bool {
+        let entry = *self.get(seq);
+        if entry.sacked() {
+            return false;
+        }
+        self.retransmit_hint = self.retransmit_hint.min(seq);
+        if !entry.lost() {
+            self.lost_out += 1;
+            self.at(seq).state.0 |= State::LOST;
+            return true;
+        }
+        if entry.retransmitted() {
+            self.retrans_out -= 1;
+            self.at(seq).state.0 &= !State::RETRANSMITTED;
+            return true;
+        }
+        false
+    }
+
+    /// No longer waits for news of the transmission of `seq` by time: it is lost.
+    pub fn forget_transmission(&mut self, seq: u32) {
+        self.unlink(seq);
+    }
+
+    /// Nothing is lost after all.
+    pub fn unmark_all_lost(&mut self) {
+        for seq in self.una..self.nxt {
+            self.at(seq).state.0 &= !State::LOST;
+        }
+        self.lost_out = 0;
+        self.retransmit_hint = self.una;
+    }
+
+    /// The first segment at or behind the hint that is lost and waits for retransmission.
+    pub fn next_to_retransmit(&mut self) -> Option<u32> {
+        if self.retrans_out >= self.lost_out {
+            return None;
+        }
+        while self.retransmit_hint < self.nxt {
+            let entry = self.get(self.retransmit_hint);
+            if entry.lost() && !entry.sacked() && !entry.retransmitted() {
+                return Some(self.retransmit_hint);
+            }
+            self.retransmit_hint += 1;
+        }
+        None
+    }
+
+    /// `seq` was sent again. A tail loss probe does not count as a retransmission under way.
+    pub fn on_retransmit(&mut self, seq: u32, now_us: u64, delivered: u32, probe: bool) {
+        if !probe {
+            self.retrans_out += 1;
+        }
+        let entry = self.at(seq);
+        entry.sent_us = now_us;
+        entry.delivered = delivered;
+        entry.state.0 |= State::EVER_RETRANSMITTED;
+        if !probe {
+            entry.state.0 |= State::RETRANSMITTED;
+        }
+        self.unlink(seq);
+        self.append(seq);
+    }
+
+    /// The retransmission hint goes back to the start of the queue.
+    pub fn reset_hint(&mut self) {
+        self.retransmit_hint = self.una;
+    }
+
+    /// The transmission after which nothing older is waited for, and the walk from older to newer.
+    pub fn oldest_transmission(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// The transmission that followed that of `seq`.
+    pub fn newer_transmission(&self, seq: u32) -> Option<u32> {
+        let newer = self.get(seq).newer;
+        (newer != NONE).then_some(newer)
+    }
+
+    fn mark_sacked(&mut self, seq: u32, entry: Entry) {
+        if entry.retransmitted() && entry.lost() {
+            self.retrans_out -= 1;
+            self.at(seq).state.0 &= !State::RETRANSMITTED;
+        }
+        if entry.lost() {
+            self.lost_out -= 1;
+            self.at(seq).state.0 &= !State::LOST;
+        }
+        self.at(seq).state.0 |= State::SACKED;
+        self.sacked_out += 1;
+        self.unlink(seq);
+    }
+
+    /// Appends `seq` to the order of transmission.
+    fn append(&mut self, seq: u32) {
+        let newest = self.newest;
+        let entry = self.at(seq);
+        entry.older = newest;
+        entry.newer = NONE;
+        if newest == NONE {
+            self.oldest = seq;
+        } else {
+            self.at(newest).newer = seq;
+        }
+        self.newest = seq;
+    }
+
+    /// Takes `seq` out of the order of transmission, if it is there.
+    fn unlink(&mut self, seq: u32) {
+        let Entry { older, newer, .. } = *self.get(seq);
+        if older == NONE && self.oldest != seq {
+            return;
+        }
+        if older == NONE {
+            self.oldest = newer;
+        } else {
+            self.at(older).newer = newer;
+        }
+        if newer == NONE {
+            self.newest = older;
+        } else {
+            self.at(newer).older = older;
+        }
+        let entry = self.at(seq);
+        entry.older = NONE;
+        entry.newer = NONE;
+    }
+
+    fn at(&mut self, seq: u32) -> &mut Entry {
+        let mask = self.ring.len() - 1;
+        &mut self.ring[seq as usize & mask]
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut ring = vec![EMPTY; self.ring.len() * 2];
+        for seq in self.una..self.nxt {
+            ring[seq as usize & (self.ring.len() * 2 - 1)] = *self.get(seq);
+        }
+        self.ring = ring;
+    }
+}
+
+const fn delivered(seq: u32, entry: &Entry) -> Delivered {
+    Delivered {
+        seq,
+        sent_us: entry.sent_us,
+        prior_delivered: entry.delivered,
+        was_sacked: entry.sacked(),
+        retransmitted: entry.retransmitted(),
+        ever_retransmitted: entry.ever_retransmitted(),
+    }
+}
+
+/// No segment: the end of the order of transmission.
+const NONE: u32 = u32::MAX;
+
+const EMPTY: Entry = Entry {
+    sent_us: 0,
+    offset: 0,
+    delivered: 0,
+    older: NONE,
+    newer: NONE,
+    len: 0,
+    state: State(0),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(segments: u32) -> Scoreboard {
+        let mut board = Scoreboard::new();
+        for n in 0..u64::from(segments) {
+            board.push(n * 1448, 1448, n, 0);
+        }
+        board
+    }
+
+    fn order(board: &Scoreboard) -> Vec<u32> {
+        std::iter::successors(board.oldest_transmission(), |&seq| board.newer_transmission(seq))
+            .collect()
+    }
+
+    #[test]
+    fn counters_follow_a_loss_from_start_to_end() {
+        let mut board = board(10);
+        let mut newly = Vec::new();
+        board.tag(Block { start: 3, end: 6 }, |delivered| newly.push(delivered.seq));
+        assert_eq!(newly, [3, 4, 5]);
+        assert_eq!((board.sacked_out, board.in_flight()), (3, 7));
+        assert_eq!(order(&board), [0, 1, 2, 6, 7, 8, 9]);
+
+        assert!(board.mark_lost(0));
+        assert!(!board.mark_lost(0));
+        board.forget_transmission(0);
+        assert_eq!(board.in_flight(), 6);
+        assert_eq!(board.next_to_retransmit(), Some(0));
+        board.on_retransmit(0, 100, 3, false);
+        assert_eq!(board.in_flight(), 7);
+        assert_eq!(board.next_to_retransmit(), None);
+        assert_eq!(order(&board), [1, 2, 6, 7, 8, 9, 0]);
+
+        assert!(board.mark_lost(0), "the retransmission is lost");
+        assert_eq!(board.in_flight(), 6);
+        board.on_retransmit(0, 200, 3, false);
+
+        for _ in 0..6 {
+            board.pop();
+        }
+        // The caller takes what had arrived already off `sacked_out`.
+        board.sacked_out -= 3;
+        assert_eq!((board.packets_out(), board.retrans_out, board.lost_out), (4, 0, 0));
+        assert_eq!(board.in_flight(), 4);
+    }
+
+    #[test]
+    fn what_was_said_before_is_not_walked_again() {
+        let mut board = board(100);
+        board.tag(Block { start: 10, end: 90 }, |_| {});
+        board.remember(&[Block { start: 10, end: 90 }]);
+        let mut newly = Vec::new();
+        board.tag(Block { start: 10, end: 92 }, |delivered| newly.push(delivered.seq));
+        assert_eq!(newly, [90, 91]);
+        assert_eq!(board.sacked_out, 82);
+    }
+
+    #[test]
+    fn the_ring_grows_and_keeps_its_order() {
+        let mut board = board(15);
+        for _ in 0..10 {
+            board.pop();
+        }
+        for n in 15..60u64 {
+            board.push(n * 1448, 1448, n, 0);
+        }
+        assert_eq!(order(&board), (10..60).collect::<Vec<_>>());
+        assert!((10..60).all(|seq| board.get(seq).sent_us == u64::from(seq)));
+    }
+}

@@ -1,0 +1,561 @@
+//! The sending half: what to send, and when.
+//!
+//! This file holds the state, the transmission of new data and the timers; [`ack`](crate::ack) takes
+//! in acknowledgements and [`recovery`](crate::recovery) handles losses. Follows Linux
+//! `net/ipv4/tcp_output.c` and `tcp_timer.c`.
+
+use weir_core::{Duration, Ecn, Time};
+
+use crate::congestion::Algorithm;
+use crate::profile::{Bursts, LossDetection, Profile};
+use crate::rack::Rack;
+use crate::recovery::{Phase, Reduction, Undo};
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+use crate::segment::{Flags, Segment};
+use crate::window::Window;
+
+/// Receives the segments that an endpoint sends, in order.
+pub trait Wire {
+    /// `segment` leaves now, with `ecn` in its IP header.
+    fn send(&mut self, segment: Segment, ecn: Ecn);
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub window: Window,
+    pub board: Scoreboard,
+    pub rtt: RttEstimator,
+    pub rack: Rack,
+    pub phase: Phase,
+    pub reduction: Reduction,
+    pub undo: Undo,
+    pub algorithm: Algorithm,
+
+    pub mss: u32,
+    /// Bytes that the application has written; the largest number for an endless stream.
+    written: u64,
+    /// Bytes handed to the network for the first time.
+    sent_offset: u64,
+    /// Where the peer's receive window ends, in bytes.
+    pub window_end: u64,
+    /// Largest window that the peer offered, in bytes.
+    pub largest_window: u32,
+
+    /// Segments delivered (acknowledged one way or the other).
+    pub delivered: u32,
+    /// Segments lost, again after each retransmission.
+    pub lost: u32,
+    /// Recovery or loss lasts until this segment is acknowledged (`high_seq`).
+    pub recovery_end: u32,
+    /// Distance by which segments may arrive out of order without one being lost, in segments.
+    pub reordering: u32,
+    pub reordering_seen: bool,
+    /// Timestamp of the first retransmission since all was well, in milliseconds.
+    pub retrans_stamp: Option<u32>,
+    pub tail_probe: Option<TailProbe>,
+    /// A window reduction that the receiver is not told of yet (RFC 3168, CWR).
+    pub announce_reduction: bool,
+    pub f_rto_running: bool,
+
+    pub rto_us: u32,
+    /// Timeouts in a row.
+    pub retransmits: u32,
+    timer: Option<(Timer, Time)>,
+    pacing_until: Time,
+    /// Data waits for `pacing_until` and nothing else.
+    pacing_blocks: bool,
+    /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
+    last_echo: Option<u32>,
+    /// When data was last sent.
+    last_sent: Time,
+    cwnd_usage_end: u32,
+    cwnd_used: u32,
+    cwnd_checked_tick: u64,
+    pub counters: Counters,
+}
+
+/// A tail loss probe under way (RFC 8985, section 7).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TailProbe {
+    /// What was sent last when it left.
+    pub end: u32,
+    /// Whether it was a retransmission.
+    pub retransmission: bool,
+}
+
+/// What the one timer of the sending half is set for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// The retransmission timeout.
+    Retransmission,
+    /// A tail loss probe.
+    LossProbe,
+    /// Segments that may still be reordered are then lost (RFC 8985, section 6.3).
+    Reordering,
+}
+
+/// What has happened to a connection's data so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Bytes of data sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Data segments sent again.
+    pub segments_retransmitted: u64,
+    /// Their bytes.
+    pub bytes_retransmitted: u64,
+    /// Expirations of the retransmission timer, repeated ones included, connection set-up excluded.
+    pub timeouts: u64,
+    /// Tail loss probes.
+    pub loss_probes: u64,
+    /// Entries into fast recovery.
+    pub fast_recoveries: u64,
+    /// Window reductions by ECN.
+    pub ecn_reductions: u64,
+    /// Reductions that were taken back as needless.
+    pub undos: u64,
+}
+
+impl Sender {
+    pub fn new(profile: &Profile, algorithm: Algorithm, mss: u32) -> Self {
+        let rto_us = profile.rto_initial.as_micros() as u32;
+        Self {
+            window: Window {
+                cwnd: profile.initial_window,
+                ssthresh: Window::INFINITE,
+                deliveries: 0,
+                is_cwnd_limited: false,
+                max_packets_out: 0,
+                una: 0,
+                nxt: 0,
+                now_us: 0,
+                last_sent_tick: 0,
+                paced: profile.pacing,
+                pacing_rate: 0,
+                tick_us: profile.timers.tick().as_micros(),
+            },
+            board: Scoreboard::new(),
+            rtt: RttEstimator::new(profile),
+            rack: Rack::default(),
+            phase: Phase::Open,
+            reduction: Reduction::default(),
+            undo: Undo::default(),
+            algorithm,
+            mss,
+            written: 0,
+            sent_offset: 0,
+            window_end: 0,
+            largest_window: 0,
+            delivered: 0,
+            lost: 0,
+            recovery_end: 0,
+            reordering: REORDERING,
+            reordering_seen: false,
+            retrans_stamp: None,
+            tail_probe: None,
+            announce_reduction: false,
+            f_rto_running: false,
+            rto_us,
+            retransmits: 0,
+            timer: None,
+            pacing_until: Time::ZERO,
+            pacing_blocks: false,
+            last_echo: None,
+            last_sent: Time::ZERO,
+            cwnd_usage_end: 0,
+            cwnd_used: 0,
+            cwnd_checked_tick: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The application has `bytes` more to send.
+    pub fn write(&mut self, bytes: u64) {
+        self.written = self.written.saturating_add(bytes);
+    }
+
+    /// The application stops: what was not sent yet will not be.
+    pub fn stop(&mut self) {
+        self.written = self.sent_offset;
+    }
+
+    /// Whether everything written was acknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.board.packets_out() == 0 && self.sent_offset == self.written
+    }
+
+    /// Brings what algorithms may see up to date.
+    pub fn refresh(&mut self, now: Time) {
+        self.window.now_us = now.as_nanos() / 1_000;
+        self.window.una = self.board.una();
+        self.window.nxt = self.board.nxt();
+    }
+
+    /// The connection is open: `window` is the peer's receive window, `rtt_us` what the handshake took
+    /// (`None` if it needed a retransmission), `now_us` the time.
+    pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, now: Time) {
+        self.refresh(now);
+        self.window_end = u64::from(window);
+        self.largest_window = window;
+        if let Some(rtt) = rtt_us {
+            self.rtt.offer_min(rtt, self.window.now_us);
+            self.rtt.sample(rtt, 0, 0);
+            self.rto_us = self.rtt.rto();
+        }
+        self.update_pacing_rate();
+    }
+
+    /// When the sending half wants to be called next, data to send aside.
+    pub fn timer(&self) -> Option<Time> {
+        let timer = self.timer.map(|(_, at)| at);
+        match (timer, self.pacing_blocks.then_some(self.pacing_until)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// What the timer is set for, if it is due at `now`.
+    pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
+        let (timer, at) = self.timer?;
+        (at <= now).then(|| {
+            self.timer = None;
+            timer
+        })
+    }
+
+    pub fn pending_timer(&self) -> Option<Timer> {
+        self.timer.map(|(timer, _)| timer)
+    }
+
+    pub fn set_timer(&mut self, timer: Timer, span_us: u32, profile: &Profile, now: Time) {
+        let span = Duration::from_micros(u64::from(span_us));
+        self.timer = Some((timer, profile.timers.fires_at(now, span)));
+    }
+
+    pub fn clear_timer(&mut self) {
+        self.timer = None;
+    }
+
+    /// Sends new data as far as windows, pacing and bursts allow (`tcp_write_xmit`).
+    pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
+        self.refresh(now);
+        self.pacing_blocks = false;
+        let max_burst = self.max_burst(profile);
+        let mut sent = 0;
+        let mut held_back_by_cwnd = false;
+        while self.unsent() > 0 {
+            if self.must_wait_for_pace(profile, now) {
+                break;
+            }
+            let in_flight = self.in_flight(profile);
+            if in_flight >= self.window.cwnd {
+                break;
+            }
+            let room = self.window.cwnd - in_flight;
+            let quota = room.min((self.window.cwnd / 2).max(1)).min(max_burst);
+            if self.next_segment_end() > self.window_end {
+                break;
+            }
+            if profile.bursts == Bursts::Linux && self.should_wait_for_more(room, max_burst, now) {
+                held_back_by_cwnd = true;
+                break;
+            }
+            sent += self.send_burst(quota, profile, wire, now);
+        }
+        held_back_by_cwnd |= self.in_flight(profile) >= self.window.cwnd;
+        if sent > 0 || held_back_by_cwnd {
+            self.validate_cwnd(held_back_by_cwnd);
+        }
+        if sent > 0 {
+            self.on_sent(sent);
+            self.schedule_loss_probe(false, profile, now);
+        }
+        sent
+    }
+
+    /// Sends the next new segment whatever the congestion window says: a tail loss probe.
+    pub fn send_one_new(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> bool {
+        self.refresh(now);
+        if self.unsent() == 0 || self.next_segment_end() > self.window_end {
+            return false;
+        }
+        let sent = self.send_burst(1, profile, wire, now);
+        self.validate_cwnd(self.in_flight(profile) >= self.window.cwnd);
+        self.on_sent(sent);
+        true
+    }
+
+    /// Sends `seq` again.
+    pub fn retransmit(
+        &mut self,
+        seq: u32,
+        probe: bool,
+        profile: &Profile,
+        wire: &mut impl Wire,
+        now: Time,
+    ) {
+        let now_us = now.as_nanos() / 1_000;
+        let entry = *self.board.get(seq);
+        self.counters.segments_sent += 1;
+        self.counters.bytes_sent += u64::from(entry.len);
+        self.counters.segments_retransmitted += 1;
+        self.counters.bytes_retransmitted += u64::from(entry.len);
+        wire.send(
+            Segment {
+                offset: entry.offset,
+                seq,
+                ts: (now_us / 1_000) as u32,
+                len: entry.len,
+                ..Segment::default()
+            },
+            // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
+            Ecn::NotEct,
+        );
+        self.board.on_retransmit(seq, now_us, self.delivered, probe);
+        if !probe {
+            self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
+            self.undo.on_retransmit();
+        }
+        self.pace(entry.len, profile, now);
+    }
+
+    /// Segments in the network. Without limited transmit a segment that arrived out of order makes no
+    /// room as long as nothing is known to be lost (RFC 3042).
+    pub fn in_flight(&self, profile: &Profile) -> u32 {
+        if !profile.limited_transmit && self.phase == Phase::Disorder {
+            return self.board.packets_out() + self.board.retrans_out;
+        }
+        self.board.in_flight()
+    }
+
+    /// Sets the timer for what may go missing at the tail of a flight (RFC 8985, section 7.2), and says
+    /// whether it did. `advancing`: the timeout would start anew by now.
+    pub fn schedule_loss_probe(&mut self, advancing: bool, profile: &Profile, now: Time) -> bool {
+        let calm = matches!(self.phase, Phase::Open | Phase::Reducing);
+        if !profile.tail_loss_probe || !profile.sack || !calm || self.board.packets_out() == 0 {
+            return false;
+        }
+        let srtt8 = self.rtt.srtt8();
+        let mut timeout = if srtt8 == 0 {
+            profile.rto_initial.as_micros() as u32
+        } else if self.board.packets_out() == 1 {
+            (srtt8 >> 2) + self.rtt.rto_min()
+        } else {
+            (srtt8 >> 2) + TIMEOUT_MIN_US
+        };
+        let rto_left = if advancing { i64::from(self.rto_us) } else { self.rto_left(now) };
+        if rto_left > 0 {
+            timeout = timeout.min(rto_left as u32);
+        }
+        self.set_timer(Timer::LossProbe, timeout, profile, now);
+        true
+    }
+
+    /// Starts the retransmission timeout anew (RFC 6298, section 5).
+    pub fn rearm_timeout(&mut self, profile: &Profile, now: Time) {
+        if self.board.packets_out() == 0 {
+            self.clear_timer();
+            return;
+        }
+        let rto = match self.pending_timer() {
+            // These timers took the place of the timeout, which has been running all along.
+            Some(Timer::LossProbe | Timer::Reordering) => self.rto_left(now).max(1) as u32,
+            Some(Timer::Retransmission) | None => self.rto_us,
+        };
+        self.set_timer(Timer::Retransmission, rto, profile, now);
+    }
+
+    /// Linux' pacing rate: twice the rate of the window in slow start, 1.2 times after
+    /// (`tcp_update_pacing_rate`).
+    pub fn update_pacing_rate(&mut self) {
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let segments = self.window.cwnd.max(self.board.packets_out());
+        let srtt8 = u64::from(self.rtt.srtt8());
+        let bytes8 = u64::from(self.mss) * u64::from(segments) * percent / 100 * 8 * 1_000_000;
+        self.window.pacing_rate = bytes8.checked_div(srtt8).unwrap_or(0);
+    }
+
+    /// Microseconds until the oldest segment times out; negative if it should have.
+    fn rto_left(&self, now: Time) -> i64 {
+        let now_us = (now.as_nanos() / 1_000) as i64;
+        let head = self.board.head().map_or(now_us, |head| head.sent_us as i64);
+        head + i64::from(self.rto_us) - now_us
+    }
+
+    /// The latest timestamp echoed by the peer, in milliseconds.
+    pub fn last_echo(&self) -> Option<u32> {
+        self.last_echo
+    }
+
+    pub fn set_last_echo(&mut self, echo: u32, profile: &Profile) {
+        if profile.timestamps && echo != 0 {
+            self.last_echo = Some(echo);
+        }
+    }
+
+    /// Bytes handed to the network, each counted once.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_offset
+    }
+
+    fn unsent(&self) -> u64 {
+        self.written - self.sent_offset
+    }
+
+    fn next_segment_end(&self) -> u64 {
+        self.sent_offset + self.unsent().min(u64::from(self.mss))
+    }
+
+    /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
+    /// two at least (`tcp_tso_autosize`).
+    fn max_burst(&self, profile: &Profile) -> u32 {
+        if profile.bursts == Bursts::None {
+            return 1;
+        }
+        let mut bytes = self.window.pacing_rate >> 10;
+        let rtt_steps = self.rtt.min() >> 9;
+        if rtt_steps < 32 {
+            bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
+        }
+        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(2)
+    }
+
+    /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come
+    /// (`tcp_tso_should_defer`).
+    fn should_wait_for_more(&mut self, room: u32, max_burst: u32, now: Time) -> bool {
+        if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
+            return false;
+        }
+        let idle_for = now.checked_since(self.last_sent).unwrap_or(Duration::ZERO);
+        if idle_for > Duration::from_millis(1) {
+            return false;
+        }
+        let mss = u64::from(self.mss);
+        let send_window = self.window_end - self.sent_offset;
+        let congestion_window = u64::from(room) * mss;
+        let limit = send_window.min(congestion_window);
+        let third = (u64::from(self.largest_window)).min(u64::from(self.window.cwnd) * mss) / 3;
+        if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
+            return false;
+        }
+        let Some(head) = self.board.head() else { return false };
+        let srtt_us = u64::from(self.rtt.srtt8() >> 3);
+        let expected_us = head.sent_us + srtt_us;
+        let soon_us = (srtt_us / 2).min(1_000);
+        expected_us <= self.window.now_us + soon_us
+    }
+
+    fn send_burst(
+        &mut self,
+        quota: u32,
+        profile: &Profile,
+        wire: &mut impl Wire,
+        now: Time,
+    ) -> u32 {
+        if self.board.packets_out() == 0 {
+            self.algorithm.on_restart(&self.window);
+        }
+        let now_us = self.window.now_us;
+        let mut sent = 0;
+        while sent < quota && self.unsent() > 0 && self.next_segment_end() <= self.window_end {
+            let len = self.unsent().min(u64::from(self.mss)) as u16;
+            let mut segment = Segment {
+                offset: self.sent_offset,
+                seq: self.board.nxt(),
+                ts: (now_us / 1_000) as u32,
+                len,
+                ..Segment::default()
+            };
+            if self.announce_reduction && profile.ecn {
+                segment.flags = segment.flags.with(Flags::CWR);
+                self.announce_reduction = false;
+            }
+            self.board.push(self.sent_offset, len, now_us, self.delivered);
+            self.sent_offset += u64::from(len);
+            self.counters.segments_sent += 1;
+            self.counters.bytes_sent += u64::from(len);
+            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
+            self.pace(len, profile, now);
+            sent += 1;
+        }
+        self.window.nxt = self.board.nxt();
+        self.last_sent = now;
+        self.window.last_sent_tick = self.window.ticks();
+        if self.timer.is_none() {
+            self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+        }
+        sent
+    }
+
+    fn on_sent(&mut self, segments: u32) {
+        if self.phase.is_reducing() {
+            self.reduction.sent += segments;
+        }
+    }
+
+    /// Counts `len` bytes against the pacing rate.
+    fn pace(&mut self, len: u16, profile: &Profile, now: Time) {
+        if profile.pacing && self.window.pacing_rate > 0 {
+            let wait = u64::from(len) * 1_000_000_000 / self.window.pacing_rate;
+            self.pacing_until = self.pacing_until.max(now) + Duration::from_nanos(wait);
+        }
+    }
+
+    /// Whether data has to wait for its turn, which then becomes a timer.
+    pub fn must_wait_for_pace(&mut self, profile: &Profile, now: Time) -> bool {
+        self.pacing_blocks = profile.pacing && self.pacing_until > now;
+        self.pacing_blocks
+    }
+
+    /// Keeps track of whether the window is what limits (`tcp_cwnd_validate`), and lets it shrink by
+    /// half the difference each timeout that it was not used (RFC 7661).
+    fn validate_cwnd(&mut self, limited: bool) {
+        let packets_out = self.board.packets_out();
+        let window = &mut self.window;
+        if self.board.una() >= self.cwnd_usage_end
+            || limited
+            || (!window.is_cwnd_limited && packets_out > window.max_packets_out)
+        {
+            window.is_cwnd_limited = limited;
+            window.max_packets_out = packets_out;
+            self.cwnd_usage_end = self.board.nxt();
+        }
+        if window.is_limiting() {
+            self.cwnd_used = 0;
+            self.cwnd_checked_tick = window.ticks();
+            return;
+        }
+        self.cwnd_used = self.cwnd_used.max(packets_out);
+        let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
+        if unused_us >= u64::from(self.rto_us) {
+            // Waiting for the application, or for the peer's window: only the former shrinks it.
+            let by_application = self.written == self.sent_offset;
+            if self.phase == Phase::Open && by_application {
+                let used = self.cwnd_used.max(INITIAL_WINDOW);
+                if used < window.cwnd {
+                    window.ssthresh = self.reduction.current_ssthresh(window, self.phase);
+                    window.cwnd = u32::midpoint(window.cwnd, used);
+                }
+                self.cwnd_used = 0;
+            }
+            self.cwnd_checked_tick = window.ticks();
+        }
+    }
+}
+
+/// Whether losses are found by time, and not by counting.
+pub(crate) fn by_time(profile: &Profile) -> bool {
+    profile.sack && profile.loss_detection == LossDetection::Rack
+}
+
+/// RFC 5681, section 3.2: three duplicate acknowledgements (`tcp_reordering`).
+pub(crate) const REORDERING: u32 = 3;
+/// Timers for segments that may come any moment have this much slack (`TCP_TIMEOUT_MIN`: two ticks).
+pub(crate) const TIMEOUT_MIN_US: u32 = 2_000;
+/// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
+const OFFLOAD_MAX: u32 = 65_536;
+/// RFC 6928.
+const INITIAL_WINDOW: u32 = 10;

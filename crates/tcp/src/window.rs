@@ -1,0 +1,94 @@
+//! The congestion window, and what an algorithm may know when it changes it.
+
+/// The window with its surroundings, brought up to date before an algorithm is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// Congestion window, in segments.
+    pub cwnd: u32,
+    /// Slow start threshold, in segments; [`Window::INFINITE`] before the first congestion.
+    pub ssthresh: u32,
+    /// Deliveries not yet turned into growth (`snd_cwnd_cnt`).
+    pub deliveries: u32,
+    /// Whether the window, and not the application, holds data back.
+    pub is_cwnd_limited: bool,
+    /// The most segments in flight in the last round trip.
+    pub max_packets_out: u32,
+    /// First unacknowledged segment.
+    pub una: u32,
+    /// Next segment to be sent.
+    pub nxt: u32,
+    /// Microseconds since the start of the run.
+    pub now_us: u64,
+    /// When data was last sent, in ticks.
+    pub last_sent_tick: u64,
+    /// Whether data is paced.
+    pub paced: bool,
+    /// The rate at which it would be, in bytes per second.
+    pub pacing_rate: u64,
+    /// Length of a tick, in microseconds.
+    pub tick_us: u64,
+}
+
+/// What an acknowledgement tells an algorithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckSample {
+    /// The round trip of the last segment that it acknowledges, in microseconds; `None` if that is
+    /// not known (a retransmission).
+    pub rtt_us: Option<u32>,
+}
+
+impl Window {
+    /// No threshold: slow start until the first loss.
+    pub const INFINITE: u32 = 0x7fff_ffff;
+
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whether the window was used well enough that it may grow (RFC 7661, as Linux has it).
+    pub const fn is_limiting(&self) -> bool {
+        self.is_cwnd_limited || (self.in_slow_start() && self.cwnd < 2 * self.max_packets_out)
+    }
+
+    /// Grows by `acked` up to the threshold, and returns what is left.
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        let cwnd = (self.cwnd + acked).min(self.ssthresh);
+        let left = acked - (cwnd - self.cwnd);
+        self.cwnd = cwnd;
+        left
+    }
+
+    /// Grows by one segment for every `deliveries_each` deliveries (`tcp_cong_avoid_ai`).
+    pub fn grow_one_per(&mut self, deliveries_each: u32, acked: u32) {
+        if self.deliveries >= deliveries_each {
+            self.deliveries = 0;
+            self.cwnd += 1;
+        }
+        self.deliveries += acked;
+        if self.deliveries >= deliveries_each {
+            let steps = self.deliveries / deliveries_each;
+            self.deliveries -= steps * deliveries_each;
+            self.cwnd += steps;
+        }
+    }
+
+    /// Whole ticks since the start of the run.
+    pub const fn ticks(&self) -> u64 {
+        self.now_us / self.tick_us
+    }
+
+    pub const fn ticks_per_second(&self) -> u64 {
+        1_000_000 / self.tick_us
+    }
+
+    /// `us` microseconds in ticks, rounded up.
+    pub const fn ticks_of(&self, us: u32) -> u64 {
+        (us as u64).div_ceil(self.tick_us)
+    }
+
+    /// How long bursts of offloaded data may delay acknowledgements: four bursts of 64 KiB at the
+    /// pacing rate, a millisecond at most (`hystart_ack_delay`).
+    pub fn ack_aggregation_us(&self) -> u64 {
+        (4u64 * 65_536 * 1_000_000).checked_div(self.pacing_rate).unwrap_or(0).min(1_000)
+    }
+}
