@@ -1,0 +1,151 @@
+//! Samples: one row type a table of the record, and the sink that takes them while a world runs.
+
+use weir_core::{Duration, Time};
+use weir_qdisc::{DropReason, MarkReason};
+
+/// Takes samples as they come. Rows of one table come in order of time, except that latency rows come
+/// when the answer does.
+pub trait Sink {
+    /// A probe was answered or lost.
+    fn latency(&mut self, row: &LatencyRow);
+    /// Bytes of a flow arrived.
+    fn throughput(&mut self, row: &ThroughputRow);
+    /// The state of a flow's sender.
+    fn tcp(&mut self, row: &TcpRow);
+    /// The state of a queue or class.
+    fn queue(&mut self, row: &QueueRow<'_>);
+    /// A flow's totals, once, at the end.
+    fn flow(&mut self, row: &FlowRow);
+    /// The run has reached `now`. Called often enough for a live view; may end the run.
+    fn progress(&mut self, now: Time) -> Verdict;
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does.
+    Continue,
+    /// It ends here; what was measured stays.
+    Stop,
+}
+
+/// One probe: table `latency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyRow {
+    /// When it was sent.
+    pub t: Time,
+    /// Number of the probe in the scenario.
+    pub probe: u32,
+    /// Its sequence number.
+    pub seq: u32,
+    /// Round trip; `None` if it or its answer was lost.
+    pub rtt: Option<Duration>,
+    /// One way to the server; `None` if it was lost on it.
+    pub up: Option<Duration>,
+    /// One way back.
+    pub down: Option<Duration>,
+}
+
+/// What arrived of a flow since the last row: table `throughput`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThroughputRow {
+    /// End of the interval.
+    pub t: Time,
+    /// Number of the flow in the scenario.
+    pub flow: u32,
+    /// Bytes that the application received in order, each once.
+    pub bytes: u64,
+    /// Bytes of IP packets with data that arrived, headers and repetitions included.
+    pub wire_bytes: u64,
+}
+
+/// The state of a sender: table `tcp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpRow {
+    /// When.
+    pub t: Time,
+    /// Number of the flow in the scenario.
+    pub flow: u32,
+    /// Congestion window, in segments.
+    pub cwnd: u32,
+    /// Slow start threshold, in segments; `None` before the first congestion.
+    pub ssthresh: Option<u32>,
+    /// Segments in the network.
+    pub in_flight: u32,
+    /// Smoothed round trip; `None` before the first.
+    pub srtt: Option<Duration>,
+    /// Its variation.
+    pub rttvar: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Rate at which data is, or would be, paced, in bit/s.
+    pub pacing_rate_bps: u64,
+    /// Segments sent again so far.
+    pub retransmits: u64,
+    /// Expirations of the retransmission timer so far.
+    pub timeouts: u64,
+}
+
+/// A queue or one of its classes: table `queue`. Counts are since the last row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueRow<'a> {
+    /// When.
+    pub t: Time,
+    /// The hop's name with its direction, such as `up/modem`.
+    pub queue: &'a str,
+    /// The class, or empty for the whole queue.
+    pub class: &'a str,
+    /// Packets that wait.
+    pub backlog_packets: u32,
+    /// Bytes that wait.
+    pub backlog_bytes: u64,
+    /// Mean sojourn time of the packets that left; `None` for classes and if none left.
+    pub sojourn_mean: Option<Duration>,
+    /// The longest.
+    pub sojourn_max: Option<Duration>,
+    /// Packets that left.
+    pub departed_packets: u64,
+    /// Their bytes, as the queue counts them.
+    pub departed_bytes: u64,
+    /// Bytes of the line that they occupied, framing included; 0 for classes.
+    pub wire_bytes: u64,
+    /// Packets dropped, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets marked, by reason in the order of [`MarkReason::ALL`].
+    pub marked: [u64; MarkReason::ALL.len()],
+}
+
+/// A flow's totals: table `flows`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRow {
+    /// Number of the flow in the scenario.
+    pub flow: u32,
+    /// When data first arrived; `None` if none did.
+    pub first_data: Option<Time>,
+    /// Bytes that the application received in order, each once.
+    pub delivered_bytes: u64,
+    /// Bytes of data sent, repetitions included.
+    pub sent_bytes: u64,
+    /// Data segments sent, repetitions included.
+    pub sent_segments: u64,
+    /// Bytes sent again.
+    pub retransmitted_bytes: u64,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Expirations of the retransmission timer.
+    pub timeouts: u64,
+    /// Tail loss probes.
+    pub loss_probes: u64,
+    /// Entries into fast recovery.
+    pub fast_recoveries: u64,
+    /// Window reductions by ECN.
+    pub ecn_reductions: u64,
+    /// Data packets of the flow that were dropped on the path, and their IP bytes.
+    pub dropped_packets: u64,
+    /// IP bytes of the dropped packets.
+    pub dropped_bytes: u64,
+    /// Data packets of the flow that were marked CE on the path.
+    pub marked_packets: u64,
+    /// When everything was delivered, for a flow of fixed size that was.
+    pub completed: Option<Time>,
+}

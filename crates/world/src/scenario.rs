@@ -1,0 +1,530 @@
+//! A scenario as resolved: names looked up, defaults filled in, everything in base units.
+//!
+//! People write TOML or Python; what reaches a world is this, as JSON, and it is what the manifest of a
+//! record keeps. The numbers carry their units in their names.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_core::{Dscp, Duration, Rate, Seed, Time};
+use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, Trace};
+use weir_qdisc::{Device, Port, SetUp};
+use weir_tcp::{Endpoint, Overrides, Profile};
+
+/// What is to happen: lines, queues, loads and probes on a time axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The test's name, such as `rrul`.
+    pub name: String,
+    /// How long the run lasts.
+    pub duration_ns: u64,
+    /// Named spans of time, in order.
+    pub phases: Vec<Phase>,
+    /// The lines between the client and the servers.
+    pub path: Path,
+    /// The servers.
+    pub hosts: Vec<Host>,
+    /// The loads.
+    pub flows: Vec<Flow>,
+    /// The probes.
+    pub probes: Vec<Probe>,
+    /// How often what is sampled.
+    pub sampling: Sampling,
+    /// Internet protocol of loads and probes.
+    pub ip_version: IpVersion,
+    /// Largest IP packet, in bytes.
+    pub mtu_bytes: u32,
+}
+
+/// A named span of time, such as `idle` or `load`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Its start.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+}
+
+/// The hops of both directions, each in the order in which packets pass them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// From the client to the servers.
+    pub up: Vec<Hop>,
+    /// From the servers to the client.
+    pub down: Vec<Hop>,
+}
+
+/// A queue and the line behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hop {
+    /// Its name, such as `modem`.
+    pub name: String,
+    /// The queue, in `tc` syntax.
+    pub queue: String,
+    /// What the line carries.
+    pub rate: LineRate,
+    /// How packets are wrapped on the line.
+    #[serde(default)]
+    pub framing: Framing,
+    /// Propagation delay.
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Greatest additional delay, drawn evenly a packet, without reordering.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Loss on the line.
+    #[serde(default)]
+    pub loss: Option<LossParams>,
+    /// Packets that a plain FIFO holds where its set-up names no limit.
+    #[serde(default = "default_tx_queue_len")]
+    pub tx_queue_len: u32,
+    /// The rate to which shares such as `95%` in the queue's set-up refer; the line's own if `None`.
+    #[serde(default)]
+    pub reference_rate_bps: Option<u64>,
+}
+
+/// What a line carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LineRate {
+    /// Everything at once.
+    Unlimited,
+    /// A constant rate in bit/s.
+    Bps(u64),
+    /// A recording of that name.
+    Trace(String),
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Delay between it and the far end of the path, each way, beyond the path's own.
+    pub delay_ns: u64,
+}
+
+/// Which way data flows, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the client.
+    Up,
+    /// To the client.
+    Down,
+}
+
+/// A TCP load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name, such as `TCP download BE`.
+    pub name: String,
+    /// Which way its data flows.
+    pub direction: Direction,
+    /// Number of the server at its other end.
+    pub host: u32,
+    /// Differentiated services code point of its packets, both ways.
+    pub dscp: u8,
+    /// Its TCP.
+    pub tcp: TcpSettings,
+    /// When the connection is opened.
+    pub start_ns: u64,
+    /// When the sender stops handing in data.
+    pub stop_ns: u64,
+    /// How much it sends; without end if `None`.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+}
+
+/// Which TCP a load speaks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSettings {
+    /// The profile's name.
+    pub profile: String,
+    /// The congestion control's name.
+    pub congestion_control: String,
+    /// Changes to the profile.
+    #[serde(default)]
+    pub overrides: Overrides,
+}
+
+/// A train of pings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// Its name, such as `Ping (ms) UDP EF`.
+    pub name: String,
+    /// What is sent.
+    pub kind: ProbeKind,
+    /// Number of the server that answers.
+    pub host: u32,
+    /// Differentiated services code point, both ways.
+    pub dscp: u8,
+    /// Bytes of payload.
+    pub payload_bytes: u32,
+    /// Time between two probes, whether answered or not.
+    pub period_ns: u64,
+    /// When the first is sent.
+    pub start_ns: u64,
+    /// When the last may be sent.
+    pub stop_ns: u64,
+}
+
+/// What a probe sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeKind {
+    /// ICMP echo.
+    Icmp,
+    /// UDP echo.
+    Udp,
+}
+
+/// How often what is sampled; 0 switches a table off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// Bytes received, by flow.
+    pub throughput_ns: u64,
+    /// Window, round trip and the like, by flow.
+    pub tcp_ns: u64,
+    /// Backlog, drops and the like, by queue and class.
+    pub queue_ns: u64,
+}
+
+/// Internet protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IpVersion {
+    /// IPv4, header 20 bytes.
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6, header 40 bytes.
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// What is wrong with a scenario, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ScenarioError {
+    message: String,
+}
+
+impl Scenario {
+    /// Reads a resolved scenario.
+    ///
+    /// # Errors
+    /// If it is not one, or its parts do not fit together.
+    pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = serde_json::from_str(text)
+            .map_err(|error| ScenarioError::new(format!("not a resolved scenario: {error}")))?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// The scenario as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a scenario has no maps with odd keys")
+    }
+
+    /// Names of the recordings that its lines need.
+    pub fn traces(&self) -> impl Iterator<Item = &str> {
+        self.path.up.iter().chain(&self.path.down).filter_map(|hop| match &hop.rate {
+            LineRate::Trace(name) => Some(name.as_str()),
+            LineRate::Unlimited | LineRate::Bps(_) => None,
+        })
+    }
+
+    /// The hops of one direction.
+    #[must_use]
+    pub fn hops(&self, direction: Direction) -> &[Hop] {
+        match direction {
+            Direction::Up => &self.path.up,
+            Direction::Down => &self.path.down,
+        }
+    }
+
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// If they do not: the first thing that is wrong.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_times()?;
+        for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
+            for hop in hops {
+                hop.check().map_err(|error| {
+                    ScenarioError::new(format!("path {direction}, hop `{}`: {error}", hop.name))
+                })?;
+            }
+        }
+        for flow in &self.flows {
+            let name = &flow.name;
+            self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
+            flow.tcp
+                .profile()
+                .map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
+        }
+        for probe in &self.probes {
+            self.check_ends(&probe.name, probe.host, probe.dscp, (probe.start_ns, probe.stop_ns))?;
+            if probe.period_ns < MIN_PERIOD_NS {
+                return Err(ScenarioError::new(format!(
+                    "probe `{}`: period {}: write 10us or more",
+                    probe.name,
+                    Duration::from_nanos(probe.period_ns)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), ScenarioError> {
+        if self.duration_ns == 0 || self.duration_ns > MAX_DURATION_NS {
+            return Err(ScenarioError::new(format!(
+                "duration {}: write a time above 0 and up to a week",
+                Duration::from_nanos(self.duration_ns)
+            )));
+        }
+        if !(MIN_MTU..=MAX_MTU).contains(&self.mtu_bytes) {
+            return Err(ScenarioError::new(format!(
+                "mtu {}: write a number of bytes from {MIN_MTU} to {MAX_MTU}",
+                self.mtu_bytes
+            )));
+        }
+        for phase in &self.phases {
+            if phase.start_ns >= phase.end_ns || phase.end_ns > self.duration_ns {
+                return Err(ScenarioError::new(format!(
+                    "phase `{}`: from {} to {}: it must last some time and end within the run of {}",
+                    phase.name,
+                    Duration::from_nanos(phase.start_ns),
+                    Duration::from_nanos(phase.end_ns),
+                    Duration::from_nanos(self.duration_ns)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ends(
+        &self,
+        name: &str,
+        host: u32,
+        dscp: u8,
+        (start_ns, stop_ns): (u64, u64),
+    ) -> Result<(), ScenarioError> {
+        if host as usize >= self.hosts.len() {
+            return Err(ScenarioError::new(format!(
+                "`{name}`: host {host} does not exist (there are {})",
+                self.hosts.len()
+            )));
+        }
+        if Dscp::new(dscp).is_none() {
+            return Err(ScenarioError::new(format!("`{name}`: dscp {dscp}: write 0 to 63")));
+        }
+        if start_ns > stop_ns {
+            return Err(ScenarioError::new(format!(
+                "`{name}`: it starts at {} and stops before, at {}",
+                Duration::from_nanos(start_ns),
+                Duration::from_nanos(stop_ns)
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Hop {
+    fn check(&self) -> Result<(), String> {
+        if let LineRate::Bps(bps) = self.rate
+            && !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&bps)
+        {
+            return Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"));
+        }
+        if let Some(loss) = &self.loss {
+            loss.check().map_err(|error| error.to_string())?;
+        }
+        self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// The queue of this hop, ready to work.
+    ///
+    /// # Errors
+    /// If its set-up cannot be read.
+    pub fn port(&self, seed: Seed, mtu: u32) -> Result<Port, weir_qdisc::SetUpError> {
+        let own_rate = match self.rate {
+            LineRate::Bps(bps) => Some(bps),
+            LineRate::Unlimited | LineRate::Trace(_) => None,
+        };
+        let device = Device {
+            mtu,
+            tx_queue_len: self.tx_queue_len,
+            line_rate: self.reference_rate_bps.or(own_rate).map(Rate::from_bps),
+            seed,
+        };
+        Ok(Port::new(SetUp::parse(&self.queue)?.build(&device)?))
+    }
+
+    /// The line of this hop, where `trace` gives the recordings by name.
+    ///
+    /// # Errors
+    /// What `trace` says if it has no recording of that name.
+    pub fn line<E>(&self, trace: impl FnOnce(&str) -> Result<Arc<Trace>, E>) -> Result<Line, E> {
+        let capacity = match &self.rate {
+            LineRate::Unlimited => Capacity::Unlimited,
+            LineRate::Bps(bps) => Capacity::Constant(Rate::from_bps(*bps)),
+            LineRate::Trace(name) => Capacity::Trace(trace(name)?),
+        };
+        Ok(Line::new(capacity, self.framing))
+    }
+
+    /// What packets meet behind the line.
+    #[must_use]
+    pub const fn flight(&self) -> FlightParams {
+        FlightParams {
+            delay: Duration::from_nanos(self.delay_ns),
+            jitter: Duration::from_nanos(self.jitter_ns),
+            loss: self.loss,
+        }
+    }
+}
+
+impl TcpSettings {
+    /// The profile with its changes, once the names are known to exist.
+    ///
+    /// # Errors
+    /// If the profile or the congestion control does not exist, or the receive window is too small to
+    /// move data.
+    pub fn profile(&self) -> Result<Arc<Profile>, ScenarioError> {
+        let profile = Profile::named(&self.profile)
+            .map_err(|error| ScenarioError::new(error.to_string()))?
+            .with(&self.overrides);
+        let profile = Arc::new(profile);
+        Endpoint::new(Arc::clone(&profile), &self.congestion_control, 1448)
+            .map_err(|error| ScenarioError::new(error.to_string()))?;
+        if profile.receive_window < MIN_WINDOW {
+            return Err(ScenarioError::new(format!(
+                "receive window {} bytes: write {MIN_WINDOW} or more",
+                profile.receive_window
+            )));
+        }
+        if profile.initial_window == 0 {
+            return Err(ScenarioError::new("initial window 0: write 1 segment or more"));
+        }
+        Ok(profile)
+    }
+}
+
+impl IpVersion {
+    /// Bytes of an IP header.
+    #[must_use]
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+}
+
+impl Flow {
+    /// When the connection is opened.
+    #[must_use]
+    pub const fn start(&self) -> Time {
+        Time::from_nanos(self.start_ns)
+    }
+
+    /// When the sender stops handing in data.
+    #[must_use]
+    pub const fn stop(&self) -> Time {
+        Time::from_nanos(self.stop_ns)
+    }
+}
+
+impl ScenarioError {
+    /// An error with that message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+const fn default_tx_queue_len() -> u32 {
+    1000
+}
+
+/// A week: longer runs would not fit times in microseconds of 32 bits in places where Linux keeps them.
+const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
+/// RFC 791: what every host must take; the largest jumbo frame.
+const MIN_MTU: u32 = 576;
+const MAX_MTU: u32 = 9_000;
+const MIN_RATE_BPS: u64 = 1_000;
+const MAX_RATE_BPS: u64 = 1_000_000_000_000;
+const MIN_PERIOD_NS: u64 = 10_000;
+/// Two full segments of a jumbo path.
+const MIN_WINDOW: u32 = 18_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let hop = Hop {
+            name: "line".into(),
+            queue: "pfifo".into(),
+            rate: LineRate::Bps(10_000_000),
+            framing: Framing::NONE,
+            delay_ns: 0,
+            jitter_ns: 0,
+            loss: None,
+            tx_queue_len: 1000,
+            reference_rate_bps: None,
+        };
+        Scenario {
+            name: "t".into(),
+            duration_ns: 1_000_000_000,
+            phases: vec![],
+            path: Path { up: vec![hop.clone()], down: vec![hop] },
+            hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+            flows: vec![],
+            probes: vec![],
+            sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
+            ip_version: IpVersion::V4,
+            mtu_bytes: 1500,
+        }
+    }
+
+    #[test]
+    fn json_round_trips() {
+        let scenario = scenario();
+        assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_is_allowed() {
+        let error = |change: fn(&mut Scenario)| {
+            let mut scenario = scenario();
+            change(&mut scenario);
+            scenario.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(|s| s.path.up[0].rate = LineRate::Bps(0)),
+            "path up, hop `line`: rate 0 bit/s: write a rate from 1kbit to 1tbit"
+        );
+        assert_eq!(
+            error(|s| s.path.down[0].queue = "htb rate 95%x".into()),
+            "path down, hop `line`: htb class: `rate 95%x`: write a number with bit, kbit, mbit, \
+             gbit or tbit (bps, kbps... for bytes per second)"
+        );
+        assert_eq!(
+            error(|s| s.duration_ns = 0),
+            "duration 0ms: write a time above 0 and up to a week"
+        );
+        assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
+    }
+}
