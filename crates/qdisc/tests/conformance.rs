@@ -3,6 +3,8 @@
 //! What must agree: the order of departures, every drop, every mark, and the times within 3 ns
 //! (`vectors/linux-6.12/README.md` says how they were recorded).
 
+#![allow(clippy::disallowed_methods, reason = "a test may read its recordings")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,184 @@
+//! What happens next: at most one pending event a source.
+//!
+//! A line has one pending event however many packets are on it, and a connection's timer is armed anew
+//! lazily: an event that comes too early finds nothing due and is armed again. So the queue holds
+//! as many events as there are sources, not packets, and the busiest of them stay near its top.
+
+use weir_core::Time;
+
+/// The number of a source of events. Of two events at one instant the lower source comes first.
+pub(crate) type Source = u32;
+
+/// A queue of events, ordered by time, then source.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// A heap of four children a node, so that a node's children share a cache line.
+    heap: Vec<Key>,
+    /// The root has been handed out and may be overwritten.
+    root_is_free: bool,
+    /// When each source is next due, [`Time::MAX`] for never.
+    due: Vec<Time>,
+    now: Time,
+}
+
+/// Time and source in one number.
+type Key = u128;
+
+impl Events {
+    /// A queue for that many sources.
+    pub fn new(sources: usize) -> Self {
+        Self { due: vec![Time::MAX; sources], ..Self::default() }
+    }
+
+    /// Makes `source` due at `at`, unless it is due before that anyway.
+    pub fn arm(&mut self, source: Source, at: Time) {
+        debug_assert!(at >= self.now, "armed for {at}, which is before {}", self.now);
+        let due = &mut self.due[source as usize];
+        if at < *due {
+            *due = at;
+            self.push(key(at, source));
+        }
+    }
+
+    /// The next event, which is then no longer pending.
+    ///
+    /// # Panics
+    /// If time would run backwards.
+    pub fn next(&mut self) -> Option<(Time, Source)> {
+        loop {
+            if self.root_is_free {
+                self.remove_root();
+            }
+            let &root = self.heap.first()?;
+            self.root_is_free = true;
+            let (at, source) = split(root);
+            // A source that was armed anew for an earlier time leaves its old event behind.
+            if self.due[source as usize] == at {
+                self.due[source as usize] = Time::MAX;
+                assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
+                self.now = at;
+                return Some((at, source));
+            }
+        }
+    }
+
+    fn push(&mut self, key: Key) {
+        if self.root_is_free {
+            // The event in work arms its source again for a little later: it rarely sinks far.
+            self.root_is_free = false;
+            self.heap[0] = key;
+            self.sink(0);
+            return;
+        }
+        self.heap.push(key);
+        let mut at = self.heap.len() - 1;
+        while at > 0 {
+            let parent = (at - 1) / 4;
+            if self.heap[parent] <= key {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = key;
+    }
+
+    fn remove_root(&mut self) {
+        self.root_is_free = false;
+        let last = self.heap.pop().expect("there is a root");
+        if !self.heap.is_empty() {
+            self.heap[0] = last;
+            self.sink(0);
+        }
+    }
+
+    fn sink(&mut self, from: usize) {
+        let heap = &mut self.heap[..];
+        let key = heap[from];
+        let mut at = from;
+        loop {
+            let first = at * 4 + 1;
+            if first >= heap.len() {
+                break;
+            }
+            let children = &heap[first..heap.len().min(first + 4)];
+            let mut least = 0;
+            for (index, child) in children.iter().enumerate().skip(1) {
+                if *child < children[least] {
+                    least = index;
+                }
+            }
+            if children[least] >= key {
+                break;
+            }
+            heap[at] = children[least];
+            at = first + least;
+        }
+        heap[at] = key;
+    }
+}
+
+fn key(at: Time, source: Source) -> Key {
+    u128::from(at.as_nanos()) << 32 | u128::from(source)
+}
+
+fn split(key: Key) -> (Time, Source) {
+    (Time::from_nanos((key >> 32) as u64), key as Source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::{Draw, Seed};
+
+    const fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn events_come_by_time_then_source() {
+        let mut events = Events::new(4);
+        events.arm(3, ms(5));
+        events.arm(1, ms(5));
+        events.arm(2, ms(1));
+        assert_eq!(events.next(), Some((ms(1), 2)));
+        events.arm(2, ms(5));
+        assert_eq!(events.next(), Some((ms(5), 1)));
+        assert_eq!(events.next(), Some((ms(5), 2)));
+        assert_eq!(events.next(), Some((ms(5), 3)));
+        assert_eq!(events.next(), None);
+    }
+
+    #[test]
+    fn an_earlier_arming_replaces_a_later_one() {
+        let mut events = Events::new(2);
+        events.arm(0, ms(10));
+        events.arm(0, ms(4));
+        events.arm(0, ms(7));
+        assert_eq!(events.next(), Some((ms(4), 0)));
+        events.arm(0, ms(12));
+        assert_eq!(events.next(), Some((ms(12), 0)), "the event at 10 ms is void");
+        assert_eq!(events.next(), None);
+    }
+
+    #[test]
+    fn the_order_is_that_of_a_sorted_list() {
+        let mut rng = Seed::new(1).stream("events");
+        let mut events = Events::new(500);
+        let mut due = vec![Time::MAX; 500];
+        let mut now = Time::ZERO;
+        for _ in 0..20_000 {
+            let source = rng.below(500) as u32;
+            let at = now + weir_core::Duration::from_nanos(rng.below(1_000));
+            due[source as usize] = due[source as usize].min(at);
+            events.arm(source, at);
+            if rng.below(3) == 0 {
+                let expected =
+                    (0..500u32).min_by_key(|&s| (due[s as usize], s)).expect("there are sources");
+                now = due[expected as usize];
+                assert_eq!(events.next(), Some((now, expected)));
+                due[expected as usize] = Time::MAX;
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The simulator: a deterministic event loop over Weir's queues, lines and TCP.
+//!
+//! [`Simulation::new`] takes a resolved scenario, the recordings that it names and a seed;
+//! [`Simulation::run`] streams samples into a sink. The same scenario and seed give the same samples, bit
+//! for bit, on any machine: time is integer nanoseconds, ties are broken by the number of the source, and
+//! every random choice draws from a stream of its own.
+
+mod cargo;
+mod connection;
+mod events;
+mod network;
+mod probes;
+mod run;
+mod sampler;
+mod slab;
+
+pub use run::{Outcome, SimError, Simulation};

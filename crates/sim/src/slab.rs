@@ -1,0 +1,45 @@
+//! Things under way, found by number: no allocation once the run is warm.
+
+/// A pool of things with numbers that are used again.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    things: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    pub const fn new() -> Self {
+        Self { things: Vec::new(), free: Vec::new() }
+    }
+
+    /// Keeps `thing`, and returns its number.
+    pub fn put(&mut self, thing: T) -> u64 {
+        if let Some(number) = self.free.pop() {
+            self.things[number as usize] = thing;
+            return u64::from(number);
+        }
+        self.things.push(thing);
+        self.things.len() as u64 - 1
+    }
+
+    /// Takes the thing of that number out.
+    pub fn take(&mut self, number: u64) -> T {
+        self.free.push(number as u32);
+        self.things[number as usize]
+    }
+
+    /// The thing of that number.
+    pub fn get(&self, number: u64) -> &T {
+        &self.things[number as usize]
+    }
+
+    /// The thing of that number, to be changed.
+    pub fn get_mut(&mut self, number: u64) -> &mut T {
+        &mut self.things[number as usize]
+    }
+
+    /// How many things are kept.
+    pub fn len(&self) -> usize {
+        self.things.len() - self.free.len()
+    }
+}
