@@ -1,0 +1,152 @@
+//! A record while it is being written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration as WallDuration, Instant};
+
+use serde_json::{Map, Value};
+use weir_core::Time;
+use weir_world::{FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict};
+
+use crate::tables::Tables;
+
+/// Writes a record as samples come in.
+///
+/// Rows are kept in memory for a quarter of a second at most and then written as whole part files.
+pub struct Recorder<'a> {
+    folder: PathBuf,
+    manifest: Map<String, Value>,
+    tables: Tables,
+    flushed_at: Instant,
+    failure: Option<io::Error>,
+    /// Hears of progress, and may end the run.
+    on_progress: Box<dyn FnMut(Time) -> Verdict + Send + 'a>,
+}
+
+/// Why a record cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is something in the folder already.
+    #[error("`{}` exists and is not empty: choose another folder for the record", .0.display())]
+    Occupied(PathBuf),
+    /// The manifest is not a JSON object.
+    #[error("the manifest is not a JSON object: {0}")]
+    Manifest(String),
+    /// The file system said no.
+    #[error("the record in `{}` cannot be written: {source}", .folder.display())]
+    Io {
+        /// The record's folder.
+        folder: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl<'a> Recorder<'a> {
+    /// Starts a record in `folder`, which must be empty or not exist. `manifest` is what is known before
+    /// the run, a JSON object; `on_progress` is called while the run goes on and may end it.
+    ///
+    /// # Errors
+    /// If the folder is not empty or cannot be written.
+    pub fn create(
+        folder: &Path,
+        manifest: &str,
+        on_progress: impl FnMut(Time) -> Verdict + Send + 'a,
+    ) -> Result<Self, RecordError> {
+        let fail = |source| RecordError::Io { folder: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(fail)?;
+        if fs::read_dir(folder).map_err(fail)?.next().is_some() {
+            return Err(RecordError::Occupied(folder.to_owned()));
+        }
+        let manifest: Map<String, Value> = serde_json::from_str(manifest)
+            .map_err(|error| RecordError::Manifest(error.to_string()))?;
+        let mut recorder = Self {
+            folder: folder.to_owned(),
+            manifest,
+            tables: Tables::new(folder),
+            flushed_at: Instant::now(),
+            failure: None,
+            on_progress: Box::new(on_progress),
+        };
+        recorder.manifest.insert("complete".to_owned(), Value::Bool(false));
+        recorder.write_manifest().map_err(fail)?;
+        Ok(recorder)
+    }
+
+    /// Ends the record: writes what is in memory and the last word of the manifest. `outcome` is added
+    /// to it, a JSON object.
+    ///
+    /// # Errors
+    /// If anything could not be written, now or before.
+    pub fn finish(
+        mut self,
+        complete: bool,
+        outcome: Map<String, Value>,
+    ) -> Result<(), RecordError> {
+        self.flush();
+        let folder = self.folder.clone();
+        let fail = |source| RecordError::Io { folder, source };
+        if let Some(failure) = self.failure.take() {
+            return Err(fail(failure));
+        }
+        self.manifest.extend(outcome);
+        self.manifest.insert("complete".to_owned(), Value::Bool(complete));
+        self.write_manifest().map_err(fail)
+    }
+
+    /// Writes the rows in memory. The first failure is kept and ends the run at its next progress.
+    fn flush(&mut self) {
+        self.flushed_at = Instant::now();
+        for table in self.tables.each() {
+            if let Err(error) = table.flush() {
+                self.failure.get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    fn write_manifest(&self) -> io::Result<()> {
+        let path = self.folder.join("manifest.json");
+        let unfinished = path.with_extension("unfinished");
+        let mut text = serde_json::to_string_pretty(&self.manifest).expect("plain JSON");
+        text.push('\n');
+        fs::write(&unfinished, text)?;
+        fs::rename(unfinished, path)
+    }
+}
+
+impl Sink for Recorder<'_> {
+    fn latency(&mut self, row: &LatencyRow) {
+        self.tables.append_latency(row);
+    }
+
+    fn throughput(&mut self, row: &ThroughputRow) {
+        self.tables.append_throughput(row);
+    }
+
+    fn tcp(&mut self, row: &TcpRow) {
+        self.tables.append_tcp(row);
+    }
+
+    fn queue(&mut self, row: &QueueRow<'_>) {
+        self.tables.append_queue(row);
+    }
+
+    fn flow(&mut self, row: &FlowRow) {
+        self.tables.append_flow(row);
+    }
+
+    fn progress(&mut self, now: Time) -> Verdict {
+        let long = self.tables.each().iter().any(|table| table.rows() >= FLUSH_ROWS);
+        if long || self.flushed_at.elapsed() >= FLUSH_EVERY {
+            self.flush();
+        }
+        if self.failure.is_some() { Verdict::Stop } else { (self.on_progress)(now) }
+    }
+}
+
+/// A run that is killed loses no more than this.
+const FLUSH_EVERY: WallDuration = WallDuration::from_millis(250);
+/// Bounds the memory of a run that makes many samples.
+const FLUSH_ROWS: usize = 100_000;

@@ -1,0 +1,198 @@
+//! The tables of a record: names, columns, units. Numbers carry their unit in the column's name.
+
+use std::path::Path;
+
+use weir_core::{Duration, Time};
+use weir_qdisc::{DropReason, MarkReason};
+use weir_world::{FlowRow, LatencyRow, QueueRow, TcpRow, ThroughputRow};
+
+use crate::table::{Kind, Table};
+
+/// The names of all tables.
+pub const TABLES: [&str; 5] = ["flows", "throughput", "latency", "tcp", "queue"];
+
+/// All tables of a record.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    flows: Table,
+    throughput: Table,
+    latency: Table,
+    tcp: Table,
+    queue: Table,
+}
+
+impl Tables {
+    pub fn new(record: &Path) -> Self {
+        use Kind::{Integer, Nullable};
+        let table = |name: &str, columns: &[(&str, Kind)]| {
+            let columns: Vec<_> =
+                columns.iter().map(|&(column, kind)| (column.to_owned(), kind)).collect();
+            Table::new(record, name, &columns)
+        };
+        Self {
+            flows: table(
+                "flows",
+                &[
+                    ("flow", Integer),
+                    ("first_data_ns", Nullable),
+                    ("delivered_bytes", Integer),
+                    ("sent_bytes", Integer),
+                    ("sent_segments", Integer),
+                    ("retransmitted_bytes", Integer),
+                    ("retransmitted_segments", Integer),
+                    ("timeouts", Integer),
+                    ("loss_probes", Integer),
+                    ("fast_recoveries", Integer),
+                    ("ecn_reductions", Integer),
+                    ("dropped_packets", Integer),
+                    ("dropped_bytes", Integer),
+                    ("marked_packets", Integer),
+                    ("completed_ns", Nullable),
+                ],
+            ),
+            throughput: table(
+                "throughput",
+                &[
+                    ("t_ns", Integer),
+                    ("flow", Integer),
+                    ("bytes", Integer),
+                    ("wire_bytes", Integer),
+                ],
+            ),
+            latency: table(
+                "latency",
+                &[
+                    ("t_ns", Integer),
+                    ("probe", Integer),
+                    ("seq", Integer),
+                    ("rtt_ns", Nullable),
+                    ("up_ns", Nullable),
+                    ("down_ns", Nullable),
+                ],
+            ),
+            tcp: table(
+                "tcp",
+                &[
+                    ("t_ns", Integer),
+                    ("flow", Integer),
+                    ("cwnd_segments", Integer),
+                    ("ssthresh_segments", Nullable),
+                    ("in_flight_segments", Integer),
+                    ("srtt_ns", Nullable),
+                    ("rttvar_ns", Integer),
+                    ("rto_ns", Integer),
+                    ("pacing_rate_bps", Integer),
+                    ("retransmits", Integer),
+                    ("timeouts", Integer),
+                ],
+            ),
+            queue: Table::new(record, "queue", &queue_columns()),
+        }
+    }
+
+    pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
+        [&mut self.flows, &mut self.throughput, &mut self.latency, &mut self.tcp, &mut self.queue]
+    }
+
+    pub fn append_flow(&mut self, row: &FlowRow) {
+        self.flows.append(|out| {
+            out.integer(u64::from(row.flow))
+                .nullable(row.first_data.map(Time::as_nanos))
+                .integer(row.delivered_bytes)
+                .integer(row.sent_bytes)
+                .integer(row.sent_segments)
+                .integer(row.retransmitted_bytes)
+                .integer(row.retransmitted_segments)
+                .integer(row.timeouts)
+                .integer(row.loss_probes)
+                .integer(row.fast_recoveries)
+                .integer(row.ecn_reductions)
+                .integer(row.dropped_packets)
+                .integer(row.dropped_bytes)
+                .integer(row.marked_packets)
+                .nullable(row.completed.map(Time::as_nanos));
+        });
+    }
+
+    pub fn append_throughput(&mut self, row: &ThroughputRow) {
+        self.throughput.append(|out| {
+            out.integer(row.t.as_nanos())
+                .integer(u64::from(row.flow))
+                .integer(row.bytes)
+                .integer(row.wire_bytes);
+        });
+    }
+
+    pub fn append_latency(&mut self, row: &LatencyRow) {
+        self.latency.append(|out| {
+            out.integer(row.t.as_nanos())
+                .integer(u64::from(row.probe))
+                .integer(u64::from(row.seq))
+                .nullable(row.rtt.map(Duration::as_nanos))
+                .nullable(row.up.map(Duration::as_nanos))
+                .nullable(row.down.map(Duration::as_nanos));
+        });
+    }
+
+    pub fn append_tcp(&mut self, row: &TcpRow) {
+        self.tcp.append(|out| {
+            out.integer(row.t.as_nanos())
+                .integer(u64::from(row.flow))
+                .integer(u64::from(row.cwnd))
+                .nullable(row.ssthresh.map(u64::from))
+                .integer(u64::from(row.in_flight))
+                .nullable(row.srtt.map(Duration::as_nanos))
+                .integer(row.rttvar.as_nanos())
+                .integer(row.rto.as_nanos())
+                .integer(row.pacing_rate_bps)
+                .integer(row.retransmits)
+                .integer(row.timeouts);
+        });
+    }
+
+    pub fn append_queue(&mut self, row: &QueueRow<'_>) {
+        self.queue.append(|out| {
+            out.integer(row.t.as_nanos())
+                .text(row.queue)
+                .text(row.class)
+                .integer(u64::from(row.backlog_packets))
+                .integer(row.backlog_bytes)
+                .nullable(row.sojourn_mean.map(Duration::as_nanos))
+                .nullable(row.sojourn_max.map(Duration::as_nanos))
+                .integer(row.departed_packets)
+                .integer(row.departed_bytes)
+                .integer(row.wire_bytes);
+            for count in row.dropped {
+                out.integer(count);
+            }
+            for count in row.marked {
+                out.integer(count);
+            }
+        });
+    }
+}
+
+/// The columns of `queue`: one for each reason of drops and marks behind the fixed ones.
+fn queue_columns() -> Vec<(String, Kind)> {
+    let fixed = [
+        ("t_ns", Kind::Integer),
+        ("queue", Kind::Text),
+        ("class", Kind::Text),
+        ("backlog_packets", Kind::Integer),
+        ("backlog_bytes", Kind::Integer),
+        ("sojourn_mean_ns", Kind::Nullable),
+        ("sojourn_max_ns", Kind::Nullable),
+        ("departed_packets", Kind::Integer),
+        ("departed_bytes", Kind::Integer),
+        ("wire_bytes", Kind::Integer),
+    ];
+    let mut columns: Vec<_> =
+        fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+    for reason in DropReason::ALL {
+        columns.push((format!("dropped_{}", reason.name()), Kind::Integer));
+    }
+    for reason in MarkReason::ALL {
+        columns.push((format!("marked_{}", reason.name()), Kind::Integer));
+    }
+    columns
+}
