@@ -1,7 +1,7 @@
 //! Trains of pings through the simulated path.
 
 use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
-use weir_world::{LatencyRow, Probe, ProbeKind, Scenario};
+use weir_world::{IpVersion, LatencyRow, Probe, ProbeKind};
 
 use crate::cargo::Ping;
 use crate::network::{End, Network};
@@ -23,21 +23,22 @@ impl PingTrain {
     pub fn new(
         probe: u32,
         spec: &Probe,
-        scenario: &Scenario,
+        start: Time,
         labels: [FlowLabel; 2],
         owner: u32,
+        ip_version: IpVersion,
     ) -> Self {
         let transport = match spec.kind {
             ProbeKind::Icmp => ICMP_HEADER,
             ProbeKind::Udp => UDP_HEADER,
         };
-        let ip_len = scenario.ip_version.header_bytes() + transport + spec.payload_bytes;
+        let ip_len = ip_version.header_bytes() + transport + spec.payload_bytes;
         Self {
             probe,
             host: spec.host,
             period: Duration::from_nanos(spec.period_ns),
             stop: Time::from_nanos(spec.stop_ns),
-            next: Time::from_nanos(spec.start_ns),
+            next: start,
             seq: 0,
             packet: Packet {
                 handle: 0,

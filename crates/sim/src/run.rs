@@ -108,19 +108,15 @@ impl Simulation {
                 (ProbeKind::Icmp, IpVersion::V6) => Protocol::ICMPV6,
             };
             let owner = network.cargo.owner_of_probe(n as u32);
-            PingTrain::new(
-                n as u32,
-                probe,
-                scenario,
-                labels(flows + n, probe.host, protocol),
-                owner,
-            )
+            let labels = labels(flows + n, probe.host, protocol);
+            let start = scenario.probe_start(n, seed);
+            PingTrain::new(n as u32, probe, start, labels, owner, scenario.ip_version)
         });
         let trains = trains.collect();
         let mut simulation = Self {
             connections,
             trains,
-            sampler: Sampler::new(scenario),
+            sampler: Sampler::new(scenario, seed),
             tickers: [
                 Ticker::new(scenario.sampling.throughput_ns),
                 Ticker::new(scenario.sampling.tcp_ns),
@@ -132,7 +128,7 @@ impl Simulation {
             end: Time::from_nanos(scenario.duration_ns),
             outcome: Outcome::default(),
         };
-        simulation.plan(scenario);
+        simulation.plan(scenario, seed);
         Ok(simulation)
     }
 
@@ -255,12 +251,13 @@ impl Simulation {
     }
 
     /// Arms the sources that start by themselves.
-    fn plan(&mut self, scenario: &Scenario) {
+    fn plan(&mut self, scenario: &Scenario, seed: Seed) {
         let events = &mut self.network.events;
         for (n, flow) in scenario.flows.iter().enumerate() {
             let source = self.agenda.loads + 2 * n as Source;
-            events.arm(source, flow.start());
-            events.arm(source + 1, flow.stop());
+            let start = scenario.flow_start(n, seed);
+            events.arm(source, start);
+            events.arm(source + 1, flow.stop().max(start));
         }
         for (n, train) in self.trains.iter().enumerate() {
             if let Some(at) = train.next_send() {

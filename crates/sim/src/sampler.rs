@@ -1,8 +1,8 @@
 //! Samples of flows and queues, taken at fixed intervals.
 
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Seed, Time};
 use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
-use weir_world::{Flow, QueueRow, Scenario, Sink, TcpRow, ThroughputRow};
+use weir_world::{QueueRow, Scenario, Sink, TcpRow, ThroughputRow};
 
 use crate::connection::Connection;
 use crate::network::Hop;
@@ -18,11 +18,11 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub fn new(scenario: &Scenario) -> Self {
+    pub fn new(scenario: &Scenario, seed: Seed) -> Self {
         let hops = scenario.path.up.len() + scenario.path.down.len();
         Self {
             flows: vec![(0, 0); scenario.flows.len()],
-            starts: scenario.flows.iter().map(Flow::start).collect(),
+            starts: (0..scenario.flows.len()).map(|n| scenario.flow_start(n, seed)).collect(),
             queues: vec![Vec::new(); hops],
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Dscp, Duration, Rate, Seed, Time};
+use weir_core::{Draw, Dscp, Duration, Rate, Seed, Time};
 use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, Trace};
 use weir_qdisc::{Device, Port, SetUp};
 use weir_tcp::{Endpoint, Overrides, Profile};
@@ -29,6 +29,10 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// The probes.
     pub probes: Vec<Probe>,
+    /// Each load starts so much later at most, and each train of pings up to a period later: drawn
+    /// from the seed. Without it loads that start together stay in lock-step, as no real ones do.
+    #[serde(default)]
+    pub start_jitter_ns: u64,
     /// How often what is sampled.
     pub sampling: Sampling,
     /// Internet protocol of loads and probes.
@@ -252,6 +256,22 @@ impl Scenario {
             Direction::Up => &self.path.up,
             Direction::Down => &self.path.down,
         }
+    }
+
+    /// When load number `flow` starts in a run with `seed`.
+    #[must_use]
+    pub fn flow_start(&self, flow: usize, seed: Seed) -> Time {
+        let mut rng = seed.derive("start of load").stream(&flow.to_string());
+        self.flows[flow].start() + Duration::from_nanos(rng.below(self.start_jitter_ns + 1))
+    }
+
+    /// When probe number `probe` sends its first ping in a run with `seed`.
+    #[must_use]
+    pub fn probe_start(&self, probe: usize, seed: Seed) -> Time {
+        let Probe { start_ns, period_ns, .. } = self.probes[probe];
+        let mut rng = seed.derive("start of probe").stream(&probe.to_string());
+        let most = self.start_jitter_ns.min(period_ns);
+        Time::from_nanos(start_ns) + Duration::from_nanos(rng.below(most + 1))
     }
 
     /// Checks that the parts fit together.
@@ -493,6 +513,7 @@ mod tests {
             hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
             flows: vec![],
             probes: vec![],
+            start_jitter_ns: 0,
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version: IpVersion::V4,
             mtu_bytes: 1500,
