@@ -31,6 +31,15 @@ pub enum Cells {
 }
 
 impl Framing {
+    /// The framings that have a name.
+    pub const NAMED: &[(&str, Self)] = &[
+        ("none", Self::NONE),
+        ("ethernet", Self::ETHERNET),
+        ("docsis", Self::DOCSIS),
+        ("ptm", Self::PTM),
+        ("atm", Self::ATM),
+    ];
+
     /// The line counts IP bytes and nothing else.
     pub const NONE: Self = Self { overhead_bytes: 0, minimum_bytes: 0, cells: Cells::None };
 
