@@ -1,0 +1,112 @@
+//! What Weir knows: disciplines, profiles, units.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use weir_core::{Dscp, RNG_NAME, Rate, units};
+use weir_link::{Cells, Framing};
+use weir_qdisc::{DISCIPLINES, Device, Param, SetUp};
+use weir_tcp::{ALGORITHMS, PROFILES};
+
+use crate::fail;
+
+/// All queue disciplines with their parameters.
+#[pyfunction]
+pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for discipline in DISCIPLINES {
+        let entry = PyDict::new(py);
+        entry.set_item("name", discipline.name)?;
+        entry.set_item("summary", discipline.summary)?;
+        entry.set_item("source", discipline.source)?;
+        entry.set_item("params", params(py, discipline.params)?)?;
+        entry.set_item("class_params", params(py, discipline.class_params)?)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+fn params<'py>(py: Python<'py>, table: &[Param]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for param in table {
+        let entry = PyDict::new(py);
+        entry.set_item("name", param.name)?;
+        entry.set_item("aliases", param.aliases)?;
+        entry.set_item("unit", param.kind.describe())?;
+        entry.set_item("default", param.default.describe())?;
+        entry.set_item("meaning", param.meaning)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// Checks that `text` is a queue set-up, for a line of `rate_bps` bit/s if its rate is fixed.
+#[pyfunction]
+pub(crate) fn check_queue(text: &str, rate_bps: Option<u64>) -> PyResult<()> {
+    let device = Device { line_rate: rate_bps.map(Rate::from_bps), ..Device::default() };
+    SetUp::parse(text).and_then(|set_up| set_up.build(&device)).map(|_| ()).map_err(fail)
+}
+
+/// The names of the congestion controls of the simulated TCP.
+#[pyfunction]
+pub(crate) fn congestion_controls() -> Vec<&'static str> {
+    ALGORITHMS.to_vec()
+}
+
+/// The names of the profiles of the simulated TCP.
+#[pyfunction]
+pub(crate) fn tcp_profiles() -> Vec<&'static str> {
+    PROFILES.iter().map(|profile| profile.name).collect()
+}
+
+/// A rate such as `20mbit` in bit/s.
+#[pyfunction]
+pub(crate) fn parse_rate(text: &str) -> PyResult<u64> {
+    units::parse_rate(text).map(Rate::as_bps).map_err(fail)
+}
+
+/// A time such as `5ms` in nanoseconds.
+#[pyfunction]
+pub(crate) fn parse_time(text: &str) -> PyResult<u64> {
+    units::parse_time(text).map(weir_core::Duration::as_nanos).map_err(fail)
+}
+
+/// A size such as `64kb` in bytes.
+#[pyfunction]
+pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
+    units::parse_size(text).map(weir_core::Bytes::get).map_err(fail)
+}
+
+/// A differentiated services code point such as `EF` or `46` as a number.
+#[pyfunction]
+pub(crate) fn parse_dscp(text: &str) -> PyResult<u8> {
+    Dscp::parse(text).map(Dscp::get).ok_or_else(|| {
+        fail(format!(
+            "`{text}` is no DSCP: write a name such as EF or CS1, or a number from 0 to 63"
+        ))
+    })
+}
+
+/// The named framings: bytes added to a packet, least bytes, and how it is cut up.
+#[pyfunction]
+pub(crate) fn framings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let named = PyDict::new(py);
+    for (name, framing) in Framing::NAMED {
+        let entry = PyDict::new(py);
+        entry.set_item("overhead_bytes", framing.overhead_bytes)?;
+        entry.set_item("minimum_bytes", framing.minimum_bytes)?;
+        let cells = match framing.cells {
+            Cells::None => "none",
+            Cells::Atm => "atm",
+            Cells::Ptm => "ptm",
+        };
+        entry.set_item("cells", cells)?;
+        named.set_item(*name, entry)?;
+    }
+    Ok(named)
+}
+
+/// The name of the random number generator.
+#[pyfunction]
+pub(crate) const fn rng_name() -> &'static str {
+    RNG_NAME
+}

@@ -1,0 +1,34 @@
+//! The Python module `weirlab._native`: conversion, GIL release, error mapping, no logic.
+//!
+//! Its typed face is `python/weirlab/_native.pyi`.
+
+// The macros of PyO3 expand to code that these lints do not like.
+#![allow(unsafe_code, reason = "PyO3's macros")]
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
+mod describe;
+mod simulate;
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+create_exception!(_native, NativeError, PyValueError, "What is wrong, in one sentence.");
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::NativeError;
+    #[pymodule_export]
+    use super::describe::{
+        check_queue, congestion_controls, disciplines, framings, parse_dscp, parse_rate,
+        parse_size, parse_time, rng_name, tcp_profiles,
+    };
+    #[pymodule_export]
+    use super::simulate::{check_scenario, simulate};
+}
+
+/// Turns any error into the exception of this module: all of them are one sentence for people.
+fn fail(error: impl std::fmt::Display) -> PyErr {
+    NativeError::new_err(error.to_string())
+}

@@ -1,0 +1,100 @@
+//! Runs of the simulator.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use weir_core::{Seed, Time};
+use weir_record::Recorder;
+use weir_sim::{Outcome, Simulation};
+use weir_world::{Scenario, Verdict};
+
+use crate::fail;
+
+/// Checks a resolved scenario, given as JSON.
+#[pyfunction]
+pub(crate) fn check_scenario(scenario: &str) -> PyResult<()> {
+    Scenario::from_json(scenario).map(|_| ()).map_err(fail)
+}
+
+/// Runs what `manifest` says, a JSON object with at least the resolved `scenario` and the `seed`, and
+/// writes the record into `folder`.
+///
+/// `progress` is called with the simulated nanoseconds a few times a second; if it returns false or
+/// raises, or a signal is pending, the run ends and what was measured stays.
+#[pyfunction]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    manifest: &str,
+    traces: BTreeMap<String, String>,
+    folder: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Known { scenario, seed } = serde_json::from_str(manifest).map_err(fail)?;
+    let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(fail)?;
+    let mut report = Report { progress, called_at: Instant::now(), raised: None };
+    let outcome = py.detach(|| -> PyResult<Outcome> {
+        let mut recorder =
+            Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
+        let outcome = simulation.run(&mut recorder);
+        let mut last = Map::new();
+        last.insert("reached_ns".to_owned(), Value::from(outcome.reached.as_nanos()));
+        last.insert("events".to_owned(), Value::from(outcome.events));
+        last.insert("packets".to_owned(), Value::from(outcome.packets));
+        recorder.finish(outcome.complete, last).map_err(fail)?;
+        Ok(outcome)
+    })?;
+    if let Some(error) = report.raised {
+        return Err(error);
+    }
+    let result = PyDict::new(py);
+    result.set_item("reached_ns", outcome.reached.as_nanos())?;
+    result.set_item("complete", outcome.complete)?;
+    result.set_item("events", outcome.events)?;
+    result.set_item("packets", outcome.packets)?;
+    Ok(result)
+}
+
+/// What a manifest must say before the run.
+#[derive(Deserialize)]
+struct Known {
+    scenario: Scenario,
+    seed: u64,
+}
+
+/// Passes progress on to Python, no oftener than a person can see.
+struct Report {
+    progress: Option<Py<PyAny>>,
+    called_at: Instant,
+    raised: Option<PyErr>,
+}
+
+impl Report {
+    fn on_progress(&mut self, now: Time) -> Verdict {
+        if self.called_at.elapsed() < CALL_EVERY {
+            return Verdict::Continue;
+        }
+        self.called_at = Instant::now();
+        let go_on = Python::attach(|py| -> PyResult<bool> {
+            py.check_signals()?;
+            match &self.progress {
+                None => Ok(true),
+                Some(progress) => progress.call1(py, (now.as_nanos(),))?.is_truthy(py),
+            }
+        });
+        match go_on {
+            Ok(true) => Verdict::Continue,
+            Ok(false) => Verdict::Stop,
+            Err(error) => {
+                self.raised = Some(error);
+                Verdict::Stop
+            }
+        }
+    }
+}
+
+const CALL_EVERY: Duration = Duration::from_millis(50);
