@@ -1,0 +1,226 @@
+//! Speed and memory of the simulator: `make bench`.
+//!
+//! Four set-ups, each run several times in a process of its own, with all probes and samples
+//! written to a record as in any other run. Printed are medians: bottleneck packets and events per
+//! second of wall time, and the peak memory of the process.
+//!
+//! Absolute figures hold for one machine at one hour; compare ratios of one call.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use weir_core::Seed;
+use weir_link::Framing;
+use weir_record::Recorder;
+use weir_sim::Simulation;
+use weir_tcp::Overrides;
+use weir_world::{
+    Direction, Flow, Hop, Host, IpVersion, LineRate, Path, Probe, ProbeKind, Sampling, Scenario,
+    TcpSettings, Verdict,
+};
+
+/// A set-up to be timed.
+struct SetUp {
+    key: &'static str,
+    title: &'static str,
+    down_flows: usize,
+    up_flows: usize,
+    congestion_control: &'static str,
+    rate_bps: u64,
+    queue: &'static str,
+    rtt_ms: u64,
+    seconds: u64,
+}
+
+const SET_UPS: [SetUp; 4] = [
+    SetUp {
+        key: "a",
+        title: "100 Reno flows, 10 Mbit/s, 200 ms, pfifo 250, 60 s",
+        down_flows: 100,
+        up_flows: 0,
+        congestion_control: "reno",
+        rate_bps: 10_000_000,
+        queue: "pfifo limit 250",
+        rtt_ms: 200,
+        seconds: 60,
+    },
+    SetUp {
+        key: "b",
+        title: "RRUL (4 + 4 CUBIC), 100/100 Mbit/s, 20 ms, fq_codel, 70 s",
+        down_flows: 4,
+        up_flows: 4,
+        congestion_control: "cubic",
+        rate_bps: 100_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 70,
+    },
+    SetUp {
+        key: "c",
+        title: "100 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel, 10 s",
+        down_flows: 100,
+        up_flows: 0,
+        congestion_control: "cubic",
+        rate_bps: 1_000_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 10,
+    },
+    SetUp {
+        key: "d",
+        title: "10 000 CUBIC flows, 10 Gbit/s, 20 ms, fq_codel, 2 s",
+        down_flows: 10_000,
+        up_flows: 0,
+        congestion_control: "cubic",
+        rate_bps: 10_000_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 2,
+    },
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => time_all(&SET_UPS.map(|set_up| set_up.key)),
+        ["--once", key] => once(key),
+        ref keys if keys.iter().all(|key| find(key).is_some()) => time_all(keys),
+        _ => {
+            eprintln!("simulator: name some of a, b, c, d, or nothing for all");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Times each set-up in turn, round by round, so that a change of the machine's speed meets all.
+fn time_all(keys: &[&str]) {
+    let this = env::current_exe().expect("a path to this program");
+    let mut figures: BTreeMap<&str, Vec<[f64; 3]>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for key in keys {
+            let run = Command::new(&this).args(["--once", key]).output().expect("runs itself");
+            let text = String::from_utf8(run.stdout).expect("plain figures");
+            let numbers: Vec<f64> = text.split_whitespace().flat_map(str::parse).collect();
+            let numbers = numbers.try_into().expect("three figures");
+            figures.entry(*key).or_default().push(numbers);
+        }
+    }
+    println!("medians of {ROUNDS} runs; packets are those that left the two bottleneck queues");
+    println!("{:>10} {:>10} {:>9} {:>8}", "packets/s", "events/s", "ns/packet", "peak MB");
+    for (key, runs) in figures {
+        let [packets, events, memory] =
+            [0, 1, 2].map(|column| median(runs.iter().map(|run| run[column]).collect()));
+        let title = find(key).expect("a known key").title;
+        println!(
+            "{:>8.2} M {:>8.2} M {:>9.0} {:>8.0}  {key}: {title}",
+            packets / 1e6,
+            events / 1e6,
+            1e9 / packets,
+            memory / 1e6
+        );
+    }
+}
+
+/// One run: prints packets and events per second, and the peak memory in bytes.
+fn once(key: &str) {
+    let set_up = find(key).expect("a known key");
+    let scenario = set_up.scenario();
+    let folder = env::temp_dir().join(format!("weir-bench-{}-{key}", std::process::id()));
+    let simulation = Simulation::new(&scenario, &BTreeMap::new(), Seed::new(1)).expect("sound");
+    let started = Instant::now();
+    let mut recorder =
+        Recorder::create(&folder, "{}", |_| Verdict::Continue).expect("a folder for the record");
+    let outcome = simulation.run(&mut recorder);
+    recorder.finish(true, serde_json::Map::new()).expect("room for the record");
+    let seconds = started.elapsed().as_secs_f64();
+    std::fs::remove_dir_all(&folder).expect("the record goes away");
+    println!(
+        "{} {} {}",
+        outcome.packets as f64 / seconds,
+        outcome.events as f64 / seconds,
+        peak_memory()
+    );
+}
+
+impl SetUp {
+    fn scenario(&self) -> Scenario {
+        let duration_ns = self.seconds * 1_000_000_000;
+        let hop = |name: &str| Hop {
+            name: name.to_owned(),
+            queue: self.queue.to_owned(),
+            rate: LineRate::Bps(self.rate_bps),
+            framing: Framing::NONE,
+            delay_ns: self.rtt_ms * 500_000,
+            jitter_ns: 0,
+            loss: None,
+            tx_queue_len: 1000,
+            reference_rate_bps: None,
+        };
+        let flow = |direction, number: usize| Flow {
+            name: format!("flow {number}"),
+            direction,
+            host: 0,
+            dscp: 0,
+            tcp: TcpSettings {
+                profile: "linux".to_owned(),
+                congestion_control: self.congestion_control.to_owned(),
+                overrides: Overrides::default(),
+            },
+            start_ns: 0,
+            stop_ns: duration_ns,
+            bytes: None,
+        };
+        let down = (0..self.down_flows).map(|number| flow(Direction::Down, number));
+        let up = (0..self.up_flows).map(|number| flow(Direction::Up, number));
+        let probe = |number: u32| Probe {
+            name: format!("ping {number}"),
+            kind: ProbeKind::Udp,
+            host: 0,
+            dscp: 0,
+            payload_bytes: 60,
+            period_ns: 10_000_000,
+            start_ns: 0,
+            stop_ns: duration_ns,
+        };
+        Scenario {
+            name: self.key.to_owned(),
+            duration_ns,
+            phases: Vec::new(),
+            path: Path { up: vec![hop("line")], down: vec![hop("line")] },
+            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
+            flows: down.chain(up).collect(),
+            probes: (0..4).map(probe).collect(),
+            start_jitter_ns: 50_000_000,
+            sampling: Sampling {
+                throughput_ns: 100_000_000,
+                tcp_ns: 100_000_000,
+                queue_ns: 100_000_000,
+            },
+            ip_version: IpVersion::V4,
+            mtu_bytes: 1500,
+        }
+    }
+}
+
+fn find(key: &str) -> Option<&'static SetUp> {
+    SET_UPS.iter().find(|set_up| set_up.key == key)
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// The largest resident set of this process so far, in bytes (`VmHWM`).
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    kib * 1024
+}
+
+/// Enough for a median that one slow run does not move.
+const ROUNDS: usize = 5;
