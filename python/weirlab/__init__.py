@@ -1,0 +1,46 @@
+"""Weir: measures, emulates, simulates and cures latency under load.
+
+    import weirlab
+    records = weirlab.run("rrul", link="cable-20-8", queue=["pfifo_fast", "htb rate 95% fq_codel"])
+    for one in weirlab.compare(records):
+        print(one.queue, one.loaded_ms, one.factor)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weirlab.api import run
+    from weirlab.errors import WeirError
+    from weirlab.record import Record, open_record
+    from weirlab.scenario import ScenarioSpec
+    from weirlab.stats import compare, summarise
+
+__all__ = [
+    "Record",
+    "ScenarioSpec",
+    "WeirError",
+    "compare",
+    "open_record",
+    "run",
+    "summarise",
+]
+
+_HOME = {
+    "Record": "weirlab.record",
+    "ScenarioSpec": "weirlab.scenario",
+    "WeirError": "weirlab.errors",
+    "compare": "weirlab.stats",
+    "open_record": "weirlab.record",
+    "run": "weirlab.api",
+    "summarise": "weirlab.stats",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is asked for only then: `weir --help` shall not wait for data frames."""
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module `weirlab` has no attribute `{name}`")

@@ -1,0 +1,5 @@
+"""`python -m weirlab` is `weir`."""
+
+from weirlab.cli import main
+
+main()

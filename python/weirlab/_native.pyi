@@ -1,0 +1,66 @@
+"""The compiled part of Weir: the simulator, the units and what is known of queues."""
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import TypedDict
+
+__all__ = [
+    "NativeError",
+    "check_queue",
+    "check_scenario",
+    "congestion_controls",
+    "disciplines",
+    "framings",
+    "parse_dscp",
+    "parse_rate",
+    "parse_size",
+    "parse_time",
+    "rng_name",
+    "simulate",
+    "tcp_profiles",
+]
+
+class NativeError(ValueError): ...
+
+class Param(TypedDict):
+    name: str
+    aliases: list[str]
+    unit: str
+    default: str
+    meaning: str
+
+class Discipline(TypedDict):
+    name: str
+    summary: str
+    source: str
+    params: list[Param]
+    class_params: list[Param]
+
+class Framing(TypedDict):
+    overhead_bytes: int
+    minimum_bytes: int
+    cells: str
+
+class Outcome(TypedDict):
+    reached_ns: int
+    complete: bool
+    events: int
+    packets: int
+
+def check_queue(text: str, rate_bps: int | None) -> None: ...
+def check_scenario(scenario: str) -> None: ...
+def congestion_controls() -> list[str]: ...
+def disciplines() -> list[Discipline]: ...
+def framings() -> dict[str, Framing]: ...
+def parse_dscp(text: str) -> int: ...
+def parse_rate(text: str) -> int: ...
+def parse_size(text: str) -> int: ...
+def parse_time(text: str) -> int: ...
+def rng_name() -> str: ...
+def simulate(
+    manifest: str,
+    traces: Mapping[str, str],
+    folder: str | PathLike[str],
+    progress: Callable[[int], bool] | None,
+) -> Outcome: ...
+def tcp_profiles() -> list[str]: ...

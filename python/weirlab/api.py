@@ -1,0 +1,154 @@
+"""Running scenarios from Python, and what the command line stands on."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from weirlab.errors import UsageError
+from weirlab.record import Record, open_record
+from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
+from weirlab.scenario.catalogue import check
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.worlds import World
+
+
+class Watcher(Protocol):
+    """Hears of the progress of runs, from whatever thread."""
+
+    def advanced(self, number: int, reached_ns: int) -> None:
+        """Run `number` has reached that time."""
+        ...
+
+    def finished(self, number: int) -> None:
+        """Run `number` has ended."""
+        ...
+
+
+def run(  # noqa: PLR0913 - each is one word of a scenario
+    test: str,
+    *,
+    link: str = "cable-20-8",
+    queue: str | Sequence[str] = "default",
+    world: str = "sim",
+    seed: int = 1,
+    repeat: int = 1,
+    out: str | Path | None = None,
+    **more: Any,
+) -> list[Record]:
+    """Runs a test on a link, once for each queue set-up and repetition.
+
+    Args:
+        test: the name of a shipped test or a path to a test file.
+        link: the name of a shipped link or a path to a link file.
+        queue: one queue set-up in `tc` syntax, or several to compare.
+        world: where it runs.
+        seed: seed of the first repetition; each next one takes the next.
+        repeat: repetitions of each set-up.
+        out: folder for the records, which must be empty or not exist; a new temporary one if None.
+        more: whatever else a scenario can say (`ScenarioSpec`), such as `tcp={"ecn": True}`.
+
+    Returns:
+        The records, set-up by set-up, seed by seed.
+
+    Raises:
+        UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
+    """
+    queues = [queue] if isinstance(queue, str) else list(queue)
+    written = {"test": test, "link": link, "queue": queues, "seed": seed, "repeat": repeat, **more}
+    spec = check(ScenarioSpec, written, "scenario")
+    folder = Path(tempfile.mkdtemp(prefix="weir-")) if out is None else Path(out)
+    return run_all(resolve(spec), world_named(world), folder)
+
+
+def run_all(
+    runs: Sequence[ResolvedRun],
+    world: World,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> list[Record]:
+    """Runs all of `runs` in `world`, several at once, with records below the folder `out`.
+
+    Ctrl-C ends the runs early: what was measured stays, and what did not start does not.
+
+    Returns:
+        The records, in the order of `runs`; after Ctrl-C those that there are.
+    """
+    _make_empty(out)
+    for one in runs:
+        world.check(one)
+    folders = _folders(runs, out)
+    stop = threading.Event()
+
+    def carry_out(number: int) -> bool:
+        if stop.is_set():
+            return False
+
+        def progress(reached_ns: int) -> bool:
+            if watcher:
+                watcher.advanced(number, reached_ns)
+            return not stop.is_set()
+
+        complete = world.run(runs[number], folders[number], progress)
+        if watcher:
+            watcher.finished(number)
+        return complete
+
+    workers = jobs or len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(max_workers=min(workers, len(runs))) as pool:
+        futures = [pool.submit(carry_out, number) for number in range(len(runs))]
+        try:
+            _wait_for_all(futures)
+        except BaseException as error:
+            stop.set()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+    return [open_record(folder) for folder in folders if (folder / "manifest.json").exists()]
+
+
+def _wait_for_all(futures: Sequence[Future[bool]]) -> None:
+    """Waits until all are done, or one raises."""
+    open_ones = set(futures)
+    while open_ones:
+        # Short waits, so that Ctrl-C is heard.
+        done, open_ones = wait(open_ones, timeout=0.2, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+
+
+def _make_empty(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        occupied = any(out.iterdir())
+    except OSError as error:
+        raise UsageError(f"`{out}` cannot take records: {error.strerror}") from error
+    if occupied:
+        raise UsageError(f"`{out}` is not empty: choose another folder for the records")
+
+
+def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
+    """A folder for each run: by set-up and, where one is repeated, by seed."""
+    set_ups = list(dict.fromkeys(run.queue for run in runs))
+    repeated = len(runs) > len(set_ups)
+    folders = []
+    for one in runs:
+        number = set_ups.index(one.queue) + 1
+        folder = out / f"{number:02d}-{slug(one.queue)}"
+        folders.append(folder / f"seed-{one.seed}" if repeated else folder)
+    return folders
+
+
+def slug(text: str) -> str:
+    """`text` as a short file name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"

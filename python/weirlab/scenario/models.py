@@ -1,0 +1,305 @@
+"""What people write: tests, links and scenarios as TOML or Python.
+
+These models are the only source of the format: they check what is written, fill in defaults, and
+`docs/scenarios.md` describes them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from weirlab.scenario.units import (  # noqa: TC001 - pydantic reads annotations at run time
+    BitsPerSecond,
+    DscpValue,
+    Nanoseconds,
+    SizeInBytes,
+)
+
+Direction = Literal["up", "down"]
+"""Which way, as the client sees it."""
+
+PositiveNanoseconds = Annotated[Nanoseconds, Field(gt=0)]
+
+
+class Model(BaseModel):
+    """The base of all models: unknown keys are errors, nothing changes once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Parameter(Model):
+    """A number that a test leaves open."""
+
+    default: int
+    minimum: int
+    maximum: int
+    meaning: str
+
+
+class HostSpec(Model):
+    """A server.
+
+    Attributes:
+        name: its name.
+        delay: delay between it and the far end of the link, each way.
+    """
+
+    name: str
+    delay: Nanoseconds = 0
+
+
+class TcpSpec(Model):
+    """Which TCP a load speaks.
+
+    Attributes:
+        profile: `linux` or `rfc`.
+        congestion_control: `cubic`, `reno`.
+        sack, ecn, timestamps, pacing, bursts, delayed_ack: switch a part of the profile on or off.
+        initial_window: segments that may be sent first.
+        receive_window: greatest receive window.
+        rto_min: shortest retransmission timeout.
+    """
+
+    profile: str | None = None
+    congestion_control: str | None = None
+    sack: bool | None = None
+    ecn: bool | None = None
+    timestamps: bool | None = None
+    pacing: bool | None = None
+    bursts: bool | None = None
+    delayed_ack: bool | None = None
+    initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
+    receive_window: SizeInBytes | None = None
+    rto_min: Nanoseconds | None = None
+
+    def over(self, other: TcpSpec) -> TcpSpec:
+        """These settings, and where they say nothing those of `other`."""
+        mine = self.model_dump(exclude_none=True)
+        return TcpSpec.model_validate(other.model_dump(exclude_none=True) | mine)
+
+
+class FlowSpec(Model):
+    """One or several TCP loads.
+
+    Attributes:
+        name: its name; several are numbered `name::1`, `name::2` ...
+        direction: which way its data flows.
+        dscp: service class of its packets.
+        host: the server at its other end.
+        count: how many there are: a number, or the name of one of the test's parameters.
+        start, stop: when it runs; during the phase `load` if nothing is said.
+        bytes: how much it sends; without end if nothing is said.
+        tcp: its TCP.
+    """
+
+    name: str
+    direction: Direction
+    dscp: DscpValue = 0
+    host: str = "server"
+    count: int | str = 1
+    start: Nanoseconds | None = None
+    stop: Nanoseconds | None = None
+    bytes: SizeInBytes | None = None
+    tcp: TcpSpec = TcpSpec()
+
+
+class ProbeSpec(Model):
+    """A train of pings.
+
+    Attributes:
+        name: its name.
+        kind: what is sent.
+        dscp: service class of its packets.
+        host: the server that answers.
+        period: time between two pings, answered or not; the scenario's if nothing is said.
+        payload: bytes of payload: 56 for ICMP as `ping` has it, 60 for UDP.
+        start, stop: when it runs; during the whole test if nothing is said.
+    """
+
+    name: str
+    kind: Literal["icmp", "udp"]
+    dscp: DscpValue = 0
+    host: str = "server"
+    period: PositiveNanoseconds | None = None
+    payload: SizeInBytes | None = None
+    start: Nanoseconds | None = None
+    stop: Nanoseconds | None = None
+
+
+class PhasesSpec(Model):
+    """The phases of a test, in the order in which they come. A phase of no length is left out."""
+
+    idle: Nanoseconds = 0
+    load: Nanoseconds = 0
+    cooldown: Nanoseconds = 0
+
+    @model_validator(mode="after")
+    def _lasts(self) -> PhasesSpec:
+        if self.idle + self.load + self.cooldown == 0:
+            raise ValueError("the test lasts no time: give one of idle, load, cooldown a length")
+        return self
+
+
+class TestSpec(Model):
+    """A test: loads and probes on a time axis, on whatever link.
+
+    Attributes:
+        name: its name.
+        title: what a chart is headed with.
+        summary: what it does, in a line.
+        source: what it follows.
+        parameters: numbers that it leaves open.
+        phases: when what happens.
+        hosts: the servers.
+        flows: the loads.
+        probes: the probes.
+    """
+
+    __test__ = False  # not a test of ours: keeps pytest from collecting it
+
+    name: str
+    title: str
+    summary: str = ""
+    source: str = ""
+    parameters: dict[str, Parameter] = {}
+    phases: PhasesSpec
+    hosts: list[HostSpec] = [HostSpec(name="server")]
+    flows: list[FlowSpec] = []
+    probes: list[ProbeSpec] = []
+
+
+class FramingSpec(Model):
+    """How packets are wrapped on a line, in numbers.
+
+    Attributes:
+        overhead: bytes added to every IP packet.
+        minimum: the least that a packet occupies.
+        cells: how it is cut up.
+    """
+
+    overhead: Annotated[int, Field(ge=0, le=1000)] = 0
+    minimum: Annotated[int, Field(ge=0, le=1000)] = 0
+    cells: Literal["none", "atm", "ptm"] = "none"
+
+
+class RandomLossSpec(Model):
+    """Each packet by itself."""
+
+    model: Literal["random"]
+    probability: Annotated[float, Field(ge=0, le=1)]
+
+
+class GilbertElliottLossSpec(Model):
+    """Losses in bursts: a line that is in a good or a bad state."""
+
+    model: Literal["gilbert_elliott"]
+    good_to_bad: Annotated[float, Field(ge=0, le=1)]
+    bad_to_good: Annotated[float, Field(ge=0, le=1)]
+    loss_when_bad: Annotated[float, Field(ge=0, le=1)] = 1.0
+    loss_when_good: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+LossSpec = Annotated[RandomLossSpec | GilbertElliottLossSpec, Field(discriminator="model")]
+
+
+class HopSpec(Model):
+    """A queue and the line behind it.
+
+    Attributes:
+        name: its name.
+        place: `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
+        queue: the queue, in `tc` syntax.
+        rate: the line's rate; unlimited if neither this nor `trace` is given.
+        trace: the name of a recorded line, or a path to a file in Mahimahi's format.
+        framing: a name (`none`, `ethernet`, `ptm`, `atm`, `docsis`) or numbers.
+        delay: propagation delay.
+        jitter: greatest additional delay, drawn evenly a packet, without reordering.
+        loss: loss on the line.
+        txqueuelen: packets that a plain FIFO holds where its set-up names no limit.
+    """
+
+    name: str
+    place: Literal["fixed", "queue"] = "fixed"
+    queue: str = "pfifo"
+    rate: Annotated[BitsPerSecond, Field(ge=1_000, le=1_000_000_000_000)] | None = None
+    trace: str | None = None
+    framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "none"
+    delay: Nanoseconds = 0
+    jitter: Nanoseconds = 0
+    loss: LossSpec | None = None
+    txqueuelen: Annotated[int, Field(ge=1)] = 1000
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> HopSpec:
+        if self.rate is not None and self.trace is not None:
+            raise ValueError(f"hop `{self.name}`: `rate` and `trace` exclude each other")
+        return self
+
+
+class LinkSpec(Model):
+    """A link: the hops of both directions, each in the order in which packets pass them.
+
+    Attributes:
+        name: its name.
+        title: what a chart says.
+        summary: what it is, in a line.
+        source: where its numbers come from, and which are chosen.
+        mtu: largest IP packet in bytes.
+        up: from the client to the servers.
+        down: from the servers to the client.
+    """
+
+    name: str
+    title: str
+    summary: str = ""
+    source: str = ""
+    mtu: Annotated[int, Field(ge=576, le=9000)] = 1500
+    up: list[HopSpec] = []
+    down: list[HopSpec] = []
+
+
+class SamplingSpec(Model):
+    """How often what is sampled; 0 switches a table off."""
+
+    ping: PositiveNanoseconds = 10_000_000
+    throughput: Nanoseconds = 100_000_000
+    tcp: Nanoseconds = 100_000_000
+    queue: Nanoseconds = 100_000_000
+
+
+class ScenarioSpec(Model):
+    """A scenario: a test on a link, with one or several queue set-ups to compare.
+
+    Attributes:
+        name: its name; made of test and link if nothing is said.
+        test: the name of a shipped test, a path to a test file, or the test itself.
+        link: the name of a shipped link, a path to a link file, or the link itself.
+        queue: queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
+        queue_up, queue_down: the same for one direction only, in place of `queue`.
+        seed: seed of the first run.
+        repeat: runs for each set-up, each with the next seed.
+        parameters: values of the test's parameters.
+        phases: lengths of phases in place of the test's.
+        tcp: TCP of all loads, where a load says nothing itself.
+        sampling: how often what is sampled.
+        start_jitter: each load starts up to so much later, each train of pings up to a period later,
+            drawn from the seed: without it loads that start together stay in lock-step.
+        ip: Internet protocol.
+    """
+
+    name: str | None = None
+    test: str | TestSpec
+    link: str | LinkSpec
+    queue: Annotated[list[str], Field(min_length=1)] = ["default"]
+    queue_up: str | None = None
+    queue_down: str | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    parameters: dict[str, int] = {}
+    phases: dict[Literal["idle", "load", "cooldown"], Nanoseconds] = {}
+    tcp: TcpSpec = TcpSpec()
+    sampling: SamplingSpec = SamplingSpec()
+    start_jitter: Nanoseconds = 50_000_000
+    ip: Literal[4, 6] = 4

@@ -1,0 +1,279 @@
+"""From what was written to what a world runs: names looked up, defaults filled in, base units.
+
+The result is the JSON that the compiled part takes (crate `weir-world`, `scenario.rs`) and that the
+manifest of a record keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.scenario.catalogue import load_link, load_test, load_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weirlab.scenario.models import (
+        Direction,
+        FlowSpec,
+        FramingSpec,
+        HopSpec,
+        LinkSpec,
+        ProbeSpec,
+        ScenarioSpec,
+        TcpSpec,
+        TestSpec,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """One run, ready for a world.
+
+    Attributes:
+        test: the test.
+        link: the link.
+        queue: the queue set-up as the user wrote it, `default` for the link's own.
+        seed: the run's seed.
+        scenario: the resolved scenario, in the form that worlds take.
+        traces: texts of the recordings that it names.
+    """
+
+    test: TestSpec
+    link: LinkSpec
+    queue: str
+    seed: int
+    scenario: dict[str, Any]
+    traces: Mapping[str, str]
+
+    @property
+    def set_up(self) -> str:
+        """What a chart says of the run, in a line."""
+        queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
+        return f"{self.link.title}; {queue}"
+
+
+DEFAULT_QUEUE = "default"
+
+
+def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
+    """All runs of a scenario: for each queue set-up as many as it says, each with the next seed.
+
+    Raises:
+        UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
+    """
+    test = load_test(spec.test) if isinstance(spec.test, str) else spec.test
+    link = load_link(spec.link) if isinstance(spec.link, str) else spec.link
+    test = _with_phases(test, spec)
+    traces = {hop.trace: load_trace(hop.trace) for hop in [*link.up, *link.down] if hop.trace}
+    runs = []
+    for queue in spec.queue:
+        scenario = _scenario(spec, test, link, queue)
+        try:
+            _native.check_scenario(json.dumps(scenario))
+        except _native.NativeError as error:
+            raise UsageError(str(error)) from error
+        runs += [
+            ResolvedRun(
+                test=test,
+                link=link,
+                queue=queue,
+                seed=spec.seed + number,
+                scenario=scenario,
+                traces=traces,
+            )
+            for number in range(spec.repeat)
+        ]
+    return runs
+
+
+def line_rate(link: LinkSpec, direction: Direction) -> int | None:
+    """The link's rate in one direction, in bit/s: its slowest hop; None if a recording sets it."""
+    hops = link.up if direction == "up" else link.down
+    if any(hop.trace for hop in hops):
+        return None
+    return min((hop.rate for hop in hops if hop.rate is not None), default=None)
+
+
+def _scenario(spec: ScenarioSpec, test: TestSpec, link: LinkSpec, queue: str) -> dict[str, Any]:
+    phases, duration = _phases(test)
+    hosts = {host.name: number for number, host in enumerate(test.hosts)}
+    parameters = _parameters(spec, test)
+    load = next((phase for phase in phases if phase["name"] == "load"), None)
+    window = (load["start_ns"], load["end_ns"]) if load else (0, duration)
+    return {
+        "name": test.name,
+        "duration_ns": duration,
+        "phases": phases,
+        "path": {
+            "up": _hops(link, "up", spec.queue_up or queue),
+            "down": _hops(link, "down", spec.queue_down or queue),
+        },
+        "hosts": [{"name": host.name, "delay_ns": host.delay} for host in test.hosts],
+        "flows": [
+            flow
+            for flow_spec in test.flows
+            for flow in _flows(flow_spec, spec, hosts, parameters, window)
+        ],
+        "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
+        "start_jitter_ns": spec.start_jitter,
+        "sampling": {
+            "throughput_ns": spec.sampling.throughput,
+            "tcp_ns": spec.sampling.tcp,
+            "queue_ns": spec.sampling.queue,
+        },
+        "ip_version": str(spec.ip),
+        "mtu_bytes": link.mtu,
+    }
+
+
+def _with_phases(test: TestSpec, spec: ScenarioSpec) -> TestSpec:
+    phases = test.phases.model_copy(update=dict(spec.phases))
+    if phases.idle + phases.load + phases.cooldown == 0:
+        raise UsageError("the test lasts no time: give one of idle, load, cooldown a length")
+    return test.model_copy(update={"phases": phases})
+
+
+def _phases(test: TestSpec) -> tuple[list[dict[str, Any]], int]:
+    phases = []
+    now = 0
+    for name, length in (
+        ("idle", test.phases.idle),
+        ("load", test.phases.load),
+        ("cooldown", test.phases.cooldown),
+    ):
+        if length > 0:
+            phases.append({"name": name, "start_ns": now, "end_ns": now + length})
+            now += length
+    return phases, now
+
+
+def _parameters(spec: ScenarioSpec, test: TestSpec) -> dict[str, int]:
+    for name in spec.parameters:
+        if name not in test.parameters:
+            known = ", ".join(test.parameters) or "it has none"
+            raise UsageError(f"test `{test.name}` has no parameter `{name}` (known: {known})")
+    values = {}
+    for name, parameter in test.parameters.items():
+        value = spec.parameters.get(name, parameter.default)
+        if not parameter.minimum <= value <= parameter.maximum:
+            raise UsageError(
+                f"parameter `{name}` is {value}: write a number from {parameter.minimum} to "
+                f"{parameter.maximum} ({parameter.meaning})"
+            )
+        values[name] = value
+    return values
+
+
+def _hops(link: LinkSpec, direction: Direction, queue: str) -> list[dict[str, Any]]:
+    hops = link.up if direction == "up" else link.down
+    reference = line_rate(link, direction)
+    return [_hop(hop, queue, reference) for hop in hops]
+
+
+def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
+    users = hop.place == "queue" and queue != DEFAULT_QUEUE
+    rate: str | dict[str, Any] = "unlimited"
+    if hop.rate is not None:
+        rate = {"bps": hop.rate}
+    elif hop.trace is not None:
+        rate = {"trace": hop.trace}
+    return {
+        "name": hop.name,
+        "queue": queue if users else hop.queue,
+        "rate": rate,
+        "framing": _framing(hop.framing),
+        "delay_ns": hop.delay,
+        "jitter_ns": hop.jitter,
+        "loss": hop.loss.model_dump() if hop.loss else None,
+        "tx_queue_len": hop.txqueuelen,
+        "reference_rate_bps": reference,
+    }
+
+
+def _framing(framing: str | FramingSpec) -> dict[str, Any]:
+    if isinstance(framing, str):
+        return {**_native.framings()[framing]}
+    return {
+        "overhead_bytes": framing.overhead,
+        "minimum_bytes": framing.minimum,
+        "cells": framing.cells,
+    }
+
+
+def _flows(
+    flow: FlowSpec,
+    spec: ScenarioSpec,
+    hosts: Mapping[str, int],
+    parameters: Mapping[str, int],
+    window: tuple[int, int],
+) -> list[dict[str, Any]]:
+    count = flow.count
+    if isinstance(count, str):
+        if count not in parameters:
+            raise UsageError(f"flow `{flow.name}`: `count` names no parameter of the test: {count}")
+        count = parameters[count]
+    start, stop = window
+    return [
+        {
+            "name": flow.name if flow.count == 1 else f"{flow.name}::{number + 1}",
+            "direction": flow.direction,
+            "host": _host(flow.name, flow.host, hosts),
+            "dscp": flow.dscp,
+            "tcp": _tcp(flow.tcp.over(spec.tcp)),
+            "start_ns": start if flow.start is None else flow.start,
+            "stop_ns": stop if flow.stop is None else flow.stop,
+            "bytes": flow.bytes,
+        }
+        for number in range(count)
+    ]
+
+
+def _tcp(tcp: TcpSpec) -> dict[str, Any]:
+    return {
+        "profile": tcp.profile or "linux",
+        "congestion_control": tcp.congestion_control or "cubic",
+        "overrides": {
+            "timestamps": tcp.timestamps,
+            "sack": tcp.sack,
+            "ecn": tcp.ecn,
+            "pacing": tcp.pacing,
+            "bursts": tcp.bursts,
+            "delayed_ack": tcp.delayed_ack,
+            "initial_window": tcp.initial_window,
+            "receive_window_bytes": tcp.receive_window,
+            "rto_min_ns": tcp.rto_min,
+        },
+    }
+
+
+def _probe(
+    probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], duration: int
+) -> dict[str, Any]:
+    payload = probe.payload
+    if payload is None:
+        payload = DEFAULT_PAYLOAD[probe.kind]
+    return {
+        "name": probe.name,
+        "kind": probe.kind,
+        "host": _host(probe.name, probe.host, hosts),
+        "dscp": probe.dscp,
+        "payload_bytes": payload,
+        "period_ns": spec.sampling.ping if probe.period is None else probe.period,
+        "start_ns": probe.start or 0,
+        "stop_ns": duration if probe.stop is None else probe.stop,
+    }
+
+
+DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60}
+"""Bytes of payload: what `ping` sends, and the least that irtt sends with its statistics."""
+
+
+def _host(name: str, host: str, hosts: Mapping[str, int]) -> int:
+    if host not in hosts:
+        raise UsageError(f"`{name}`: unknown host `{host}` (known: {', '.join(hosts)})")
+    return hosts[host]

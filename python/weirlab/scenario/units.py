@@ -1,0 +1,55 @@
+"""Quantities as people write them in scenarios: `20mbit`, `5ms`, `64kb`, `EF`.
+
+The words are those of `tc`; reading them is left to the compiled part, so that there is one parser.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from weirlab import _native
+
+
+def _nanoseconds(value: object) -> int:
+    if isinstance(value, str):
+        return _native.parse_time(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError(f"{value!r} is not a time: write it with its unit, such as `5ms`")
+
+
+def _bits_per_second(value: object) -> int:
+    if isinstance(value, str):
+        return _native.parse_rate(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is not a rate: write it with its unit, such as `20mbit`")
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str):
+        return _native.parse_size(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError(f"{value!r} is not a size: write a number of bytes, or such as `64kb`")
+
+
+def _dscp(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ValueError(f"{value!r} is no DSCP: write a name such as EF, or a number from 0 to 63")
+    return _native.parse_dscp(str(value))
+
+
+Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
+"""A time: text with a unit, or a whole number of nanoseconds."""
+
+BitsPerSecond = Annotated[int, BeforeValidator(_bits_per_second)]
+"""A rate: text with a unit, or a whole number of bit/s."""
+
+SizeInBytes = Annotated[int, BeforeValidator(_size)]
+"""An amount of data: text with a unit, or a whole number of bytes."""
+
+DscpValue = Annotated[int, BeforeValidator(_dscp)]
+"""A differentiated services code point: its name or number."""
