@@ -1,0 +1,10 @@
+"""The record of a run: what happened, as raw samples.
+
+A record is a directory with `manifest.json` and, for each table, a folder of Parquet part files; or one
+`.weir` file, which is a zip archive of that. docs/record.md says what stands in which column.
+"""
+
+from weirlab.record.manifest import Manifest, new_manifest
+from weirlab.record.reader import Record, find_records, open_record, pack
+
+__all__ = ["Manifest", "Record", "find_records", "new_manifest", "open_record", "pack"]

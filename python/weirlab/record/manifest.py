@@ -1,0 +1,96 @@
+"""The manifest: under which circumstances a record came about."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from weirlab import _native
+
+if TYPE_CHECKING:
+    from weirlab.scenario import ResolvedRun
+
+SCHEMA = 1
+"""Version of the record's format."""
+
+
+class Manifest(BaseModel):
+    """What a record says of itself.
+
+    Attributes:
+        schema_version: version of the record's format.
+        complete: whether the run came to its end.
+        world: which world made it.
+        seed: seed of the run.
+        queue: the queue set-up as the user wrote it.
+        title: the test's title.
+        set_up: link and queue, for people.
+        link: the link as resolved, with its source.
+        test: the test as resolved.
+        scenario: what the world was given.
+        versions: of Weir, Python and the random number generator.
+        host: name, kernel, processor of the machine.
+        clock: what the times in the tables count.
+        started_at: when the run started, UTC.
+        offloads: what the machine joined or split behind the record's back.
+        warnings: why the run should not be trusted, if anything.
+        reached_ns: time of the run that was reached; None while it runs.
+        events, packets: what it took.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    schema_version: int
+    complete: bool
+    world: str
+    seed: int
+    queue: str
+    title: str
+    set_up: str
+    link: dict[str, Any]
+    test: dict[str, Any]
+    scenario: dict[str, Any]
+    versions: dict[str, str]
+    host: dict[str, str]
+    clock: str
+    started_at: str
+    offloads: str
+    warnings: list[str]
+    reached_ns: int | None = None
+    events: int | None = None
+    packets: int | None = None
+
+
+def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:
+    """What is known of a run before it starts."""
+    return {
+        "schema_version": SCHEMA,
+        "world": world,
+        "seed": run.seed,
+        "queue": run.queue,
+        "title": run.test.title,
+        "set_up": run.set_up,
+        "link": run.link.model_dump(mode="json"),
+        "test": run.test.model_dump(mode="json"),
+        "scenario": run.scenario,
+        "versions": {
+            "weir": metadata.version("weirlab"),
+            "python": platform.python_version(),
+            "rng": _native.rng_name(),
+        },
+        "host": {
+            "name": platform.node(),
+            "kernel": f"{platform.system()} {platform.release()}",
+            "machine": platform.machine(),
+            "processors": str(os.cpu_count()),
+        },
+        "clock": clock,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "offloads": offloads,
+        "warnings": [],
+    }

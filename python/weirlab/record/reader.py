@@ -1,0 +1,236 @@
+"""Reading records: folders and `.weir` files, whole or cut short."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+from pydantic import ValidationError
+
+from weirlab.errors import RecordError
+from weirlab.record.manifest import SCHEMA, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST = "manifest.json"
+
+
+class _Store(Protocol):
+    """Where the files of a record lie."""
+
+    def read(self, name: str) -> bytes: ...
+    def names(self) -> list[str]: ...
+
+
+class _Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def names(self) -> list[str]:
+        files = (file for file in self.path.rglob("*") if file.is_file())
+        return sorted(file.relative_to(self.path).as_posix() for file in files)
+
+
+class _Archive:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str) -> bytes:
+        with zipfile.ZipFile(self.path) as archive:
+            return archive.read(name)
+
+    def names(self) -> list[str]:
+        with zipfile.ZipFile(self.path) as archive:
+            return sorted(archive.namelist())
+
+
+class Record:
+    """What happened in one run.
+
+    The tables are Polars data frames, sorted by time; docs/record.md describes their columns. A record
+    whose run was cut short reads like any other, up to where it was cut.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the record at `path`: a folder, or a `.weir` file.
+
+        Raises:
+            RecordError: if it is none.
+        """
+        self.path = path
+        self._store: _Store = _Folder(path) if path.is_dir() else _Archive(path)
+        try:
+            text = self._store.read(MANIFEST)
+        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            raise RecordError(f"`{path}` is no record: there is no {MANIFEST} in it") from error
+        try:
+            raw = json.loads(text)
+            version = raw.get("schema_version") if isinstance(raw, dict) else None
+            if isinstance(version, int) and version > SCHEMA:
+                raise RecordError(
+                    f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
+                )
+            self.manifest = Manifest.model_validate(raw)
+        except (ValueError, ValidationError) as error:
+            raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
+
+    def __repr__(self) -> str:
+        """Which record it is."""
+        return f"Record({str(self.path)!r})"
+
+    @property
+    def label(self) -> str:
+        """The queue set-up, which is what tells runs of one comparison apart."""
+        return self.manifest.queue
+
+    @cached_property
+    def latency(self) -> pl.DataFrame:
+        """One row a ping: `t_ns`, `probe`, `seq`, `rtt_ns` (null: lost), `up_ns`, `down_ns`."""
+        return self._table("latency").sort("t_ns", "probe", maintain_order=True)
+
+    @cached_property
+    def throughput(self) -> pl.DataFrame:
+        """Bytes that arrived in each interval: `t_ns`, `flow`, `bytes`, `wire_bytes`."""
+        return self._table("throughput")
+
+    @cached_property
+    def tcp(self) -> pl.DataFrame:
+        """State of the senders: `t_ns`, `flow`, `cwnd_segments`, `srtt_ns` and so on."""
+        return self._table("tcp")
+
+    @cached_property
+    def queue(self) -> pl.DataFrame:
+        """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
+        return self._table("queue")
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """Totals of each flow, with its name, direction, service class and congestion control."""
+        totals = self._table("flows")
+        names = self.flow_names
+        return names.join(totals, on="flow", how="left") if totals.height else names
+
+    @cached_property
+    def flow_names(self) -> pl.DataFrame:
+        """Name, direction and settings of each flow, from the scenario."""
+        rows = [
+            {
+                "flow": number,
+                "name": flow["name"],
+                "direction": flow["direction"],
+                "dscp": flow["dscp"],
+                "congestion_control": flow["tcp"]["congestion_control"],
+                "ecn": bool(flow["tcp"]["overrides"].get("ecn")),
+                "start_ns": flow["start_ns"],
+                "stop_ns": flow["stop_ns"],
+            }
+            for number, flow in enumerate(self.manifest.scenario["flows"])
+        ]
+        return pl.DataFrame(rows, schema=_FLOW_NAMES)
+
+    @cached_property
+    def probe_names(self) -> list[str]:
+        """Name of each probe, by number."""
+        return [probe["name"] for probe in self.manifest.scenario["probes"]]
+
+    def phase(self, name: str) -> tuple[int, int] | None:
+        """Start and end of a phase in nanoseconds, cut to what was reached; None if there is none."""
+        for phase in self.manifest.scenario["phases"]:
+            if phase["name"] == name:
+                reached = self.reached_ns
+                start, end = phase["start_ns"], min(phase["end_ns"], reached)
+                return (start, end) if start < end else None
+        return None
+
+    @cached_property
+    def reached_ns(self) -> int:
+        """How far the run got: its end, or the last sample of one that was cut short."""
+        if self.manifest.reached_ns is not None:
+            return self.manifest.reached_ns
+        tables = (self.throughput, self.latency, self.queue)
+        return max((_last(table) for table in tables), default=0)
+
+    def _table(self, name: str) -> pl.DataFrame:
+        parts = [
+            part
+            for part in self._store.names()
+            if part.startswith(f"{name}/") and part.endswith(".parquet")
+        ]
+        if not parts:
+            return pl.DataFrame(schema=_EMPTY[name])
+        frames = [pl.read_parquet(io.BytesIO(self._store.read(part))) for part in parts]
+        return pl.concat(frames, rechunk=True)
+
+
+def open_record(path: str | Path) -> Record:
+    """Opens the record at `path`: a folder, or a `.weir` file."""
+    return Record(Path(path))
+
+
+def find_records(path: Path) -> list[Record]:
+    """All records at or below `path`, sorted by name.
+
+    Raises:
+        RecordError: if there is none.
+    """
+    if path.is_file():
+        return [Record(path)]
+    found = sorted(_manifests(path))
+    if not found:
+        raise RecordError(f"there is no record in `{path}`")
+    return [Record(folder) for folder in found]
+
+
+def pack(record: Path, archive: Path) -> None:
+    """Writes the record in a folder as one `.weir` file."""
+    folder = _Folder(record)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in folder.names():
+            out.writestr(name, folder.read(name))
+
+
+def _manifests(path: Path) -> Iterator[Path]:
+    for file in path.rglob(MANIFEST):
+        yield file.parent
+    yield from path.rglob("*.weir")
+
+
+def _last(table: pl.DataFrame) -> int:
+    last = table["t_ns"].max() if table.height else 0
+    return last if isinstance(last, int) else 0
+
+
+_FLOW_NAMES: dict[str, pl.DataType] = {
+    "flow": pl.Int64(),
+    "name": pl.String(),
+    "direction": pl.String(),
+    "dscp": pl.Int64(),
+    "congestion_control": pl.String(),
+    "ecn": pl.Boolean(),
+    "start_ns": pl.Int64(),
+    "stop_ns": pl.Int64(),
+}
+
+# What a table looks like before its first part is written.
+_EMPTY: dict[str, dict[str, pl.DataType]] = {
+    "latency": dict.fromkeys(("t_ns", "probe", "seq", "rtt_ns", "up_ns", "down_ns"), pl.Int64()),
+    "throughput": dict.fromkeys(("t_ns", "flow", "bytes", "wire_bytes"), pl.Int64()),
+    "tcp": dict.fromkeys(("t_ns", "flow", "cwnd_segments", "srtt_ns"), pl.Int64()),
+    "queue": {
+        "t_ns": pl.Int64(),
+        "queue": pl.String(),
+        "class": pl.String(),
+        "departed_bytes": pl.Int64(),
+        "wire_bytes": pl.Int64(),
+    },
+    "flows": {"flow": pl.Int64()},
+}
