@@ -1,0 +1,32 @@
+"""Statistics of records. docs/statistics.md defines each of them."""
+
+from weirlab.stats.compare import Comparison, Factor, Interval, compare, interval
+from weirlab.stats.describe import Distribution, describe, quantile
+from weirlab.stats.fairness import coefficient_of_variation, jain_index
+from weirlab.stats.summary import (
+    DirectionSummary,
+    LatencySummary,
+    Summary,
+    load_latency_ms,
+    summarise,
+    totals_mbps,
+)
+
+__all__ = [
+    "Comparison",
+    "DirectionSummary",
+    "Distribution",
+    "Factor",
+    "Interval",
+    "LatencySummary",
+    "Summary",
+    "coefficient_of_variation",
+    "compare",
+    "describe",
+    "interval",
+    "jain_index",
+    "load_latency_ms",
+    "quantile",
+    "summarise",
+    "totals_mbps",
+]

@@ -1,0 +1,152 @@
+"""Several runs beside each other: before and after, with intervals over repetitions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weirlab.stats.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A mean over repetitions with its 95 % confidence interval.
+
+    Attributes:
+        mean: the mean.
+        low, high: Student's interval; both None for a single repetition, which says nothing of spread.
+        count: number of repetitions.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """How much better the latency under load became.
+
+    Attributes:
+        factor: mean increase of the baseline / mean increase of this set-up, as in the cFosSpeed
+            report; None if one of them is missing or this set-up's is not above 0.
+        low, high: 95 % bootstrap interval over repetitions; None for single runs.
+    """
+
+    factor: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One set-up, over all its repetitions, beside the baseline.
+
+    Attributes:
+        queue: the queue set-up.
+        runs: one summary a repetition.
+        idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions.
+        down_mbps, up_mbps: goodput, over the repetitions.
+        down_jain, up_jain: fairness, over the repetitions.
+        factor: increase of the baseline / increase of this set-up.
+    """
+
+    queue: str
+    runs: list[Summary]
+    idle_ms: Interval | None
+    loaded_ms: Interval | None
+    median_ms: Interval | None
+    p95_ms: Interval | None
+    p99_ms: Interval | None
+    increase_ms: Interval | None
+    down_mbps: Interval | None
+    up_mbps: Interval | None
+    down_jain: Interval | None
+    up_jain: Interval | None
+    factor: Factor
+
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as plain values, for JSON."""
+        return asdict(self)
+
+
+def compare(records: Sequence[Record]) -> list[Comparison]:
+    """The set-ups of `records` beside each other, in order; the first is the baseline.
+
+    Records with the same queue set-up are repetitions of one.
+    """
+    groups: dict[str, list[Summary]] = {}
+    for record in records:
+        groups.setdefault(record.label, []).append(summarise(record))
+    baseline = _increases(next(iter(groups.values()), []))
+    return [_comparison(queue, runs, baseline) for queue, runs in groups.items()]
+
+
+def interval(values: Sequence[float | None]) -> Interval | None:
+    """The mean of the values that are there, with its 95 % interval; None if none is."""
+    numbers = np.array([value for value in values if value is not None], dtype=float)
+    if numbers.size == 0:
+        return None
+    mean = float(numbers.mean())
+    if numbers.size == 1:
+        return Interval(mean=mean, low=None, high=None, count=1)
+    from scipy.stats import t  # noqa: PLC0415 - loads slowly, and only repetitions need it
+
+    half = float(t.ppf(0.975, numbers.size - 1) * numbers.std(ddof=1) / np.sqrt(numbers.size))
+    return Interval(mean=mean, low=mean - half, high=mean + half, count=int(numbers.size))
+
+
+def _comparison(queue: str, runs: list[Summary], baseline: list[float]) -> Comparison:
+    def latency(figure: str) -> Interval | None:
+        loaded = [run.latency.loaded for run in runs]
+        return interval([getattr(one, figure) if one else None for one in loaded])
+
+    return Comparison(
+        queue=queue,
+        runs=runs,
+        idle_ms=interval([run.latency.idle.mean if run.latency.idle else None for run in runs]),
+        loaded_ms=latency("mean"),
+        median_ms=latency("median"),
+        p95_ms=latency("p95"),
+        p99_ms=latency("p99"),
+        increase_ms=interval([run.latency.increase_mean_ms for run in runs]),
+        down_mbps=interval([run.down.goodput_mbps if run.down else None for run in runs]),
+        up_mbps=interval([run.up.goodput_mbps if run.up else None for run in runs]),
+        down_jain=interval([run.down.jain_index if run.down else None for run in runs]),
+        up_jain=interval([run.up.jain_index if run.up else None for run in runs]),
+        factor=_factor(baseline, _increases(runs)),
+    )
+
+
+def _increases(runs: Sequence[Summary]) -> list[float]:
+    increases = [run.latency.increase_mean_ms for run in runs]
+    return [increase for increase in increases if increase is not None]
+
+
+def _factor(before: list[float], after: list[float]) -> Factor:
+    if not before or not after or np.mean(after) <= 0:
+        return Factor(factor=None, low=None, high=None)
+    factor = float(np.mean(before) / np.mean(after))
+    if len(before) < 2 or len(after) < 2:
+        return Factor(factor=factor, low=None, high=None)
+    # The bootstrap draws with a generator of its own and a fixed seed: the same records give the
+    # same interval.
+    rng = np.random.default_rng(0)
+    draws = [
+        np.mean(rng.choice(before, len(before))) / np.mean(rng.choice(after, len(after)))
+        for _ in range(BOOTSTRAP_DRAWS)
+    ]
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Factor(factor=factor, low=float(low), high=float(high))
+
+
+BOOTSTRAP_DRAWS = 2000
+"""Enough that the interval's ends are steady to about 1 % (Efron and Tibshirani 1993, section 14)."""
