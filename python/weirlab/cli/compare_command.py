@@ -1,0 +1,38 @@
+"""`weir compare`: records beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from weirlab.record import find_records
+from weirlab.report import comparison_table, story
+from weirlab.stats import compare
+from weirlab.ui import console, warn
+
+
+@click.command("compare")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="A B...")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
+    """Set records beside each other; the first is the baseline of the factor.
+
+    A and B are folders of records, .weir files, or folders with records below them. Records with the
+    same queue set-up are repetitions of one.
+    """
+    records = [record for path in paths for record in find_records(path)]
+    comparisons = compare(records)
+    if as_json:
+        click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))
+        return
+    tests = {record.manifest.scenario["name"] for record in records}
+    links = {record.manifest.link["name"] for record in records}
+    if len(tests) > 1 or len(links) > 1:
+        warn(
+            f"these records are not alike: tests {', '.join(sorted(tests))}; "
+            f"links {', '.join(sorted(links))}"
+        )
+    console.print(comparison_table(records, comparisons))
+    console.print(story(comparisons))

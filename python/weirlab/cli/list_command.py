@@ -1,0 +1,110 @@
+"""`weir list`: the tests, links and queues that there are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
+from weirlab.ui import console
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@click.command("list")
+@click.argument("what", type=click.Choice(["tests", "links", "queues"]))
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+def command(what: str, name: str | None, *, as_json: bool) -> None:
+    """List the tests, links or queues that there are; with a NAME, everything about one of them."""
+    entries = {"tests": _tests, "links": _links, "queues": _queues}[what]()
+    if name is not None:
+        entries = [entry for entry in entries if entry["name"] == name]
+        if not entries:
+            raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: `weir list {what}`")
+    if as_json:
+        click.echo(json.dumps(entries, indent=2))
+    elif what == "queues":
+        _show_queues(entries)
+    elif name is not None:
+        _show_one(entries[0])
+    else:
+        _show_many(what, entries)
+
+
+def _tests() -> list[dict[str, Any]]:
+    return [load_test(name).model_dump(mode="json") for name in shipped_tests()]
+
+
+def _links() -> list[dict[str, Any]]:
+    links = []
+    for name in shipped_links():
+        link = load_link(name)
+        rates = {"down_bps": line_rate(link, "down"), "up_bps": line_rate(link, "up")}
+        links.append(link.model_dump(mode="json") | rates)
+    return links
+
+
+def _queues() -> list[dict[str, Any]]:
+    return [dict(discipline) for discipline in _native.disciplines()]
+
+
+def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(title=f"{what.capitalize()} (`weir list {what} NAME` shows all of one)")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is")
+    for entry in entries:
+        table.add_row(entry["name"], f"{entry['title']}: {entry['summary']}")
+    console.print(table)
+
+
+def _show_one(entry: Mapping[str, Any]) -> None:
+    console.print(f"[bold]{entry['name']}[/]: {entry['title']}")
+    console.print(entry["summary"])
+    console.print(f"Source: {' '.join(entry['source'].split())}", style="dim")
+    for key in ("flows", "probes", "hosts", "up", "down"):
+        rows = entry.get(key) or []
+        if not rows:
+            continue
+        columns = [
+            column for column in rows[0] if any(row[column] not in (None, {}, "") for row in rows)
+        ]
+        table = Table(title=key)
+        for column in columns:
+            table.add_column(column)
+        for row in rows:
+            table.add_row(*(_cell(column, row[column]) for column in columns))
+        console.print(table)
+
+
+def _cell(column: str, value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {one}" for key, one in value.items() if one is not None)
+    if column in {"delay", "jitter", "start", "stop", "period"} and isinstance(value, int):
+        return f"{value / 1e6:g} ms"
+    if column == "rate" and isinstance(value, int):
+        return f"{value / 1e6:g} Mbit/s"
+    return "" if value is None else str(value)
+
+
+def _show_queues(entries: Sequence[Mapping[str, Any]]) -> None:
+    for entry in entries:
+        console.print(f"[bold]{entry['name']}[/]: {entry['summary']}")
+        console.print(f"  Source: {entry['source']}", style="dim")
+        for heading, key in (("parameter", "params"), ("class parameter", "class_params")):
+            if not entry[key]:
+                continue
+            table = Table(box=None, padding=(0, 2, 0, 2))
+            for column in (heading, "default", "unit", "meaning"):
+                table.add_column(column)
+            for param in entry[key]:
+                name = ", ".join([param["name"], *param["aliases"]])
+                table.add_row(name, param["default"], param["unit"], param["meaning"])
+            console.print(table)
+        console.print()

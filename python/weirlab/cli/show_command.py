@@ -1,0 +1,56 @@
+"""`weir show`: what stands in records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from weirlab.record import Record, find_records
+from weirlab.report import flow_table, latency_table
+from weirlab.stats import summarise
+from weirlab.ui import console, warn
+
+
+@click.command("show")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
+    """Show what stands in records: the set-up, the flows, the round trips.
+
+    RECORD is the folder of a record, a .weir file, or a folder with records below it.
+    """
+    records = [record for path in paths for record in find_records(path)]
+    if as_json:
+        click.echo(json.dumps([summarise(record).as_dict() for record in records], indent=2))
+        return
+    for record in records:
+        _show(record)
+
+
+def _show(record: Record) -> None:
+    manifest = record.manifest
+    summary = summarise(record)
+    console.rule(f"{record.path}")
+    console.print(f"{manifest.title}, {manifest.set_up}")
+    console.print(
+        f"world {manifest.world}, seed {manifest.seed}, started {manifest.started_at}, "
+        f"Weir {manifest.versions.get('weir', '?')}, {manifest.host.get('kernel', '')}",
+        style="dim",
+    )
+    for text in manifest.warnings:
+        warn(text)
+    if not manifest.complete:
+        warn(f"the run was cut short at {record.reached_ns / 1e9:.1f} s")
+    if summary.down or summary.up:
+        console.print(flow_table(summary))
+    if summary.latency.sent:
+        console.print(latency_table(summary))
+    latency = summary.latency
+    if latency.increase_mean_ms is not None:
+        console.print(
+            f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
+            f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
+            f"{latency.increase_p99_ms:.1f} ms; {latency.lost} of {latency.sent} pings lost."
+        )

@@ -1,0 +1,78 @@
+"""Progress of runs, with the time left."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from weirlab.ui.terminal import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from weirlab.scenario import ResolvedRun
+
+
+class RunProgress:
+    """One bar for all runs together: simulated time done of all that is to be done."""
+
+    def __init__(self, runs: Sequence[ResolvedRun], *, quiet: bool = False) -> None:
+        """A bar for `runs`; none at all if `quiet`."""
+        self._lengths = [run.scenario["duration_ns"] for run in runs]
+        self._reached = [0] * len(runs)
+        self._done = 0
+        self._lock = threading.Lock()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            MofNCompleteColumn(separator=" of "),
+            TextColumn("runs, left:"),
+            TimeRemainingColumn(),
+            console=messages,
+            transient=True,
+            disable=quiet,
+        )
+        self._task = self._bar.add_task(runs[0].test.title, total=len(runs))
+
+    def __enter__(self) -> Self:
+        """Shows the bar."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Takes the bar away."""
+        del kind, error, trace
+        self._bar.stop()
+
+    def advanced(self, number: int, reached_ns: int) -> None:
+        """Run `number` has reached that time."""
+        with self._lock:
+            self._reached[number] = reached_ns
+            self._show()
+
+    def finished(self, number: int) -> None:
+        """Run `number` has ended."""
+        with self._lock:
+            self._reached[number] = self._lengths[number]
+            self._done += 1
+            self._show()
+
+    def _show(self) -> None:
+        share = sum(self._reached) / sum(self._lengths)
+        self._bar.update(self._task, completed=share * len(self._lengths))
