@@ -1,0 +1,72 @@
+# Two commands are all that a newcomer needs: `make demo` and `make test`.
+# Everything is installed into this folder (.venv, target) and nowhere else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+# How a compiled extension is put into the virtual environment, with the versions of Cargo.lock.
+DEVELOP := $(BIN)/maturin develop --release --locked --quiet
+
+.PHONY: help
+help: ## What there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: setup ## Sets everything up and runs the main job: RRUL on a cable and an LTE line
+	@tools/demo.sh
+
+.PHONY: test
+test: setup ## Sets everything up and passes the tests
+	@echo "== Rust tests"
+	@cargo test --workspace --exclude weir-py --locked --quiet
+	@echo "== Python tests"
+	@$(BIN)/pytest
+
+.PHONY: lint
+lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/mypy tests
+	$(BIN)/python -m mypy.stubtest weirlab._native
+
+.PHONY: format
+format: setup ## Formats all code
+	cargo fmt --all
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: bench
+bench: ## Speed and memory of the simulator, release build
+	cargo run --release --locked --quiet -p weir-benches --bin simulator
+
+.PHONY: setup
+setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
+	@echo "== Compiling (the first time takes a few minutes)"
+	@$(DEVELOP)
+
+$(LOCKED): requirements-dev.lock tools/check-tools.sh
+	@tools/check-tools.sh
+	@echo "== Python packages into $(VENV)"
+	@test -x $(BIN)/python || python3 -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes \
+		--progress-bar on -r requirements-dev.lock | grep -v 'already satisfied' || true
+	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
+	@touch $@
+
+.PHONY: lock
+lock: ## Writes the lock files anew (needs uv)
+	cargo update
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" pyproject.toml requirements-dev.in \
+		-o requirements-dev.lock
+
+.PHONY: clean
+clean: ## Removes everything that was made
+	rm -rf $(VENV) target out
