@@ -6,5 +6,15 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 
 from weirlab.record.manifest import Manifest, new_manifest
 from weirlab.record.reader import Record, find_records, open_record, pack
+from weirlab.record.set_ups import SetUp, set_ups
 
-__all__ = ["Manifest", "Record", "find_records", "new_manifest", "open_record", "pack"]
+__all__ = [
+    "Manifest",
+    "Record",
+    "SetUp",
+    "find_records",
+    "new_manifest",
+    "open_record",
+    "pack",
+    "set_ups",
+]

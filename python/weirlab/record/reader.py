@@ -161,9 +161,7 @@ class Record:
 
     def _table(self, name: str) -> pl.DataFrame:
         parts = [
-            part
-            for part in self._store.names()
-            if part.startswith(f"{name}/") and part.endswith(".parquet")
+            part for part in self._store.names() if part.startswith(f"{name}/") and part.endswith(".parquet")
         ]
         if not parts:
             return pl.DataFrame(schema=_EMPTY[name])

@@ -1,0 +1,234 @@
+"""Parts that several charts share: axes, phases, labels and tables."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from weirlab.plots.series import wide
+from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from matplotlib.axes import Axes
+
+    from weirlab.plots.series import Numbers, Pings
+    from weirlab.plots.theme import Style
+    from weirlab.record import Record
+
+
+def halo(linewidth: float) -> list[AbstractPathEffect]:
+    """Sets a line of that width off from what it crosses."""
+    return [Stroke(linewidth=linewidth + 1.2, foreground="white"), Normal()]
+
+
+def logarithmic(axes: Axes, which: Literal["x", "y"], low: float, high: float, *, most: int = 9) -> None:
+    """A logarithmic axis for `low` to `high`, with ticks as one says them: 20, 50, 100, 200.
+
+    Args:
+        axes: whose axis it is.
+        which: which axis.
+        low: least value that it has to hold; a little room is left below.
+        high: greatest one.
+        most: how many ticks have room.
+    """
+    low, high = low / 1.15, high * 1.1
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from `low` to `high`, evenly spread on a logarithmic axis."""
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks: list[float] = []
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) <= most:
+            break
+    return ticks
+
+
+def from_zero(axes: Axes, which: Literal["x", "y"], high: float) -> None:
+    """A linear axis from 0 to a little above `high`."""
+    top = high * 1.06 if high > 0 else 1.0
+    if which == "x":
+        axes.set_xlim(0, top)
+    else:
+        axes.set_ylim(0, top)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+
+
+def milliseconds(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9) -> None:
+    """Sets the y axis for `round_trips`: from 0, or logarithmic if they range too far for that.
+
+    `room` times the longest still fits; `most` ticks do.
+    """
+    low, high = float(round_trips.min()), float(round_trips.max()) * room
+    if wide(round_trips):
+        logarithmic(axes, "y", low, high, most=most)
+    else:
+        from_zero(axes, "y", high)
+
+
+def points(axes: Axes, pings: Pings, colour: str) -> None:
+    """Every answered ping as a point; as an image within SVG and PDF, which else become huge."""
+    size = 1.8 if pings.t_s.size > 2000 else 3.0
+    axes.plot(
+        pings.t_s,
+        pings.rtt_ms,
+        linestyle="none",
+        marker="o",
+        markersize=size,
+        markeredgewidth=0,
+        color=colour,
+        rasterized=True,
+    )
+
+
+def rug(axes: Axes, lost_s: Numbers) -> None:
+    """A tick at the top for every lost ping."""
+    axes.plot(
+        lost_s,
+        np.full(lost_s.size, 0.985),
+        transform=axes.get_xaxis_transform(),
+        linestyle="none",
+        marker="|",
+        markersize=5,
+        markeredgewidth=0.5,
+        color=QUIET,
+        rasterized=True,
+    )
+
+
+def phases(axes: Axes, record: Record, *, named: bool) -> None:
+    """Shades the phases before and after the load; writes their names above if `named`."""
+    _, end = axes.get_xlim()
+    taken: list[tuple[float, float]] = []
+    for name in ("load", "idle", "cooldown"):
+        phase = record.phase(name)
+        if phase is None:
+            continue
+        start, stop = phase[0] / 1e9, phase[1] / 1e9
+        if name != "load" and record.phase("load"):
+            axes.axvspan(start, stop, color=SHADE, linewidth=0, zorder=0)
+        # The name of a narrow phase begins or ends where the axes do, not beyond them; where there
+        # is no room for it beside the others it is left out.
+        wide_as = width_of(name, 8) / AXES_WIDTH * end
+        low = min(max((start + stop - wide_as) / 2, 0.0), end - wide_as)
+        if named and all(low + wide_as <= left or right <= low for left, right in taken):
+            taken.append((low, low + wide_as))
+            axes.annotate(
+                name,
+                (low + wide_as / 2, 1),
+                (0, 2),
+                xycoords=axes.get_xaxis_transform(),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                size=8,
+                color=QUIET,
+            )
+
+
+def beside(axes: Axes, labels: Sequence[tuple[float, str, str]], height: float) -> None:
+    """Writes labels to the right of the axes at their values, moved apart where they would touch.
+
+    Args:
+        axes: with their final scale and limits.
+        labels: value on the y axis, text and colour of each.
+        height: about how high the axes are, in inches.
+    """
+    if not labels:
+        return
+    to_axes = axes.transScale + axes.transLimits
+    wanted = [float(to_axes.transform((0.0, value))[1]) for value, _, _ in labels]
+    places = spread(wanted, 8.5 * LINE / 72 / height)
+    for place, (_, text, colour) in zip(places, labels, strict=True):
+        axes.text(1.01, place, text, transform=axes.transAxes, va="center", size=8.5, color=colour)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places from 0 to 1, near those wanted, in their order, `gap` apart if they fit."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    gap = min(gap, 1 / max(len(wanted) - 1, 1))
+    places = [min(max(wanted[number], 0.0), 1.0) for number in order]
+    for lower, upper in pairwise(range(len(places))):
+        places[upper] = max(places[upper], places[lower] + gap)
+    limit = 1.0
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], limit)
+        limit = places[number] - gap
+    found = dict(zip(order, places, strict=True))
+    return [found[number] for number in range(len(wanted))]
+
+
+def markers(axes: Axes, t: Numbers, values: Numbers, style: Style, place: tuple[int, int]) -> None:
+    """Sets a few markers on a line, each line's beside the others'.
+
+    Args:
+        axes: where the line is.
+        t: its times.
+        values: its values; where there is none, or nothing moved, there is no marker.
+        style: colour and marker.
+        place: number of the line, and how many there are.
+    """
+    every = max(t.size // 12, place[1])
+    chosen = np.arange(place[0] * every // place[1], t.size, every)
+    chosen = chosen[values[chosen] > 0]
+    axes.plot(
+        t[chosen],
+        values[chosen],
+        linestyle="none",
+        color=style.colour,
+        marker=style.marker,
+        markersize=4.5,
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+        zorder=6,
+    )
+
+
+def without_peaks(values: Sequence[Numbers], always: Numbers) -> tuple[float, float]:
+    """Up to where a linear axis should go, and the greatest of `values`.
+
+    They are the same unless a few values are far above all others: then the axis goes a little
+    above those others, lest single peaks press everything else flat, yet not below `always`.
+    """
+    numbers = np.concatenate([one[np.isfinite(one)] for one in values])
+    if numbers.size == 0:
+        return 0.0, 0.0
+    highest = float(numbers.max())
+    usual = 1.25 * max(float(np.quantile(numbers, 0.995)), float(np.nanmax(always)))
+    return (usual, highest) if highest > 1.3 * usual else (highest, highest)
+
+
+def above(axes: Axes, x: float, y: float, text: str, *, colour: str = INK) -> None:
+    """Writes `text` above the point, shifted where it would stick out of the axes at a side."""
+    share = float((axes.transScale + axes.transLimits).transform((x, 0.5))[0])
+    align = "left" if share < 0.06 else "right" if share > 0.94 else "center"
+    axes.annotate(
+        text,
+        (x, y),
+        (0, 2),
+        textcoords="offset points",
+        ha=align,
+        va="bottom",
+        size=8.5,
+        color=colour,
+    )
+
+
+AXES_WIDTH = 6.5
+"""At least so wide are axes that have the whole width of a chart, in inches."""

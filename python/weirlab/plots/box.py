@@ -1,0 +1,151 @@
+"""Box plot: spread of download, upload and latency during the load (Flent's `box_totals`).
+
+A row is a set-up with all its repetitions. Throughput is goodput of all flows together in Mbit/s, a
+value for each sampling interval; latency the round trip in ms of each ping. Boxes reach from the
+25th to the 75th percentile, whiskers over the full range.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, series, theme
+from weirlab.record.set_ups import set_ups
+from weirlab.stats import describe, load_latency_ms, totals_mbps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.record import Record
+    from weirlab.stats import Distribution
+    from weirlab.stats.summary import Direction
+
+    Boxes = list[Distribution | None]
+
+
+def figure(records: Sequence[Record], title: str | None) -> Figure:
+    """The chart of all set-ups in `records`."""
+    for record in records:
+        if record.latency["rtt_ns"].count() == 0 and record.throughput.height == 0:
+            raise UsageError(f"`{record.path}` has no samples to draw")
+    groups = set_ups(records)
+    possible: dict[str, Boxes] = {
+        "Total download, Mbit/s": [totals(one.records, "down") for one in groups],
+        "Total upload, Mbit/s": [totals(one.records, "up") for one in groups],
+        PING: [latency(one.records) for one in groups],
+    }
+    panels = {label: boxes for label, boxes in possible.items() if any(boxes)}
+    if not panels:
+        raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
+    names = ["\n".join(theme.wrapped(one.name, NAMES, 9)) for one in groups]
+    least = 0.3 + 1.2 / len(names)
+    rows = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in names]
+    chart = theme.blank(records, title, _note(records), height=1.9 + sum(rows))
+    drawn = chart.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    # The y axis counts inches downwards: rows with long names are higher, boxes are all alike.
+    drawn[0].set_ylim(sum(rows), 0)
+    middles = [end - row / 2 for row, end in zip(rows, accumulate(rows), strict=True)]
+    drawn[0].set_yticks(middles, names)
+    for axes, (label, boxes) in zip(drawn, panels.items(), strict=True):
+        axes.set_xlabel(label)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        _scale(axes, boxes)
+        for middle, box, style in zip(middles, boxes, theme.styles(len(boxes)), strict=True):
+            _draw(axes, middle, box, style)
+    return chart
+
+
+def totals(records: Sequence[Record], direction: Direction) -> Distribution | None:
+    """Goodput of all flows together in Mbit/s, each interval of the load of all `records`."""
+    return describe(pl.concat([totals_mbps(record, direction)["mbps"] for record in records]))
+
+
+def latency(records: Sequence[Record]) -> Distribution | None:
+    """Round trips in milliseconds during the load of all `records`, without the lost ones."""
+    return describe(pl.concat([load_latency_ms(record) for record in records]))
+
+
+def _scale(axes: Axes, boxes: Boxes) -> None:
+    there = [box for box in boxes if box]
+    ends = np.array([end for box in there for end in (box.min, box.max)])
+    low, high = float(ends.min()), float(ends.max())
+    if axes.get_xlabel() == PING:
+        if series.wide(ends):
+            parts.logarithmic(axes, "x", low, high, most=6)
+        else:
+            parts.from_zero(axes, "x", high)
+        return
+    # What a lost packet held up reaches the application at once: single intervals are far above
+    # the line's rate. They would press the boxes flat.
+    usual = 1.3 * max(box.p95 for box in there)
+    parts.from_zero(axes, "x", usual if high > 1.5 * usual else high)
+
+
+def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Style) -> None:
+    if box is None:
+        at = axes.get_yaxis_transform()
+        axes.text(0.02, middle, "none", transform=at, va="center", size=8.5, color=theme.QUIET)
+        return
+    # The number stands above the box, which therefore lies a little below the row's middle.
+    middle += 0.07
+    line = {"color": style.colour, "linewidth": 1.2}
+    axes.bxp(
+        [_figures(box)],
+        positions=[middle],
+        widths=THICK,
+        orientation="horizontal",
+        manage_ticks=False,
+        showmeans=True,
+        showfliers=False,
+        patch_artist=True,
+        boxprops={"facecolor": style.colour + "55", "edgecolor": style.colour, "linewidth": 1.2},
+        medianprops={"color": theme.INK, "linewidth": 2.2},
+        meanprops=MEAN,
+        whiskerprops={**line, "linestyle": (0, (2, 1.5))},
+        capprops=line,
+    )
+    parts.above(axes, box.median, middle - THICK / 2, caption.number(box.median))
+    if box.max > axes.get_xlim()[1]:
+        to = f"to {caption.number(box.max)}"
+        parts.above(axes, axes.get_xlim()[1], middle, to, colour=theme.QUIET)
+
+
+def _figures(box: Distribution) -> dict[str, float]:
+    return {
+        "whislo": box.min,
+        "q1": box.p25,
+        "med": box.median,
+        "q3": box.p75,
+        "whishi": box.max,
+        "mean": box.mean,
+    }
+
+
+def _note(records: Sequence[Record]) -> str:
+    intervals = {one.manifest.scenario["sampling"]["throughput_ns"] / 1e9 for one in records}
+    lengths = " or ".join(caption.length(seconds) for seconds in sorted(intervals))
+    return (
+        "Box: 25 % to 75 %, line and number: median, diamond: mean, dotted: full range, of goodput "
+        f"in each {lengths} and of answered pings, {caption.when(records)}."
+    )
+
+
+PING = "Ping, ms"
+
+NAMES = 2.0
+"""Width of the set-ups' names in inches, longer ones are wrapped."""
+
+THICK = 0.18
+"""Height of a box in inches."""
+
+MEAN = {"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": theme.INK}

@@ -1,0 +1,103 @@
+"""What the charts say in words: headings, names of set-ups and flows, numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from weirlab.record.set_ups import queue_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from weirlab.record import Record
+
+
+def heading(records: Sequence[Record]) -> str:
+    """The title of the test, or of the tests."""
+    return _joined((record.manifest.title for record in records), "tests")
+
+
+def set_up_line(records: Sequence[Record]) -> str:
+    """Link and queue set-up; of several how many there are, as the chart itself names them."""
+    if len({record.manifest.set_up for record in records}) == 1:
+        return records[0].manifest.set_up
+    links = _joined((record.manifest.link["title"] for record in records), "links")
+    queues = list(dict.fromkeys(queue_name(record) for record in records))
+    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(queues)} queue set-ups'}"
+
+
+def origin_line(records: Sequence[Record]) -> str:
+    """World and seeds, and whatever speaks against trusting the runs."""
+    worlds = sorted({record.manifest.world for record in records})
+    parts = [f"world {', '.join(worlds)}", _seeds(record.manifest.seed for record in records)]
+    if len(records) > 1:
+        parts.insert(1, f"{len(records)} runs")
+    cut = [record for record in records if not record.manifest.complete]
+    if cut:
+        whole = len(records) == 1
+        reached = f"at {number(cut[0].reached_ns / 1e9)} s" if whole else f"for {len(cut)} of them"
+        parts.append(f"cut short {reached}")
+    warnings = list(dict.fromkeys(text for one in records for text in one.manifest.warnings))
+    if warnings:
+        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
+        parts.append(f"caution: {warnings[0]}{more}")
+    return " · ".join(parts)
+
+
+def when(records: Sequence[Record]) -> str:
+    """Which part of the runs was taken."""
+    loads = [record.phase("load") is not None for record in records]
+    if all(loads):
+        return "during the load"
+    return "during the load, or the whole run without one" if any(loads) else "over the whole run"
+
+
+def versions(records: Sequence[Record]) -> str:
+    """Which Weir made the records."""
+    return "Weir " + ", ".join(sorted({one.manifest.versions.get("weir", "?") for one in records}))
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """`names` without the words that all of them begin with: `TCP upload BE` is `BE`."""
+    # Flent's names of probes have the unit in them, which the axis says already.
+    words = [re.split(r" |::", name.removeprefix("Ping (ms) ")) for name in names]
+    shared = 0
+    while len(words) > 1 and all(len(w) > shared + 1 and w[shared] == words[0][shared] for w in words):
+        shared += 1
+    return [" ".join(one[shared:]) for one in words]
+
+
+def number(value: float) -> str:
+    """`value` with three digits, or all that stand before the point."""
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}" if value else "0"
+
+
+def per_cent(share: float) -> str:
+    """`share`, 0 to 1, with two digits; never 0 % for something that is there."""
+    percent = share * 100
+    if 0 < percent < 0.01:
+        return "< 0.01 %"
+    return f"{percent:.2g} %" if percent < 99 else f"{percent:.4g} %"
+
+
+def length(seconds: float) -> str:
+    """A length of time: `200 ms`, `5 s`."""
+    return f"{seconds * 1e3:g} ms" if seconds < 1 else f"{seconds:g} s"
+
+
+def _joined(names: Iterable[str], kind: str) -> str:
+    different = list(dict.fromkeys(names))
+    return " / ".join(different) if len(different) <= 2 else f"{len(different)} {kind}"
+
+
+def _seeds(seeds: Iterable[int]) -> str:
+    different = sorted(set(seeds))
+    first, last = different[0], different[-1]
+    if first == last:
+        return f"seed {first}"
+    if last - first == len(different) - 1:
+        return f"seeds {first} to {last}"
+    if len(different) <= 6:
+        return f"seeds {', '.join(str(seed) for seed in different)}"
+    return f"{len(different)} seeds from {first} to {last}"

@@ -1,0 +1,112 @@
+"""CDF: which share of the pings during the load took at most how long (Flent's `ping_cdf`).
+
+Round trips in ms, per cent of the pings that were sent: where some were lost, the curve ends below
+100 %. One record has a curve for each probe, several have one for each set-up with all its
+repetitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, distribution, series, table, theme
+from weirlab.record.set_ups import set_ups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.distribution import Cumulative
+    from weirlab.record import Record
+
+
+def figure(records: Sequence[Record], title: str | None) -> Figure:
+    """The chart of one record, or of several beside each other."""
+    if len(records) == 1:
+        curves, what = _of_probes(records[0]), "probe"
+    else:
+        curves, what = _of_set_ups(records), "queue set-up"
+    styles = theme.styles(len(curves))
+    rows = [
+        table.Row(
+            {"color": style.colour, "linestyle": style.dash, "linewidth": 2.0},
+            name,
+            [_ms(one.median_ms), _ms(one.p95_ms), _ms(one.p99_ms), _lost(one)],
+        )
+        for style, (name, one) in zip(styles, curves.items(), strict=True)
+    ]
+    headings = [what, "median, ms", "95 %, ms", "99 %, ms", "lost"]
+    height = max(theme.HEIGHT, 5.4 + table.height(headings, rows))
+    chart = theme.blank(records, title, _note(records, curves), height=height)
+    table.add(chart, headings, rows)
+    axes = chart.subplots()
+    _scale(axes, list(curves.values()))
+    for style, one in zip(styles, curves.values(), strict=True):
+        _draw(axes, one, style)
+    return chart
+
+
+def _of_probes(record: Record) -> dict[str, Cumulative]:
+    probes = distribution.loaded_pings_by_probe_ms(record)
+    names = caption.short_names(list(probes))
+    return {
+        name: distribution.cumulative(values) for name, values in zip(names, probes.values(), strict=True)
+    }
+
+
+def _of_set_ups(records: Sequence[Record]) -> dict[str, Cumulative]:
+    return {
+        one.name: distribution.cumulative(distribution.loaded_pings_ms(one.records))
+        for one in set_ups(records)
+    }
+
+
+def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
+    every = np.concatenate([one.rtt_ms for one in curves])
+    if series.wide(every):
+        parts.logarithmic(axes, "x", float(every.min()), float(every.max()))
+    else:
+        parts.from_zero(axes, "x", float(every.max()))
+    axes.set_xlabel("Ping, ms")
+    axes.set_ylabel("Pings that took no longer, % of those sent")
+    axes.set_ylim(0, 100)
+    axes.set_yticks(range(0, 101, 10))
+    for share in (50, 95, 99):
+        axes.axhline(share, color=theme.QUIET, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+    parts.beside(axes, [(share, f"{share} %", theme.QUIET) for share in (50, 95, 99)], 4.0)
+
+
+def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
+    axes.plot(
+        one.rtt_ms,
+        one.percent,
+        color=style.colour,
+        linestyle=style.dash,
+        linewidth=2.0,
+        clip_on=False,
+    )
+    if one.lost:
+        end = one.rtt_ms[-1:], one.percent[-1:]
+        axes.plot(*end, color=style.colour, marker="x", markersize=8, markeredgewidth=2, clip_on=False)
+
+
+def _ms(value: float | None) -> str:
+    return "never" if value is None else caption.number(value)
+
+
+def _lost(one: Cumulative) -> str:
+    return caption.per_cent(one.lost / one.sent) if one.lost else "0"
+
+
+def _note(records: Sequence[Record], curves: Mapping[str, Cumulative]) -> str:
+    note = f"All pings {caption.when(records)}"
+    if len(records) > len(curves) > 0 and len(records) > 1:
+        note += ", repetitions of a set-up together"
+    if any(one.lost for one in curves.values()):
+        note += ". A lost ping counts as one that never comes back: the curve ends (cross) below 100 %"
+    return note + "."

@@ -1,0 +1,84 @@
+"""Ping over time, run above run, after the manner of the cFosSpeed report.
+
+Every ping of all probes is a point, round trip in ms; dashed is the average under load, dotted that
+of the idle line, with the numbers beside. All runs have one scale, so that they compare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, series, theme
+from weirlab.record.set_ups import run_names
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.series import Pings
+    from weirlab.record import Record
+
+
+def figure(records: Sequence[Record], title: str | None) -> Figure:
+    """The chart of `records`, one above the other."""
+    rows = [series.pings(record) for record in records]
+    high = max(LEAST_ROW, 5.2 / len(records))
+    note = (
+        f"Every ping of all probes is a point. Dashed: average {caption.when(records)}, dotted: of "
+        "the idle line. Ticks at the top: lost pings. Shaded: no load."
+    )
+    chart = theme.blank(records, title, note, height=1.8 + high * len(records))
+    drawn = chart.subplots(len(records), sharex=True, sharey=True, squeeze=False)[:, 0]
+    lost = any(one.lost_s.size for one in rows)
+    every = np.concatenate([one.rtt_ms for one in rows])
+    parts.milliseconds(drawn[0], every, room=1.25 if lost else 1.0, most=6)
+    drawn[0].set_xlim(0, max(record.reached_ns for record in records) / 1e9)
+    names = run_names(records)
+    for axes, record, pings, name in zip(drawn, records, rows, names, strict=True):
+        parts.phases(axes, record, named=len(records) == 1)
+        axes.set_ylabel("Ping, ms")
+        _draw(axes, record, pings, high - 0.4)
+        if len(records) > 1:
+            axes.set_title(name, loc="left", size=9, pad=3)
+    drawn[-1].set_xlabel("Time, s")
+    return chart
+
+
+def _draw(axes: Axes, record: Record, pings: Pings, high: float) -> None:
+    parts.points(axes, pings, COLOUR)
+    found = summarise(record).latency
+    start, end = (t / 1e9 for t in series.load_window_ns(record))
+    labels = []
+    if found.loaded:
+        mean = found.loaded.mean
+        axes.plot([start, end], [mean] * 2, linestyle=(0, (5, 2)), **AVERAGE)
+        labels.append((mean, f"average {caption.number(mean)}", theme.INK))
+    if found.idle:
+        mean = found.idle.mean
+        axes.axhline(mean, linestyle=(0, (1, 1.5)), **AVERAGE)
+        labels.append((mean, f"idle {caption.number(mean)}", theme.INK))
+    if pings.lost_s.size:
+        parts.rug(axes, pings.lost_s)
+    if found.loss_rate:
+        lost = f"lost {caption.per_cent(found.loss_rate)}"
+        labels.append((axes.get_ylim()[1], lost, theme.QUIET))
+    parts.beside(axes, labels, high)
+
+
+COLOUR = "#2b7bba"
+
+AVERAGE: dict[str, Any] = {
+    "color": theme.INK,
+    "linewidth": 1.2,
+    "zorder": 5,
+    "path_effects": parts.halo(1.2),
+}
+
+LEAST_ROW = 1.0
+"""Height of a run in inches, if there are many."""

@@ -1,0 +1,216 @@
+"""What the charts draw, worked out of records: numbers only, nothing of how they look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.record.set_ups import numbered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+    from weirlab.stats.summary import Direction
+
+    Numbers = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Several quantities over time, in equal steps; NaN where there is no sample.
+
+    Attributes:
+        step_s: length of a step in seconds.
+        t_s: middle of each step in seconds.
+        lines: mean within each step, by name.
+        average: mean over the lines.
+        low, high: least and greatest of what lies behind: of the lines for throughput, of the
+            single pings for latency.
+    """
+
+    step_s: float
+    t_s: Numbers
+    lines: dict[str, Numbers]
+    average: Numbers
+    low: Numbers
+    high: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pings:
+    """All pings of a record.
+
+    Attributes:
+        t_s: when the answered ones were sent, in seconds.
+        rtt_ms: how long they took, in milliseconds.
+        lost_s: when the lost ones were sent, in seconds.
+    """
+
+    t_s: Numbers
+    rtt_ms: Numbers
+    lost_s: Numbers
+
+
+def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
+    """Goodput of each flow of a direction in Mbit/s; None if there is no such flow or no sample."""
+    flows = record.flow_names.filter(pl.col("direction") == direction)
+    samples = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
+    edges = _edges(record)
+    if samples.height == 0 or edges.size < 2:
+        return None
+    interval = record.manifest.scenario["sampling"]["throughput_ns"]
+    lines: dict[str, Numbers] = {}
+    for number, name in zip(flows["flow"], numbered(flows["name"].to_list()), strict=True):
+        arrived = _bytes_until(samples.filter(pl.col("flow") == number), interval, edges)
+        lines[name] = np.diff(arrived) * 8e3 / np.diff(edges)
+    every = np.vstack(list(lines.values()))
+    return _lines(edges, lines, every.mean(axis=0), every.min(axis=0), every.max(axis=0))
+
+
+def latency_ms(record: Record) -> Lines | None:
+    """Round trips of each probe in milliseconds; None if no ping was answered."""
+    answered = record.latency.drop_nulls("rtt_ns")
+    edges = _edges(record)
+    if answered.height == 0 or edges.size < 2:
+        return None
+    step, count = edges[1] - edges[0], edges.size - 1
+    rtt = pl.col("rtt_ns") / 1e6
+    steps = (
+        answered.with_columns(step=pl.col("t_ns") // step)
+        .filter(pl.col("step") < count)
+        .group_by("probe", "step")
+        .agg(mean=rtt.mean(), low=rtt.min(), high=rtt.max())
+        .sort("probe", "step")
+    )
+    lines, lows, highs = {}, [], []
+    for number, name in enumerate(numbered(record.probe_names)):
+        mine = steps.filter(pl.col("probe") == number)
+        if mine.height:
+            lines[name] = _placed(mine, "mean", count)
+            lows.append(_placed(mine, "low", count))
+            highs.append(_placed(mine, "high", count))
+    average = _mean(np.vstack(list(lines.values())))
+    return _lines(edges, lines, average, np.fmin.reduce(lows), np.fmax.reduce(highs))
+
+
+def pings(record: Record) -> Pings:
+    """All pings of all probes.
+
+    Raises:
+        UsageError: if none was answered.
+    """
+    need_pings(record, record.latency["rtt_ns"])
+    lost = record.latency["rtt_ns"].is_null()
+    answered = record.latency.filter(~lost)
+    return Pings(
+        t_s=answered["t_ns"].to_numpy() / 1e9,
+        rtt_ms=answered["rtt_ns"].to_numpy() / 1e6,
+        lost_s=record.latency.filter(lost)["t_ns"].to_numpy() / 1e9,
+    )
+
+
+def need_pings(record: Record, round_trips: pl.Series) -> None:
+    """Sees to it that there is a ping to draw.
+
+    Raises:
+        UsageError: if there is none, or all were lost.
+    """
+    if round_trips.len() == 0:
+        raise UsageError(f"`{record.path}` has no pings to draw")
+    if round_trips.null_count() == round_trips.len():
+        raise UsageError(f"`{record.path}` has no pings to draw: all were lost")
+
+
+def load_window_ns(record: Record) -> tuple[int, int]:
+    """Start and end of the load in nanoseconds; of the whole run if it has none."""
+    return record.phase("load") or (0, record.reached_ns)
+
+
+def running_mean(values: Numbers, steps: int) -> Numbers:
+    """Mean of `steps` values around each, an odd number; of fewer at the ends."""
+    places = np.arange(values.size)
+    first = np.maximum(places - steps // 2, 0)
+    beyond = np.minimum(places + steps // 2 + 1, values.size)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray((sums[beyond] - sums[first]) / (beyond - first))
+
+
+def wide(values: Numbers) -> bool:
+    """Whether `values` range so far that only a logarithmic axis shows both ends."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    return bool(positive.size and positive.max() > WIDE * positive.min())
+
+
+def _edges(record: Record) -> NDArray[np.int64]:
+    """Borders of the steps in nanoseconds: as short as Flent's, longer for long runs."""
+    reached = record.reached_ns
+    step = next(step for step in STEPS_NS if reached <= MOST_STEPS * step or step == STEPS_NS[-1])
+    if reached < step:
+        return np.array([0, reached] if reached else [0])
+    return np.arange(0, reached + 1, step)
+
+
+def _bytes_until(samples: pl.DataFrame, interval: int, edges: NDArray[np.int64]) -> Numbers:
+    """Bytes that had arrived at each of `edges`.
+
+    A sample counts the bytes of the interval that ends at its time; within it they are taken to
+    arrive evenly. Intervals without a sample are those in which nothing arrived.
+    """
+    if samples.height == 0:
+        return np.zeros(edges.size)
+    t = samples["t_ns"].to_numpy().astype(float)
+    total = np.cumsum(samples["bytes"].to_numpy()).astype(float)
+    before = np.concatenate([[-np.inf], t[:-1]])
+    # The clock of a live system comes a little early or late: up to half an interval is no gap.
+    start = np.where(t - before <= 1.5 * interval, before, t - interval)
+    times = np.column_stack([start, t]).ravel()
+    totals = np.column_stack([np.concatenate([[0.0], total[:-1]]), total]).ravel()
+    return np.asarray(np.interp(edges, times, totals))
+
+
+def _placed(rows: pl.DataFrame, column: str, count: int) -> Numbers:
+    values = np.full(count, np.nan)
+    values[rows["step"].to_numpy()] = rows[column].to_numpy()
+    return values
+
+
+def _mean(lines: Numbers) -> Numbers:
+    """Mean over the lines that have a value; NaN where none has."""
+    there = np.isfinite(lines).sum(axis=0)
+    sums: Numbers = np.nansum(lines, axis=0)
+    sums[there == 0] = np.nan
+    return np.asarray(sums / np.maximum(there, 1))
+
+
+def _lines(
+    edges: NDArray[np.int64],
+    lines: dict[str, Numbers],
+    average: Numbers,
+    low: Numbers,
+    high: Numbers,
+) -> Lines:
+    return Lines(
+        step_s=float(edges[1] - edges[0]) / 1e9,
+        t_s=(edges[:-1] + edges[1:]) / 2e9,
+        lines=lines,
+        average=average,
+        low=low,
+        high=high,
+    )
+
+
+STEPS_NS = tuple(
+    int(seconds * 1e9) for seconds in (0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+)
+"""Lengths of a step: 200 ms is Flent's; then as a clock has them."""
+
+MOST_STEPS = 500
+"""About as many as can be told apart on a line as wide as a page."""
+
+WIDE = 20.0
+"""Linear axes show about this ratio: 1/20 of an axis of 100 mm is 5 mm."""

@@ -1,0 +1,202 @@
+"""How all charts look: colours, fonts, heading and footer, and the bytes of the file."""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.textpath import text_to_path
+
+from weirlab.errors import UsageError
+from weirlab.plots import caption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one of several things is drawn: by colour, brightness, dashes and marker at once.
+
+    Attributes:
+        colour: its colour.
+        dash: its dashes, for smooth curves.
+        marker: its marker, for ragged ones, on which dashes cannot be seen.
+    """
+
+    colour: str
+    dash: Any
+    marker: str
+
+
+def styles(count: int) -> list[Style]:
+    """Styles for `count` things, dark to light; of many, no two have both colour and dashes."""
+    chosen = _CHOICES.get(count) or [number % len(COLOURS) for number in range(count)]
+    return [
+        Style(COLOURS[colour], DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
+        for number, colour in enumerate(chosen)
+    ]
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """Within it Matplotlib's settings are ours alone, whatever the user's are; then as before."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def blank(records: Sequence[Record], title: str | None, note: str, *, height: float | None = None) -> Figure:
+    """A figure with heading and footer, and between them all room for axes.
+
+    Args:
+        records: what is drawn: heading and footer are made from them.
+        title: heading in place of the test's title.
+        note: what was done to the samples, in small print.
+        height: height of the whole in inches; `HEIGHT` if nothing is said.
+
+    Raises:
+        UsageError: if it would be higher than an image can be.
+    """
+    height = height or HEIGHT
+    if height > HIGHEST:
+        raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
+    figure = Figure(figsize=(WIDTH, height))
+    FigureCanvasAgg(figure)
+    room = WIDTH - 2 * MARGIN
+    text = " ".join((title or caption.heading(records)).split())
+    top = height - MARGIN
+    for words, size, weight, colour in (
+        (text, 13.0, "bold", INK),
+        (caption.set_up_line(records), 10.0, "normal", INK),
+        (caption.origin_line(records), 8.5, "normal", QUIET),
+    ):
+        for line in wrapped(words, room, size, weight=weight):
+            figure.text(MARGIN / WIDTH, top / height, line, size=size, weight=weight, color=colour, va="top")
+            top -= size * LINE / 72
+    bottom = MARGIN
+    version = caption.versions(records)
+    figure.text(1 - MARGIN / WIDTH, bottom / height, version, size=8, color=QUIET, ha="right")
+    # The version stands at the right end of the last line.
+    for line in reversed(wrapped(note, room - width_of(version, 8) - 0.2, 8)):
+        figure.text(MARGIN / WIDTH, bottom / height, line, size=8, color=QUIET)
+        bottom += 8 * LINE / 72
+    low, high = (bottom + 0.04) / height, (top - 0.06) / height
+    side = MARGIN / WIDTH
+    figure.set_layout_engine(
+        ConstrainedLayoutEngine(rect=(side, low, 1 - 2 * side, high - low), w_pad=0.05, h_pad=0.04)
+    )
+    figure.set_label(text)
+    return figure
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """The figure as a file: the same bytes for the same figure."""
+    _settle(figure)
+    dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    metadata: dict[str, Any] = {"Title": figure.get_label(), **dates[suffix]}
+    file = io.BytesIO()
+    # Within SVG and PDF only the points are an image, and those formats go to print.
+    dpi = SETTINGS["savefig.dpi"] if suffix == "png" else 300
+    figure.savefig(file, format=suffix, metadata=metadata, dpi=dpi)
+    return file.getvalue()
+
+
+def _settle(figure: Figure) -> None:
+    """Lays the axes out once and for all formats.
+
+    The solver behind the layout goes through its variables by their addresses, so that the last digit
+    differs from run to run; rounded it does not.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(part, 5) for part in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
+
+
+def wrapped(text: str, inches: float, size: float, *, weight: str = "normal") -> list[str]:
+    """`text` in lines of at most `inches`; words longer than that are broken."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if width_of(longer, size, weight=weight) <= inches:
+            lines[-1] = longer
+            continue
+        if lines[-1]:
+            lines.append("")
+        for letter in word:
+            if width_of(lines[-1] + letter, size, weight=weight) > inches and lines[-1]:
+                lines.append("")
+            lines[-1] += letter
+    return lines
+
+
+def width_of(text: str, size: float, *, weight: str = "normal") -> float:
+    """How wide a line of text is, in inches."""
+    font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width) / 72
+
+
+WIDTH, HEIGHT, MARGIN = 10.0, 7.0, 0.2
+"""Of a chart, in inches."""
+
+HIGHEST = 200.0
+"""Inches; an image three times as high cannot be made any more."""
+
+LINE = 1.35
+"""Height of a line of text, in its font's size."""
+
+INK, QUIET, GRID, SHADE, BAND = "#000000", "#555555", "#dddddd", "#f2f2f2", "#dcdcdc"
+"""Text and averages; lesser text; grid lines; phases without load; from least to greatest."""
+
+COLOURS = ("#332288", "#a3195b", "#2b7bba", "#1b9e77", "#e8813a", "#dfab1f")
+"""Dark to light (L* 22, 36, 50, 58, 64, 73), so that they differ in grey too."""
+
+_CHOICES = {1: [2], 2: [0, 4], 3: [0, 3, 5], 4: [0, 1, 2, 5], 5: [0, 1, 2, 4, 5]}
+"""Which to take of fewer: the furthest apart, for eyes without red or green receptors as well."""
+
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.2, 1.2)),
+    (0, (7, 1.5, 1.2, 1.5)),
+    (0, (9, 3)),
+)
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+SETTINGS: Any = {
+    "font.family": "DejaVu Sans",  # comes with Matplotlib: looks the same everywhere
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "text.parse_math": False,  # a `$` in a queue or title is a dollar
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.solid_capstyle": "butt",
+    "savefig.dpi": 150,
+    "svg.hashsalt": "weir",  # else the names inside an SVG are drawn by lot
+    "pdf.fonttype": 42,  # publishers refuse type 3
+}

@@ -1,0 +1,191 @@
+"""Three-plot: download, upload and latency of one run above each other (Flent's `all`).
+
+Throughput is goodput in Mbit/s of each flow, latency the round trip in ms of each probe, both as
+means of 200 ms; black is the average of the flows, or probes. Where there are more lines than can
+be told apart, a band from the least to the greatest stands for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from matplotlib.lines import Line2D
+
+from weirlab.errors import UsageError
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, series, theme
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.series import Lines, Numbers
+    from weirlab.record import Record
+    from weirlab.stats import DirectionSummary, Summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Panel:
+    """One of the three: its lines, and the words beside them.
+
+    Attributes:
+        lines: what is drawn.
+        black: the average, as it is drawn.
+        axis: label of the y axis.
+        title: heads the legend.
+        average: what the black line is.
+        values: a figure for each of the lines, by name.
+        band: what the band is; empty if there is none.
+        remark: a last line of the legend; may be empty.
+    """
+
+    lines: Lines
+    black: Numbers
+    axis: str
+    title: str
+    average: str
+    values: dict[str, str]
+    band: str
+    remark: str = ""
+
+
+def figure(records: Sequence[Record], title: str | None) -> Figure:
+    """The chart of the one record in `records`."""
+    (record,) = records
+    if record.flow_names.height == 0:
+        raise UsageError(f"`{record.path}` has no flows to draw: try the chart `ping`")
+    summary = summarise(record)
+    during = "under load" if record.phase("load") else "in the whole run"
+    possible = (
+        _throughput(series.throughput_mbps(record, "down"), summary.down, "Download", during),
+        _throughput(series.throughput_mbps(record, "up"), summary.up, "Upload", during),
+        _latency(series.latency_ms(record), summary, during),
+    )
+    panels = [panel for panel in possible if panel is not None]
+    if not panels:
+        raise UsageError(f"`{record.path}` has no samples to draw")
+    chart = theme.blank(records, title, _note(panels[0].lines))
+    drawn = chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(drawn, panels, strict=True):
+        axes.set_xlim(0, record.reached_ns / 1e9)
+        parts.phases(axes, record, named=axes is drawn[0])
+        _draw(axes, panel)
+    drawn[-1].set_xlabel("Time, s")
+    chart.align_ylabels()
+    return chart
+
+
+def _note(lines: Lines) -> str:
+    step = caption.length(lines.step_s)
+    steps = _averaged_steps(lines)
+    over = f" (throughput: over {caption.length(lines.step_s * steps)})" if steps > 1 else ""
+    return f"Lines: means of {step}, black: their average{over}, grey: range within {step}."
+
+
+def _throughput(
+    lines: Lines | None, summary: DirectionSummary | None, heading: str, during: str
+) -> _Panel | None:
+    if lines is None or summary is None:
+        return None
+    count, total, steps = summary.flows, summary.goodput_mbps, _averaged_steps(lines)
+    average = f"average  {caption.number(total / count)}"
+    if count > 1:
+        average += f", {TIMES}{count} = {caption.number(total)}"
+    return _Panel(
+        lines=lines,
+        black=series.running_mean(lines.average, steps) if steps > 1 else lines.average,
+        axis=f"{heading},\nMbit/s per flow" if count > 1 else f"{heading},\nMbit/s",
+        title=f"Goodput {during}, Mbit/s",
+        average=average,
+        values={name: caption.number(mbps) for name, mbps in summary.per_flow_mbps.items()},
+        band=f"lowest to highest of {count}" if _folded(lines) else "",
+    )
+
+
+def _latency(lines: Lines | None, summary: Summary, during: str) -> _Panel | None:
+    if lines is None:
+        return None
+    loaded, idle, lost = summary.latency.loaded, summary.latency.idle, summary.latency.loss_rate
+    average = "average" if len(lines.lines) > 1 else caption.short_names(list(lines.lines))[0]
+    average += f"  {caption.number(loaded.mean)}" if loaded else "  none answered"
+    if idle:
+        average += f" (idle {caption.number(idle.mean)})"
+    return _Panel(
+        lines=lines,
+        black=lines.average,
+        axis="Ping, ms",
+        title=f"Mean ping {during}, ms",
+        average=average,
+        values={
+            name: caption.number(probe.mean) if probe else "lost" for name, probe in summary.probes.items()
+        },
+        band="shortest to longest ping",
+        remark=f"{caption.per_cent(lost)} of pings lost" if lost else "",
+    )
+
+
+def _draw(axes: Axes, panel: _Panel) -> None:
+    lines = panel.lines
+    count = len(lines.lines)
+    axes.set_ylabel(panel.axis, linespacing=1.4)
+    (average,) = axes.plot(
+        lines.t_s,
+        panel.black,
+        color=theme.INK,
+        linewidth=1.5,
+        zorder=5,
+        path_effects=parts.halo(1.5),
+    )
+    legend: list[tuple[Artist, str]] = [(average, panel.average)]
+    seen = [panel.black]
+    # A line that its average would cover is left out: a single probe, or flow in a short run.
+    if not _folded(lines) and (count > 1 or panel.black is not lines.average):
+        names = caption.short_names(list(lines.lines))
+        for number, (name, values) in enumerate(lines.lines.items()):
+            style = theme.styles(count)[number]
+            axes.plot(lines.t_s, values, color=style.colour, linewidth=0.9)
+            parts.markers(axes, lines.t_s, values, style, (number, count))
+            sample = Line2D([], [], color=style.colour, marker=style.marker, markersize=4.5)
+            legend.append((sample, f"{names[number]}  {panel.values.get(name, '')}"))
+            seen.append(values)
+    if panel.band:
+        band = axes.fill_between(lines.t_s, lines.low, lines.high, color=theme.BAND, linewidth=0)
+        legend.append((band, panel.band))
+        seen.append(lines.high)
+    top, highest = parts.without_peaks(seen, panel.black)
+    parts.from_zero(axes, "y", top)
+    remarks = [panel.remark, f"peaks to {caption.number(highest)} cut off" if highest > top else ""]
+    legend += [(Line2D([], [], linestyle="none"), remark) for remark in remarks if remark]
+    axes.legend(
+        *zip(*legend, strict=True),
+        title=panel.title,
+        title_fontsize=8.5,
+        alignment="left",
+        loc="upper left",
+        bbox_to_anchor=(1.005, 1.06),
+        borderaxespad=0,
+        frameon=False,
+        handlelength=1.8,
+    )
+
+
+def _folded(lines: Lines) -> bool:
+    """Whether there are too many lines to be told apart."""
+    return len(lines.lines) > len(theme.COLOURS)
+
+
+def _averaged_steps(lines: Lines) -> int:
+    """Over how many steps the average of throughput runs: one in a run of a few seconds."""
+    return AVERAGED if lines.t_s.size >= 20 * AVERAGED else 1
+
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+AVERAGED = 5
+"""A lost packet holds up what arrived after it, which then reaches the application at once. Over
+1 s such gaps and peaks cancel out (Flent averages ten samples of 200 ms)."""

@@ -1,0 +1,433 @@
+"""Charts: the numbers behind them exactly, files by type and bytes, what errors leave behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+
+import weirlab
+from weirlab.errors import UsageError
+from weirlab.plots import KINDS, axes, box, caption, distribution, draw, overlay, series, theme
+from weirlab.record import Record, open_record
+from weirlab.record.set_ups import run_names, set_ups
+from weirlab.stats import compare, describe, totals_mbps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+BEGINNINGS = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
+
+
+@pytest.fixture(scope="session")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Downloads with 8 flows, two set-ups of two repetitions each, without cooldown."""
+    return weirlab.run(
+        "tcp_ndown",
+        queue=["pfifo_fast", "htb rate 95% fq_codel"],
+        repeat=2,
+        parameters={"streams": 8},
+        phases={"idle": "1s", "load": "2s", "cooldown": "0s"},
+        out=tmp_path_factory.mktemp("repeated") / "out",
+    )
+
+
+@pytest.fixture(scope="session")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Pings and nothing else."""
+    (record,) = weirlab.run("ping", phases={"idle": "2s"}, out=tmp_path_factory.mktemp("idle") / "out")
+    return record
+
+
+def changed(record: Record, **tables: pl.DataFrame) -> Record:
+    """The same record with other tables."""
+    copy = open_record(record.path)
+    vars(copy).update(tables)
+    return copy
+
+
+def pings(*rtt_ms: float | None, probe: int = 0, start_ns: int = 1_000_000_000) -> pl.DataFrame:
+    """A ping every 100 ms."""
+    return pl.DataFrame(
+        {
+            "t_ns": [start_ns + number * 100_000_000 for number in range(len(rtt_ms))],
+            "probe": probe,
+            "rtt_ns": [None if ms is None else round(ms * 1e6) for ms in rtt_ms],
+        },
+        schema={"t_ns": pl.Int64, "probe": pl.Int64, "rtt_ns": pl.Int64},
+    )
+
+
+def some(kind: str, records: Sequence[Record]) -> list[Record]:
+    return list(records[: KINDS[kind].most])
+
+
+DRAW_ALL = """if True:
+    import sys
+    from pathlib import Path
+    from weirlab.plots import KINDS, draw
+    from weirlab.record import open_record
+    target, *records = [Path(path) for path in sys.argv[1:]]
+    for kind in KINDS:
+        for suffix in ("PNG", "SVG", "PDF"):  # capitals do as well
+            some = [open_record(path) for path in records[: KINDS[kind].most]]
+            draw(kind, some, target / f"{kind}.{suffix}")
+"""
+
+
+@pytest.fixture(scope="session")
+def twice(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Each kind of chart in each format: drawn here, and at the same time by another process."""
+    here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
+    elsewhere = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    paths = [str(path) for path in (there, *(record.path for record in rrul))]
+    with subprocess.Popen([sys.executable, "-c", DRAW_ALL, *paths], env=elsewhere) as other:
+        for kind in KINDS:
+            for suffix in BEGINNINGS:
+                target = here / f"{kind}.{suffix}"
+                assert draw(kind, some(kind, rrul), target) == target
+    assert other.returncode == 0
+    return here, there
+
+
+def test_every_chart_in_every_format(twice: tuple[Path, Path]) -> None:
+    charts = list(twice[0].iterdir())
+    assert len(charts) == len(KINDS) * len(BEGINNINGS)
+    for chart in charts:
+        assert chart.read_bytes().startswith(BEGINNINGS[chart.suffix[1:]])
+
+
+def test_the_same_record_gives_the_same_bytes(twice: tuple[Path, Path]) -> None:
+    for chart in twice[0].iterdir():
+        again = twice[1] / f"{chart.stem}{chart.suffix.upper()}"
+        assert chart.read_bytes() == again.read_bytes(), chart.name
+
+
+@pytest.mark.parametrize("kind", ["three-plot", "cdf", "box"])
+def test_repetitions_many_flows_and_no_cooldown(kind: str, repeated: list[Record], tmp_path: Path) -> None:
+    draw(kind, some(kind, repeated), tmp_path / "chart.png", title="costs $5, or $6")
+
+
+@pytest.mark.parametrize("kind", ["cdf", "box", "ping", "overlay"])
+def test_charts_of_runs_without_load(kind: str, idle: Record, tmp_path: Path) -> None:
+    draw(kind, [idle] * KINDS[kind].least, tmp_path / "chart.png")
+
+
+def test_a_run_cut_short_is_drawn_as_far_as_it_went(rrul: list[Record], tmp_path: Path) -> None:
+    cut = open_record(rrul[0].path)
+    for table in ("latency", "throughput", "queue"):
+        frame = getattr(cut, table)
+        vars(cut)[table] = frame.filter(pl.col("t_ns") <= 2_500_000_000)
+    cut.manifest = cut.manifest.model_copy(update={"complete": False, "reached_ns": None})
+    assert caption.origin_line([cut]) == "world sim · seed 1 · cut short at 2.50 s"
+    lines = series.throughput_mbps(cut, "down")
+    assert lines is not None
+    assert lines.t_s[-1] == pytest.approx(2.3)
+    for kind in ("three-plot", "overlay"):
+        draw(kind, [cut] * KINDS[kind].least, tmp_path / f"{kind}.png")
+
+
+def test_matplotlib_is_not_loaded_before_something_is_drawn() -> None:
+    program = "import sys, weirlab.plots; print({'matplotlib', 'polars', 'numpy'} & {*sys.modules})"
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert printed.strip() == "set()"
+
+
+def test_settings_of_the_user_do_not_matter_and_stay(
+    twice: tuple[Path, Path], rrul: list[Record], tmp_path: Path
+) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - as above: not before it is needed
+
+    with mpl.rc_context({"font.size": 30.0, "axes.facecolor": "red"}):
+        draw("cdf", rrul, tmp_path / "cdf.png")
+        assert mpl.rcParams["font.size"] == 30.0
+    assert (twice[0] / "cdf.png").read_bytes() == (tmp_path / "cdf.png").read_bytes()
+
+
+def test_size_and_fonts(twice: tuple[Path, Path]) -> None:
+    # Width and height stand in the first chunk: 10 by 7 inches of 150 points.
+    header = (twice[0] / "three-plot.png").read_bytes()[16:24]
+    assert header == (1500).to_bytes(4, "big") + (1050).to_bytes(4, "big")
+    assert b"/Type3" not in (twice[0] / "three-plot.pdf").read_bytes()
+
+
+def refused(tmp_path: Path, kind: str, records: Sequence[Record], name: str = "chart.png") -> str:
+    """What the error says; nothing may be left behind."""
+    with pytest.raises(UsageError) as caught:
+        draw(kind, records, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_errors_are_a_sentence_and_leave_nothing(rrul: list[Record], idle: Record, tmp_path: Path) -> None:
+    def said(kind: str, records: Sequence[Record], name: str = "chart.png") -> str:
+        return refused(tmp_path, kind, records, name)
+
+    known = "three-plot, cdf, box, ping, overlay"
+    assert said("pie", rrul) == f"there is no chart `pie` (known: {known})"
+    assert said("three-plot", rrul) == "chart `three-plot` takes exactly 1 record, not 2"
+    assert said("overlay", rrul[:1]) == "chart `overlay` takes exactly 2 records, not 1"
+    assert said("box", []) == "chart `box` takes 1 or more records, not 0"
+    for name in ("chart.gif", "chart", ".png"):
+        ends = "cannot be drawn: its name must end in .png, .svg or .pdf"
+        assert said("cdf", rrul, name) == f"`{tmp_path / name}` {ends}"
+    nowhere = said("cdf", rrul, "nowhere/chart.png")
+    assert nowhere.endswith("nowhere/chart.png` cannot be written: No such file or directory")
+    no_flows = f"`{idle.path}` has no flows to draw: try the chart `ping`"
+    assert said("three-plot", [idle]) == no_flows
+    empty = changed(rrul[1], latency=pings(), throughput=rrul[1].throughput.clear())
+    for kind in ("three-plot", "box"):
+        assert said(kind, [empty]) == f"`{empty.path}` has no samples to draw"
+    for kind in ("cdf", "ping"):
+        assert said(kind, [empty]) == f"`{empty.path}` has no pings to draw"
+    assert said("overlay", [rrul[0], empty]) == f"`{empty.path}` has no pings to draw"
+    deaf = changed(rrul[1], latency=pings(None, None))
+    assert said("cdf", [rrul[0], deaf]) == f"`{deaf.path}` has no pings to draw: all were lost"
+    assert said("ping", [rrul[0]] * 300).startswith("300 records are too many for one chart")
+
+
+def test_a_chart_that_fails_leaves_the_old_one(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "chart.svg"
+    target.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        draw("cdf", rrul, target)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_throughput_in_steps_of_200_ms(rrul: list[Record]) -> None:
+    # Flow 4 is the first download: 25 kB in 100 ms are 2 Mbit/s. Nothing arrives from 1.4 to 2.0 s.
+    rows = [(1_100_000_000, 25_000), (1_200_000_000, 75_000), (1_300_000_000, 25_000)]
+    rows += [(1_400_000_000, 25_000), (2_100_000_000, 50_000)]
+    table = pl.DataFrame({"t_ns": [t for t, _ in rows], "flow": 4, "bytes": [b for _, b in rows]})
+    lines = series.throughput_mbps(changed(rrul[0], throughput=table), "down")
+    assert lines is not None
+    assert lines.step_s == 0.2
+    np.testing.assert_allclose(lines.t_s[5:11], [1.1, 1.3, 1.5, 1.7, 1.9, 2.1])
+    first = lines.lines["TCP download BE"]
+    np.testing.assert_allclose(first[4:12], [0, 4, 2, 0, 0, 0, 2, 0], atol=1e-9)
+    np.testing.assert_allclose(lines.average, first / 4, atol=1e-9)
+    np.testing.assert_allclose(lines.high, first, atol=1e-9)
+    assert not lines.low.any()
+
+
+def test_a_live_clock_that_comes_late_does_not_shift_bytes(rrul: list[Record]) -> None:
+    t = [1_000_000_000 + 100_000_000 * number + 3_000_000 for number in range(1, 20)]
+    table = pl.DataFrame({"t_ns": t, "flow": 4, "bytes": 25_000})
+    lines = series.throughput_mbps(changed(rrul[0], throughput=table), "down")
+    assert lines is not None
+    np.testing.assert_allclose(lines.lines["TCP download BE"][6:14], 2.0)
+
+
+def test_throughput_adds_up_to_what_arrived(rrul: list[Record]) -> None:
+    lines = series.throughput_mbps(rrul[0], "up")
+    assert lines is not None
+    drawn = sum(float(line.sum()) for line in lines.lines.values()) * lines.step_s
+    arrived = sum(rrul[0].throughput.filter(pl.col("flow") < 4)["bytes"].to_list()) * 8 / 1e6
+    assert drawn == pytest.approx(arrived)
+
+
+def test_latency_in_steps_of_200_ms(rrul: list[Record]) -> None:
+    one, two = pings(10.0, 20.0, None, 40.0), pings(30.0, 50.0, probe=1)
+    record = changed(rrul[0], latency=pl.concat([one, two]).sort("t_ns"))
+    lines = series.latency_ms(record)
+    assert lines is not None
+    np.testing.assert_array_equal(lines.lines["Ping (ms) ICMP"][4:8], [np.nan, 15, 40, np.nan])
+    np.testing.assert_array_equal(lines.lines["Ping (ms) UDP BE"][4:8], [np.nan, 40, np.nan, np.nan])
+    np.testing.assert_array_equal(lines.average[4:8], [np.nan, 27.5, 40, np.nan])
+    np.testing.assert_array_equal(lines.low[5:7], [10, 40])
+    np.testing.assert_array_equal(lines.high[5:7], [50, 40])
+    assert list(lines.lines) == ["Ping (ms) ICMP", "Ping (ms) UDP BE"]
+
+
+def test_steps_become_longer_in_long_runs(rrul: list[Record]) -> None:
+    record = open_record(rrul[0].path)
+    for seconds, step in ((100, 0.2), (101, 0.5), (3600, 10.0), (10**7, 3600.0)):
+        record.manifest = record.manifest.model_copy(update={"reached_ns": seconds * 10**9})
+        vars(record).pop("reached_ns", None)
+        lines = series.latency_ms(record)
+        assert lines is not None
+        assert lines.step_s == step
+
+
+def test_running_mean() -> None:
+    found = series.running_mean(np.array([0.0, 0.0, 3.0, 0.0, 0.0, 6.0]), 3)
+    np.testing.assert_allclose(found, [0, 1, 1, 1, 2, 3])
+    np.testing.assert_allclose(series.running_mean(np.array([1.0, 3.0]), 5), [2, 2])
+
+
+def test_distribution_counts_lost_pings_as_sent() -> None:
+    found = distribution.cumulative(pl.Series([40.0, 10.0, None, 30.0, 20.0]))
+    np.testing.assert_allclose(found.rtt_ms, [10, 10, 20, 30, 40])
+    np.testing.assert_allclose(found.percent, [0, 20, 40, 60, 80])
+    assert (found.sent, found.lost) == (5, 1)
+    assert (found.median_ms, found.p95_ms, found.p99_ms) == (30.0, None, None)
+    none = distribution.cumulative(pl.Series([None, None], dtype=pl.Float64))
+    assert (none.rtt_ms.size, none.percent.size) == (0, 0)
+    assert (none.sent, none.lost, none.median_ms) == (2, 2, None)
+
+
+def test_distribution_without_loss_agrees_with_the_statistics(rrul: list[Record]) -> None:
+    values = distribution.loaded_pings_ms(rrul[1:])
+    found, figures = distribution.cumulative(values), describe(values)
+    assert figures is not None
+    assert found.lost == 0
+    assert (found.median_ms, found.p95_ms, found.p99_ms) == (
+        figures.median,
+        figures.p95,
+        figures.p99,
+    )
+    assert (found.rtt_ms[0], found.rtt_ms[-1]) == (figures.min, figures.max)
+    assert (found.percent[0], found.percent[-1]) == (0, 100)
+    assert found.rtt_ms.size <= distribution.MOST_POINTS + 1
+
+
+def test_probes_are_told_apart(rrul: list[Record]) -> None:
+    apart = distribution.loaded_pings_by_probe_ms(rrul[0])
+    assert list(apart) == rrul[0].probe_names
+    assert sum(one.len() for one in apart.values()) == distribution.loaded_pings_ms(rrul[:1]).len()
+
+
+def test_a_probe_without_an_answer_has_a_row_but_no_curve(rrul: list[Record], tmp_path: Path) -> None:
+    table = pl.concat([pings(10.0, 20.0), pings(None, None, probe=1)])
+    record = changed(rrul[0], latency=table)
+    assert list(distribution.loaded_pings_by_probe_ms(record)) == rrul[0].probe_names[:2]
+    for kind in ("cdf", "ping", "three-plot"):
+        draw(kind, [record], tmp_path / f"{kind}.svg")
+
+
+def test_boxes_pool_repetitions(repeated: list[Record]) -> None:
+    first, second = set_ups(repeated)
+    assert (first.name, second.name) == ("pfifo_fast", "htb rate 95% fq_codel")
+    assert [record.manifest.seed for record in first.records] == [1, 2]
+    found = box.totals(first.records, "down")
+    values = [totals_mbps(record, "down")["mbps"] for record in first.records]
+    assert found == describe(pl.concat(values))
+    assert box.totals(first.records, "up") is None
+
+
+def test_the_factor_is_that_of_the_comparison(rrul: list[Record]) -> None:
+    factor = compare(rrul)[1].factor.factor
+    assert factor is not None
+    assert overlay.factor_line(rrul).endswith(f" = factor {caption.number(factor)}")
+    assert overlay.factor_line([rrul[0], rrul[0]]) == ""
+
+
+def test_wide_ranges() -> None:
+    assert series.wide(np.array([17.0, 400.0]))
+    assert not series.wide(np.array([17.0, 300.0, np.nan, 0.0]))
+    assert not series.wide(np.array([np.nan]))
+
+
+def test_ticks_as_one_says_them() -> None:
+    assert axes.log_ticks(13, 420, 9) == [20, 50, 100, 200]
+    assert axes.log_ticks(13, 5500, 6) == [30, 100, 300, 1000, 3000]
+    assert axes.log_ticks(0.5, 5e6, 9) == [1, 10, 100, 1000, 1e4, 1e5, 1e6]
+
+
+def test_labels_move_apart() -> None:
+    assert axes.spread([0.5, 0.2], 0.1) == [0.5, 0.2]
+    assert axes.spread([0.5, 0.5], 0.1) == pytest.approx([0.5, 0.6])
+    assert axes.spread([1.2, 0.98, 0.97], 0.1) == pytest.approx([1.0, 0.9, 0.8])
+    assert axes.spread([0.5] * 3, 0.7) == pytest.approx([0.0, 0.5, 1.0])
+
+
+def test_single_peaks_do_not_set_the_axis() -> None:
+    flat = np.full(1000, 4.0)
+    assert axes.without_peaks([flat], flat) == (4, 4)
+    peak = np.where(np.arange(1000) == 500, 40.0, 4.0)
+    assert axes.without_peaks([flat, peak], flat) == (5, 40)
+    assert axes.without_peaks([peak], peak) == (40, 40)
+
+
+def test_names_say_what_differs(rrul: list[Record], idle: Record) -> None:
+    assert run_names(rrul) == ["pfifo_fast", "htb rate 95% fq_codel"]
+    assert run_names([rrul[0]]) == ["pfifo_fast"]
+    assert run_names([rrul[0]] * 2) == ["pfifo_fast (1)", "pfifo_fast (2)"]
+    again = open_record(rrul[0].path)
+    again.manifest = again.manifest.model_copy(update={"seed": 2})
+    assert run_names([rrul[0], again]) == ["pfifo_fast · seed 1", "pfifo_fast · seed 2"]
+    live = open_record(rrul[0].path)
+    live.manifest = live.manifest.model_copy(update={"world": "netns"})
+    assert run_names([rrul[0], live]) == ["world sim", "world netns"]
+    title = "Realtime Response Under Load"
+    assert run_names([rrul[0], idle]) == [
+        f"pfifo_fast · {title}",
+        "the link's own queue · Ping without load",
+    ]
+
+
+def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:
+    assert caption.heading(rrul) == "Realtime Response Under Load"
+    assert caption.heading([*rrul, idle]) == "Realtime Response Under Load / Ping without load"
+    cable = "Cable, 20 Mbit/s down, 8 Mbit/s up"
+    assert caption.set_up_line(rrul[:1]) == f"{cable}; pfifo_fast"
+    assert caption.set_up_line(rrul) == f"{cable}; 2 queue set-ups"
+    assert caption.origin_line(rrul) == "world sim · 2 runs · seed 1"
+    assert caption.when(rrul) == "during the load"
+    assert caption.when([idle]) == "over the whole run"
+    odd = open_record(rrul[0].path)
+    odd.manifest = odd.manifest.model_copy(update={"seed": 9, "warnings": ["the clock drifted"]})
+    told = "world sim · 2 runs · seeds 1, 9 · caution: the clock drifted"
+    assert caption.origin_line([rrul[0], odd]) == told
+
+
+def test_short_names() -> None:
+    assert caption.short_names(["TCP upload BE", "TCP upload BK"]) == ["BE", "BK"]
+    assert caption.short_names(["TCP download::1", "TCP download::10"]) == ["1", "10"]
+    assert caption.short_names(["Ping (ms) ICMP", "Ping (ms) UDP BE"]) == ["ICMP", "UDP BE"]
+    assert caption.short_names(["TCP download"]) == ["TCP download"]
+    assert caption.short_names(["same", "same"]) == ["same", "same"]
+
+
+def test_numbers_for_people() -> None:
+    numbers = [0, 0.00231, 4.444, 9.996, 14.13, 99.96, 275.2, 1351.3]
+    wanted = ["0", "0.00231", "4.44", "10.0", "14.1", "100", "275", "1351"]
+    assert [caption.number(one) for one in numbers] == wanted
+    shares = [0.00005, 0.00092, 0.22, 0.9951, 1.0]
+    assert [caption.per_cent(one) for one in shares] == [
+        "< 0.01 %",
+        "0.092 %",
+        "22 %",
+        "99.51 %",
+        "100 %",
+    ]
+
+
+def test_text_is_broken_where_it_must_be() -> None:
+    assert theme.wrapped("one two", 10, 9) == ["one two"]
+    assert theme.wrapped("one two", 0.4, 9) == ["one", "two"]
+    lines = theme.wrapped("x" * 100, 1.0, 9)
+    assert "".join(lines) == "x" * 100
+    assert max(theme.width_of(line, 9) for line in lines) <= 1.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 12, 30])
+def test_nothing_is_told_apart_by_colour_alone(count: int) -> None:
+    styles = theme.styles(count)
+    assert len({(style.colour, style.dash) for style in styles}) == count
+    few = styles[:5]
+    assert len({style.dash for style in few}) == len({style.marker for style in few}) == len(few)
+
+
+def test_colours_go_from_dark_to_light() -> None:
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    shades = [
+        float(weights @ [(int(colour[at : at + 2], 16) / 255) ** 2.2 for at in (1, 3, 5)])
+        for colour in theme.COLOURS
+    ]
+    assert shades == sorted(shades)
