@@ -1,9 +1,9 @@
 """Weir: measures, emulates, simulates and cures latency under load.
 
-    import weirlab
-    records = weirlab.run("rrul", link="cable-20-8", queue=["pfifo_fast", "htb rate 95% fq_codel"])
-    for one in weirlab.compare(records):
-        print(one.queue, one.loaded_ms, one.factor)
+import weirlab
+records = weirlab.run("rrul", link="cable-20-8", queue=["pfifo_fast", "htb rate 95% fq_codel"])
+for one in weirlab.compare(records):
+    print(one.name, one.loaded_ms, one.factor)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import TypedDict
+from typing import TypedDict, type_check_only
 
 __all__ = [
     "NativeError",
@@ -22,6 +22,7 @@ __all__ = [
 
 class NativeError(ValueError): ...
 
+@type_check_only
 class Param(TypedDict):
     name: str
     aliases: list[str]
@@ -29,6 +30,7 @@ class Param(TypedDict):
     default: str
     meaning: str
 
+@type_check_only
 class Discipline(TypedDict):
     name: str
     summary: str
@@ -36,11 +38,13 @@ class Discipline(TypedDict):
     params: list[Param]
     class_params: list[Param]
 
+@type_check_only
 class Framing(TypedDict):
     overhead_bytes: int
     minimum_bytes: int
     cells: str
 
+@type_check_only
 class Outcome(TypedDict):
     reached_ns: int
     complete: bool

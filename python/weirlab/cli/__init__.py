@@ -68,7 +68,7 @@ def main() -> None:
     try:
         weir(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "")
+        click.echo(error.ctx.get_help())
         sys.exit(2)
     except click.ClickException as error:
         click.echo(f"weir: {error.format_message()}", err=True)

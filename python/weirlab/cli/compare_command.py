@@ -19,8 +19,8 @@ from weirlab.ui import console, warn
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.
 
-    A and B are folders of records, .weir files, or folders with records below them. Records with the
-    same queue set-up are repetitions of one.
+    A and B are folders of records, .weir files, or folders with records below them. Records that
+    differ in nothing but the seed are repetitions of one set-up.
     """
     records = [record for path in paths for record in find_records(path)]
     comparisons = compare(records)
@@ -31,8 +31,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     links = {record.manifest.link["name"] for record in records}
     if len(tests) > 1 or len(links) > 1:
         warn(
-            f"these records are not alike: tests {', '.join(sorted(tests))}; "
-            f"links {', '.join(sorted(links))}"
+            f"these records are not alike: tests {', '.join(sorted(tests))}; links {', '.join(sorted(links))}"
         )
-    console.print(comparison_table(records, comparisons))
+    console.print(comparison_table(records, comparisons, width=console.width))
     console.print(story(comparisons))

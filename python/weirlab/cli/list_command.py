@@ -72,9 +72,7 @@ def _show_one(entry: Mapping[str, Any]) -> None:
         rows = entry.get(key) or []
         if not rows:
             continue
-        columns = [
-            column for column in rows[0] if any(row[column] not in (None, {}, "") for row in rows)
-        ]
+        columns = [column for column in rows[0] if any(row[column] not in (None, {}, "") for row in rows)]
         table = Table(title=key)
         for column in columns:
             table.add_column(column)

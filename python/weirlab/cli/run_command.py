@@ -52,8 +52,16 @@ DEFAULT_LINK = "cable-20-8"
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
 @click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
-def command(what: str, *, out: Path | None, jobs: int | None, charts: bool, as_json: bool,
-            world: str, **words: Any) -> None:
+def command(  # noqa: PLR0913 - one word each on the command line
+    what: str,
+    *,
+    out: Path | None,
+    jobs: int | None,
+    charts: bool,
+    as_json: bool,
+    world: str,
+    **words: Any,
+) -> None:
     """Run a test (`weir list tests`) or a scenario file, once for each queue set-up.
 
     \b
@@ -74,7 +82,7 @@ def command(what: str, *, out: Path | None, jobs: int | None, charts: bool, as_j
         figures = [comparison.as_dict() for comparison in comparisons]
         click.echo(json.dumps({"out": str(folder), "set_ups": figures}, indent=2))
     else:
-        console.print(comparison_table(records, comparisons))
+        console.print(comparison_table(records, comparisons, width=console.width))
         console.print(story(comparisons))
     if charts:
         drawn = charts_of(records, folder / "charts", quiet=as_json)
@@ -120,9 +128,7 @@ def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     }
     if words["queues"]:
         said["queue"] = list(words["queues"])
-    phases = {
-        name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None
-    }
+    phases = {name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None}
     if phases:
         said["phases"] = base.get("phases", {}) | phases
     if words["settings"]:

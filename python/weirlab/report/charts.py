@@ -8,6 +8,7 @@ from rich.progress import track
 
 from weirlab.api import slug
 from weirlab.plots import draw
+from weirlab.record import set_ups
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
@@ -25,22 +26,18 @@ def charts_of(records: Sequence[Record], folder: Path, *, quiet: bool = False) -
     for which there is no data (no load, no pings) are left out.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    firsts: dict[str, Record] = {}
-    for record in records:
-        firsts.setdefault(record.label, record)
-    ones = list(firsts.values())
-    jobs: list[tuple[str, list[Record], str]] = []
-    if any(record.flow_names.height for record in ones):
-        jobs += [
-            ("three-plot", [record], f"three-plot-{number:02d}-{slug(record.label)}")
-            for number, record in enumerate(ones, start=1)
-        ]
-        jobs.append(("box", list(records), "box"))
-    if any(record.latency["rtt_ns"].count() for record in ones):
-        jobs += [("cdf", list(records), "cdf"), ("ping", ones, "ping")]
-        if len(ones) > 1:
-            jobs.append(("overlay", [ones[0], ones[-1]], "overlay"))
-    steps = track(
-        jobs, description="Charts", console=messages, transient=True, disable=quiet
-    )
+    loaded = [record for record in records if record.flow_names.height]
+    probed = [record for record in records if record.latency["rtt_ns"].count()]
+    firsts = [one.records[0] for one in set_ups(probed)]
+    jobs: list[tuple[str, list[Record], str]] = [
+        ("three-plot", [one.records[0]], f"three-plot-{number:02d}-{slug(one.name)}")
+        for number, one in enumerate(set_ups(loaded), start=1)
+    ]
+    if loaded:
+        jobs.append(("box", loaded, "box"))
+    if probed:
+        jobs += [("cdf", probed, "cdf"), ("ping", firsts, "ping")]
+    if len(firsts) > 1:
+        jobs.append(("overlay", [firsts[0], firsts[-1]], "overlay"))
+    steps = track(jobs, description="Charts", console=messages, transient=True, disable=quiet)
     return [draw(kind, chosen, folder / f"{name}.png") for kind, chosen, name in steps]

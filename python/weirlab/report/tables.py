@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
     from weirlab.stats import Comparison, Distribution, Interval, Summary
 
 
-def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
-    """One line a queue set-up: what came through, how long pings took, by which factor that fell."""
+def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison], *, width: int) -> Table:
+    """One line a queue set-up: what came through, how long pings took, by which factor that fell.
+
+    A terminal of at least 120 columns gets more figures than a narrow one; `weir show` and `--json` have all.
+    """
     first = records[0]
-    table = Table(title=f"{first.manifest.title}: {first.manifest.link['title']}")
-    table.add_column("queue", overflow="fold")
-    for heading in ("down\nMbit/s", "up\nMbit/s"):
-        table.add_column(heading, justify="right")
-    for heading in ("idle\nms", "loaded\nms", "median\nms", "p95\nms", "p99\nms", "increase\nms"):
-        table.add_column(heading, justify="right")
-    for heading in ("factor", "Jain\ndown", "Jain\nup", "pings\nlost"):
-        table.add_column(heading, justify="right")
+    wide = width >= WIDE
+    table = Table(
+        title=f"{first.manifest.title}: {first.manifest.link['title']}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+    )
+    table.add_column("queue", overflow="fold", min_width=16)
+    columns = [column for column in COLUMNS if wide or not column.only_wide]
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
     for one in comparisons:
-        table.add_row(
-            one.queue,
-            _figure(one.down_mbps),
-            _figure(one.up_mbps),
-            *(_figure(x, digits=1) for x in (one.idle_ms, one.loaded_ms, one.median_ms)),
-            *(_figure(x, digits=1) for x in (one.p95_ms, one.p99_ms, one.increase_ms)),
-            _factor(one),
-            _figure(one.down_jain, digits=3),
-            _figure(one.up_jain, digits=3),
-            _lost(one),
-        )
+        table.add_row(one.name, *(column.cell(one) for column in columns))
     repetitions = max(len(one.runs) for one in comparisons)
     if repetitions > 1:
         table.caption = f"means of {repetitions} runs, ± half of the 95 % interval"
@@ -58,9 +56,9 @@ def story(comparisons: Sequence[Comparison]) -> Text:
     best = max(better, key=lambda one: one.factor.factor or 0.0)
     factor = best.factor.factor or 0.0
     if factor < NOTICEABLE or best.increase_ms is None:
-        return Text(f"None of them shortens the wait of `{baseline.queue}` noticeably.")
+        return Text(f"None of them shortens the wait of `{baseline.name}` noticeably.")
     text = (
-        f"With `{best.queue}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
+        f"With `{best.name}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
     )
     return Text(text + _cost(baseline, best) + ".")
@@ -109,13 +107,24 @@ def flow_table(summary: Summary) -> Table:
     return table
 
 
-def _figure(value: Interval | None, *, digits: int = 2) -> str:
-    if value is None:
-        return "-"
-    text = f"{value.mean:.{digits}f}"
-    if value.high is None:
-        return text
-    return f"{text}\n±{value.high - value.mean:.{digits}f}"
+@dataclass(frozen=True)
+class _Column:
+    """A column of the comparison."""
+
+    heading: str
+    cell: Callable[[Comparison], str]
+    only_wide: bool = False
+
+
+def _interval_column(heading: str, figure: str, digits: int, *, only_wide: bool = False) -> _Column:
+    def cell(one: Comparison) -> str:
+        value: Interval | None = getattr(one, figure)
+        if value is None:
+            return "-"
+        text = f"{value.mean:.{digits}f}"
+        return text if value.high is None else f"{text}\n±{value.high - value.mean:.{digits}f}"
+
+    return _Column(heading, cell, only_wide)
 
 
 def _factor(one: Comparison) -> str:
@@ -149,3 +158,22 @@ def _cost(baseline: Comparison, best: Comparison) -> str:
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
+
+WIDE = 120
+"""Columns of a terminal in which all figures have room."""
+
+COLUMNS = (
+    _interval_column("down\nMbit/s", "down_mbps", 2),
+    _interval_column("up\nMbit/s", "up_mbps", 2),
+    _interval_column("idle\nms", "idle_ms", 1),
+    _interval_column("loaded\nms", "loaded_ms", 1),
+    _interval_column("median\nms", "median_ms", 1, only_wide=True),
+    _interval_column("p95\nms", "p95_ms", 1, only_wide=True),
+    _interval_column("p99\nms", "p99_ms", 1),
+    _interval_column("increase\nms", "increase_ms", 1),
+    _Column("factor", _factor),
+    _interval_column("Jain\ndown", "down_jain", 3, only_wide=True),
+    _interval_column("Jain\nup", "up_jain", 3, only_wide=True),
+    _Column("pings\nlost", _lost, only_wide=True),
+)
+"""The figures of the comparison; latency is that of all probes together."""

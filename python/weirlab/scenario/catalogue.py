@@ -85,9 +85,13 @@ def check(kind: type[SpecT], data: object, where: str) -> SpecT:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first problem that pydantic found, as one sentence with the place."""
-    problem = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in problem["loc"])
+    """The first problem that pydantic found, as one sentence with the place.
+
+    Where several kinds of value are allowed, pydantic tells what is wrong by each of them: the deepest
+    problem is that of the kind that was meant.
+    """
+    problem = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
+    place = ".".join(str(part) for part in problem["loc"] if not _is_branch(part))
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         message = "unknown key"
@@ -96,6 +100,11 @@ def first_problem(error: ValidationError) -> str:
     elif not problem["msg"].startswith("Value error"):
         message = f"{problem['input']!r}: {message[0].lower()}{message[1:]}"
     return f"{place}: {message}" if place else message
+
+
+def _is_branch(part: str | int) -> bool:
+    """Whether a part of a place is no key but names the kind of value that was tried."""
+    return isinstance(part, str) and (part[:1].isupper() or part in {"str", "int"} or "[" in part)
 
 
 def _names(folder: str) -> list[str]:

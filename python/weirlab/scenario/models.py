@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from weirlab.scenario.units import (  # noqa: TC001 - pydantic reads annotations at run time
-    BitsPerSecond,
+from weirlab.scenario.units import (
     DscpValue,
+    LineRate,
     Nanoseconds,
     SizeInBytes,
 )
@@ -223,7 +223,7 @@ class HopSpec(Model):
     name: str
     place: Literal["fixed", "queue"] = "fixed"
     queue: str = "pfifo"
-    rate: Annotated[BitsPerSecond, Field(ge=1_000, le=1_000_000_000_000)] | None = None
+    rate: LineRate | None = None
     trace: str | None = None
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "none"
     delay: Nanoseconds = 0

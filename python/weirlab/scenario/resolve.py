@@ -81,7 +81,7 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
             ResolvedRun(
                 test=test,
                 link=link,
-                queue=queue,
+                queue=_label(spec, queue),
                 seed=spec.seed + number,
                 scenario=scenario,
                 traces=traces,
@@ -89,6 +89,13 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
             for number in range(spec.repeat)
         ]
     return runs
+
+
+def _label(spec: ScenarioSpec, queue: str) -> str:
+    """What the user wrote as queue, for both directions."""
+    if spec.queue_up is None and spec.queue_down is None:
+        return queue
+    return f"up {spec.queue_up or queue}, down {spec.queue_down or queue}"
 
 
 def line_rate(link: LinkSpec, direction: Direction) -> int | None:
@@ -115,9 +122,7 @@ def _scenario(spec: ScenarioSpec, test: TestSpec, link: LinkSpec, queue: str) ->
         },
         "hosts": [{"name": host.name, "delay_ns": host.delay} for host in test.hosts],
         "flows": [
-            flow
-            for flow_spec in test.flows
-            for flow in _flows(flow_spec, spec, hosts, parameters, window)
+            flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, hosts, parameters, window)
         ],
         "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
         "start_jitter_ns": spec.start_jitter,
@@ -132,7 +137,7 @@ def _scenario(spec: ScenarioSpec, test: TestSpec, link: LinkSpec, queue: str) ->
 
 
 def _with_phases(test: TestSpec, spec: ScenarioSpec) -> TestSpec:
-    phases = test.phases.model_copy(update=dict(spec.phases))
+    phases = test.phases.model_copy(update={str(name): length for name, length in spec.phases.items()})
     if phases.idle + phases.load + phases.cooldown == 0:
         raise UsageError("the test lasts no time: give one of idle, load, cooldown a length")
     return test.model_copy(update={"phases": phases})
@@ -251,9 +256,7 @@ def _tcp(tcp: TcpSpec) -> dict[str, Any]:
     }
 
 
-def _probe(
-    probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], duration: int
-) -> dict[str, Any]:
+def _probe(probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], duration: int) -> dict[str, Any]:
     payload = probe.payload
     if payload is None:
         payload = DEFAULT_PAYLOAD[probe.kind]

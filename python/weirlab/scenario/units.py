@@ -37,16 +37,21 @@ def _size(value: object) -> int:
 
 
 def _dscp(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise ValueError(f"{value!r} is no DSCP: write a name such as EF, or a number from 0 to 63")
     return _native.parse_dscp(str(value))
+
+
+def _line_rate(value: object) -> int:
+    rate = _bits_per_second(value)
+    if not 1_000 <= rate <= 1_000_000_000_000:
+        raise ValueError(f"`{value}`: write a rate from 1kbit to 1tbit")
+    return rate
 
 
 Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
 """A time: text with a unit, or a whole number of nanoseconds."""
 
-BitsPerSecond = Annotated[int, BeforeValidator(_bits_per_second)]
-"""A rate: text with a unit, or a whole number of bit/s."""
+LineRate = Annotated[int, BeforeValidator(_line_rate)]
+"""The rate of a line: from 1 kbit/s to 1 Tbit/s."""
 
 SizeInBytes = Annotated[int, BeforeValidator(_size)]
 """An amount of data: text with a unit, or a whole number of bytes."""

@@ -1,7 +1,7 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
-from weirlab.stats.compare import Comparison, Factor, Interval, compare, interval
-from weirlab.stats.describe import Distribution, describe, quantile
+from weirlab.stats.comparison import Comparison, Factor, Interval, compare, interval
+from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.summary import (
     DirectionSummary,

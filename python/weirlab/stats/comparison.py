@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.record import set_ups
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Factor:
     Attributes:
         factor: mean increase of the baseline / mean increase of this set-up, as in the cFosSpeed
             report; None if one of them is missing or this set-up's is not above 0.
-        low, high: 95 % bootstrap interval over repetitions; None for single runs.
+        low, high: 95 % bootstrap interval over repetitions; None for single runs and for the baseline.
     """
 
     factor: float | None
@@ -51,7 +52,7 @@ class Comparison:
     """One set-up, over all its repetitions, beside the baseline.
 
     Attributes:
-        queue: the queue set-up.
+        name: what tells it apart: the queue set-up, and in what else the set-ups differ.
         runs: one summary a repetition.
         idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions.
         down_mbps, up_mbps: goodput, over the repetitions.
@@ -59,7 +60,7 @@ class Comparison:
         factor: increase of the baseline / increase of this set-up.
     """
 
-    queue: str
+    name: str
     runs: list[Summary]
     idle_ms: Interval | None
     loaded_ms: Interval | None
@@ -81,13 +82,10 @@ class Comparison:
 def compare(records: Sequence[Record]) -> list[Comparison]:
     """The set-ups of `records` beside each other, in order; the first is the baseline.
 
-    Records with the same queue set-up are repetitions of one.
+    Records that differ in nothing but the seed are repetitions of one set-up.
     """
-    groups: dict[str, list[Summary]] = {}
-    for record in records:
-        groups.setdefault(record.label, []).append(summarise(record))
-    baseline = _increases(next(iter(groups.values()), []))
-    return [_comparison(queue, runs, baseline) for queue, runs in groups.items()]
+    groups = [(one.name, [summarise(record) for record in one.records]) for one in set_ups(records)]
+    return [_comparison(name, runs, baseline=groups[0][1]) for name, runs in groups]
 
 
 def interval(values: Sequence[float | None]) -> Interval | None:
@@ -104,13 +102,13 @@ def interval(values: Sequence[float | None]) -> Interval | None:
     return Interval(mean=mean, low=mean - half, high=mean + half, count=int(numbers.size))
 
 
-def _comparison(queue: str, runs: list[Summary], baseline: list[float]) -> Comparison:
+def _comparison(name: str, runs: list[Summary], *, baseline: list[Summary]) -> Comparison:
     def latency(figure: str) -> Interval | None:
         loaded = [run.latency.loaded for run in runs]
         return interval([getattr(one, figure) if one else None for one in loaded])
 
     return Comparison(
-        queue=queue,
+        name=name,
         runs=runs,
         idle_ms=interval([run.latency.idle.mean if run.latency.idle else None for run in runs]),
         loaded_ms=latency("mean"),
@@ -122,7 +120,7 @@ def _comparison(queue: str, runs: list[Summary], baseline: list[float]) -> Compa
         up_mbps=interval([run.up.goodput_mbps if run.up else None for run in runs]),
         down_jain=interval([run.down.jain_index if run.down else None for run in runs]),
         up_jain=interval([run.up.jain_index if run.up else None for run in runs]),
-        factor=_factor(baseline, _increases(runs)),
+        factor=_factor(_increases(baseline), _increases(runs), same=runs is baseline),
     )
 
 
@@ -131,11 +129,11 @@ def _increases(runs: Sequence[Summary]) -> list[float]:
     return [increase for increase in increases if increase is not None]
 
 
-def _factor(before: list[float], after: list[float]) -> Factor:
+def _factor(before: list[float], after: list[float], *, same: bool) -> Factor:
     if not before or not after or np.mean(after) <= 0:
         return Factor(factor=None, low=None, high=None)
     factor = float(np.mean(before) / np.mean(after))
-    if len(before) < 2 or len(after) < 2:
+    if same or len(before) < 2 or len(after) < 2:
         return Factor(factor=factor, low=None, high=None)
     # The bootstrap draws with a generator of its own and a fixed seed: the same records give the
     # same interval.

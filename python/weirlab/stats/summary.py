@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from weirlab.scenario.catalogue import load_trace
-from weirlab.stats.describe import Distribution, describe
+from weirlab.stats.distribution import Distribution, describe
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 
 if TYPE_CHECKING:
