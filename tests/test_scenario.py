@@ -1,0 +1,217 @@
+"""Scenarios: what is read, and the one sentence about what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from weirlab.api import run
+from weirlab.errors import UsageError
+from weirlab.scenario import (
+    ScenarioSpec,
+    line_rate,
+    load_link,
+    load_scenario,
+    load_test,
+    resolve,
+    shipped_links,
+    shipped_tests,
+)
+from weirlab.scenario.catalogue import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def scenario(**words: Any) -> ScenarioSpec:
+    return check(ScenarioSpec, {"test": "rrul", "link": "cable-20-8"} | words, "scenario")
+
+
+def test_the_shipped_files_are_all_there() -> None:
+    assert shipped_tests() == [
+        "ping",
+        "rrul",
+        "rrul_be",
+        "rtt_fair",
+        "tcp_bidirectional",
+        "tcp_download",
+        "tcp_ndown",
+        "tcp_nup",
+        "tcp_upload",
+    ]
+    assert shipped_links() == [
+        "cable-20-8",
+        "fios-25-25",
+        "lte-att",
+        "lte-tmobile",
+        "lte-verizon",
+        "thesis-10",
+        "vdsl-100-40",
+    ]
+
+
+@pytest.mark.parametrize("name", shipped_tests())
+def test_every_test_names_its_source(name: str) -> None:
+    test = load_test(name)
+    assert test.name == name
+    assert test.source
+    assert test.summary
+
+
+@pytest.mark.parametrize("name", shipped_links())
+def test_every_link_names_its_source(name: str) -> None:
+    link = load_link(name)
+    assert link.name == name
+    assert link.source
+    assert [hop.place for hop in [*link.up, *link.down]].count("queue") >= 1
+
+
+def test_rrul_is_flents() -> None:
+    [run] = resolve(scenario())
+    flows = run.scenario["flows"]
+    assert [(flow["name"], flow["dscp"]) for flow in flows] == [
+        ("TCP upload BE", 0),
+        ("TCP upload BK", 8),
+        ("TCP upload CS5", 40),
+        ("TCP upload EF", 46),
+        ("TCP download BE", 0),
+        ("TCP download BK", 8),
+        ("TCP download CS5", 40),
+        ("TCP download EF", 46),
+    ]
+    assert {(flow["start_ns"], flow["stop_ns"]) for flow in flows} == {(5 * 10**9, 65 * 10**9)}
+    assert [(probe["kind"], probe["dscp"]) for probe in run.scenario["probes"]] == [
+        ("icmp", 0),
+        ("udp", 0),
+        ("udp", 8),
+        ("udp", 46),
+    ]
+    assert {probe["period_ns"] for probe in run.scenario["probes"]} == {10**7}
+    assert run.scenario["duration_ns"] == 70 * 10**9
+
+
+def test_set_ups_and_repetitions_multiply() -> None:
+    runs = resolve(scenario(queue=["pfifo", "codel"], repeat=3, seed=7))
+    assert [(run.queue, run.seed) for run in runs] == [
+        ("pfifo", 7),
+        ("pfifo", 8),
+        ("pfifo", 9),
+        ("codel", 7),
+        ("codel", 8),
+        ("codel", 9),
+    ]
+
+
+def test_the_queue_goes_where_the_link_has_room_for_it() -> None:
+    [run] = resolve(scenario(queue=["codel"], queue_down="fq_codel"))
+    queues = {
+        direction: [hop["queue"] for hop in run.scenario["path"][direction]] for direction in ("up", "down")
+    }
+    assert queues["up"] == ["codel", "bfifo limit 250000"]
+    assert queues["down"] == ["bfifo limit 625000", "fq_codel"]
+
+
+def test_shares_refer_to_the_slowest_hop_of_the_direction() -> None:
+    link = load_link("cable-20-8")
+    assert line_rate(link, "up") == 8_000_000
+    assert line_rate(link, "down") == 20_000_000
+    assert line_rate(load_link("lte-verizon"), "down") is None
+
+
+def test_parameters_set_the_number_of_streams() -> None:
+    [run] = resolve(scenario(test="tcp_ndown", parameters={"streams": 3}))
+    assert [flow["name"] for flow in run.scenario["flows"]] == [
+        "TCP download::1",
+        "TCP download::2",
+        "TCP download::3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"test": "rrulll"}, "unknown test `rrulll` (known: ping, rrul, "),
+        ({"link": "dsl"}, "unknown link `dsl` (known: cable-20-8, "),
+        ({"link": "gone.toml"}, "gone.toml cannot be read: No such file or directory"),
+        ({"queue": ["fq_kodel"]}, "path up, hop `router`: unknown queue discipline `fq_kodel`"),
+        ({"queue": ["codel target soon"]}, "`target soon`: write a number that is not negative"),
+        ({"queue": []}, "scenario: queue: []: list should have at least 1 item"),
+        ({"seed": -1}, "scenario: seed: -1: input should be greater than or equal to 0"),
+        ({"repeat": 0}, "scenario: repeat: 0: input should be greater than or equal to 1"),
+        ({"sede": 1}, "scenario: sede: unknown key"),
+        ({"phases": {"load": "-5s"}}, "`-5s` is not a time"),
+        ({"phases": {"idle": 0, "load": 0, "cooldown": 0}}, "the test lasts no time"),
+        ({"tcp": {"congestion_control": "vegas"}}, "unknown congestion control `vegas` (known: "),
+        ({"tcp": {"profile": "windows"}}, "unknown TCP profile `windows` (known: linux, rfc)"),
+        ({"tcp": {"receive_window": "1kb"}}, "receive window 1024 bytes: write 18000 or more"),
+        ({"parameters": {"streams": 3}}, "test `rrul` has no parameter `streams`"),
+        (
+            {"test": "tcp_nup", "parameters": {"streams": 0}},
+            "parameter `streams` is 0: write a number from 1 to 10000",
+        ),
+        ({"sampling": {"ping": 0}}, "sampling.ping: 0: input should be greater than 0"),
+    ],
+)
+def test_errors_are_one_sentence(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(scenario(**words))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+
+
+def hop(**words: Any) -> dict[str, Any]:
+    hops = [{"name": "line"} | words]
+    return {"link": {"name": "l", "title": "L", "up": hops, "down": [{"name": "line"}]}}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"rate": "0mbit"}, "link.up.0.rate: `0mbit`: write a rate from 1kbit to 1tbit"),
+        ({"rate": "fast"}, "`fast` is not a rate: write a number with bit, kbit"),
+        ({"delay": "-3ms"}, "`-3ms` is not a time: write a number that is not negative"),
+        ({"rate": "1mbit", "trace": "x"}, "hop `line`: `rate` and `trace` exclude each other"),
+        ({"trace": "nowhere"}, "trace `nowhere` is neither shipped nor a file that can be read"),
+        ({"framing": "dsl"}, "link.up.0.framing: 'dsl': input should be 'none', 'ethernet', 'ptm'"),
+        (
+            {"loss": {"model": "random", "probability": 2}},
+            "input should be less than or equal to 1",
+        ),
+    ],
+)
+def test_errors_in_links_are_one_sentence(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(scenario(**hop(**words)))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty: write one millisecond a line"),
+        ("1\n2\nx\n", "line 3: `x` is not a whole number of milliseconds"),
+        ("3\n1\n", "line 2: 1 ms comes after 3 ms"),
+        ("0\n", "lasts 0 ms"),
+    ],
+)
+def test_a_malformed_recording_is_one_sentence(text: str, message: str, tmp_path: Path) -> None:
+    trace = tmp_path / "line.trace"
+    trace.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        run("ping", out=tmp_path / "out", **hop(trace=str(trace)))
+    assert not list((tmp_path / "out").glob("*/manifest.json")), "nothing half-done stays behind"
+
+
+def test_a_scenario_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('test = "rrul"\nlink = "cable-20-8"\nqueue = ["codel"]\n[phases]\nload = "9s"\n')
+    [run] = resolve(load_scenario(path))
+    assert run.queue == "codel"
+    assert run.scenario["duration_ns"] == 19 * 10**9
+    path.write_text("test = ")
+    with pytest.raises(UsageError, match="is not TOML"):
+        load_scenario(path)

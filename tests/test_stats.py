@@ -1,0 +1,89 @@
+"""Statistics: exact figures on numbers that can be checked by hand, and on a run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from weirlab.stats import (
+    coefficient_of_variation,
+    compare,
+    describe,
+    interval,
+    jain_index,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+
+def test_the_usual_figures() -> None:
+    figures = describe(pl.Series([4.0, None, 1.0, 3.0, 2.0]))
+    assert figures is not None
+    assert (figures.count, figures.mean, figures.median) == (4, 2.5, 2.5)
+    assert (figures.min, figures.max) == (1.0, 4.0)
+    assert figures.std == pytest.approx(math.sqrt(5 / 3))
+    # Definition 7: the quantile q of n numbers lies at (n - 1) q from the smallest.
+    assert figures.p25 == pytest.approx(1.75)
+    assert figures.p95 == pytest.approx(3.85)
+
+
+def test_nothing_has_no_figures() -> None:
+    assert describe(pl.Series([], dtype=pl.Float64)) is None
+    assert describe(pl.Series([None, None], dtype=pl.Float64)) is None
+    one = describe(pl.Series([7.0]))
+    assert one is not None
+    assert one.std == 0.0
+
+
+def test_fairness_of_the_thesis_tables() -> None:
+    # CoV 0.38 means Jain 0.8738, CoV 0.06 means 0.9964.
+    shares = [1 - 0.38, 1 + 0.38]
+    assert coefficient_of_variation(shares) == pytest.approx(0.38)
+    assert jain_index(shares) == pytest.approx(1 / (1 + 0.38**2))
+    assert jain_index([1, 1, 1, 1]) == 1.0
+    assert jain_index([1, 0, 0, 0]) == 0.25
+    assert jain_index([5]) is None
+    assert jain_index([0, 0]) is None
+
+
+def test_students_interval() -> None:
+    # Five numbers, mean 3, sd 1.5811: half-width 2.776 * 1.5811 / sqrt(5) = 1.963.
+    found = interval([1, 2, 3, 4, 5, None])
+    assert found is not None
+    assert (found.mean, found.count) == (3.0, 5)
+    assert found.high == pytest.approx(3 + 1.9632, abs=1e-3)
+    single = interval([2.0])
+    assert single is not None
+    assert (single.low, single.high) == (None, None)
+    assert interval([None]) is None
+
+
+def test_a_run_in_figures(rrul: list[Record]) -> None:
+    bloated, cured = (summarise(record) for record in rrul)
+    assert bloated.latency.idle is not None
+    assert bloated.latency.idle.median == pytest.approx(14.2, abs=0.3)
+    assert bloated.latency.increase_mean_ms is not None
+    assert cured.latency.increase_mean_ms is not None
+    assert bloated.latency.increase_mean_ms > 100
+    assert cured.latency.increase_mean_ms < 15
+    assert cured.down is not None
+    assert cured.down.flows == 4
+    assert cured.down.jain_index is not None
+    assert cured.down.jain_index > 0.99
+    assert cured.down.utilisation is not None
+    assert 0.9 < cured.down.utilisation <= 1.0
+    assert sum(cured.down.per_flow_mbps.values()) == pytest.approx(cured.down.goodput_mbps)
+    assert cured.down.throughput_mbps > cured.down.goodput_mbps
+
+
+def test_the_factor_is_increase_without_by_increase_with(rrul: list[Record]) -> None:
+    baseline, cured = compare(rrul)
+    assert baseline.increase_ms is not None
+    assert cured.increase_ms is not None
+    assert baseline.factor.factor == 1.0
+    assert cured.factor.factor == pytest.approx(baseline.increase_ms.mean / cured.increase_ms.mean)
