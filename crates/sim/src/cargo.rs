@@ -5,6 +5,7 @@ use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
 use weir_world::LatencyRow;
 
+use crate::prefetch::prefetch;
 use crate::slab::Slab;
 
 /// The payload of every packet under way, and the fates of those that do not arrive.
@@ -58,6 +59,11 @@ impl Cargo {
 
     pub fn put_segment(&mut self, segment: Segment) -> u64 {
         self.segments.put(segment)
+    }
+
+    /// The segment of that handle will be taken shortly.
+    pub fn prefetch_segment(&self, handle: u64) {
+        prefetch(self.segments.get(handle));
     }
 
     pub fn take_segment(&mut self, handle: u64) -> Segment {

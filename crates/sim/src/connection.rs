@@ -8,6 +8,7 @@ use weir_world::{Direction, Flow, FlowRow, IpVersion, Scenario, ScenarioError};
 
 use crate::cargo::FlowFate;
 use crate::network::{End, Network};
+use crate::prefetch::prefetch;
 
 /// A connection between the client and a server.
 pub(crate) struct Connection {
@@ -99,17 +100,19 @@ impl Connection {
         }
     }
 
-    /// The timer of `end` may be due.
+    /// The timer of `end` is due.
     pub fn on_timer(&mut self, end: End, network: &mut Network, now: Time) {
-        let due = self.end(end).next_timer().is_some_and(|at| at <= now);
-        if due {
-            let mut wire = self.route.wire(network, end, now);
-            self.end_mut(end).on_timer(&mut wire, now);
-        }
+        let mut wire = self.route.wire(network, end, now);
+        self.end_mut(end).on_timer(&mut wire, now);
     }
 
     pub fn next_timer(&self, end: End) -> Option<Time> {
         self.end(end).next_timer()
+    }
+
+    /// A packet for `end` will arrive shortly.
+    pub fn prefetch(&self, end: End) {
+        prefetch(self.end(end));
     }
 
     pub const fn host(&self) -> u32 {

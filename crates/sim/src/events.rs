@@ -1,8 +1,9 @@
 //! What happens next: at most one pending event a source.
 //!
-//! A line has one pending event however many packets are on it, and a connection's timer is armed anew
-//! lazily: an event that comes too early finds nothing due and is armed again. So the queue holds
-//! as many events as there are sources, not packets, and the busiest of them stay near its top.
+//! A line has one pending event however many packets are on it. A source that becomes due later than it
+//! was, as a connection's timer does with each acknowledgement, costs nothing but the note of its new
+//! time: its old event, when it comes up, is put back. So the queue holds as many events as there are
+//! sources, not packets, and the busiest of them stay near its top.
 
 use weir_core::Time;
 
@@ -16,9 +17,15 @@ pub(crate) struct Events {
     heap: Vec<Key>,
     /// The root has been handed out and may be overwritten.
     root_is_free: bool,
-    /// When each source is next due, [`Time::MAX`] for never.
-    due: Vec<Time>,
+    sources: Vec<Plan>,
     now: Time,
+}
+
+/// When a source is due, and when its event in the heap comes up; [`Time::MAX`] for never.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    due: Time,
+    queued: Time,
 }
 
 /// Time and source in one number.
@@ -27,20 +34,27 @@ type Key = u128;
 impl Events {
     /// A queue for that many sources.
     pub fn new(sources: usize) -> Self {
-        Self { due: vec![Time::MAX; sources], ..Self::default() }
+        let never = Plan { due: Time::MAX, queued: Time::MAX };
+        Self { sources: vec![never; sources], ..Self::default() }
     }
 
-    /// Makes `source` due at `at`, unless it is due before that anyway.
-    pub fn arm(&mut self, source: Source, at: Time) {
-        debug_assert!(at >= self.now, "armed for {at}, which is before {}", self.now);
-        let due = &mut self.due[source as usize];
-        if at < *due {
-            *due = at;
+    /// Makes `source` due at `at`, whenever it was due before.
+    pub fn set(&mut self, source: Source, at: Time) {
+        debug_assert!(at >= self.now, "set for {at}, which is before {}", self.now);
+        let plan = &mut self.sources[source as usize];
+        plan.due = at;
+        if at < plan.queued {
+            plan.queued = at;
             self.push(key(at, source));
         }
     }
 
-    /// The next event, which is then no longer pending.
+    /// Makes `source` due never.
+    pub fn clear(&mut self, source: Source) {
+        self.sources[source as usize].due = Time::MAX;
+    }
+
+    /// The next event, whose source is then no longer due.
     ///
     /// # Panics
     /// If time would run backwards.
@@ -52,12 +66,22 @@ impl Events {
             let &root = self.heap.first()?;
             self.root_is_free = true;
             let (at, source) = split(root);
-            // A source that was armed anew for an earlier time leaves its old event behind.
-            if self.due[source as usize] == at {
-                self.due[source as usize] = Time::MAX;
+            let plan = &mut self.sources[source as usize];
+            if plan.queued != at {
+                // A source that became due earlier left this event behind.
+                continue;
+            }
+            plan.queued = Time::MAX;
+            if plan.due == at {
+                plan.due = Time::MAX;
                 assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
                 self.now = at;
                 return Some((at, source));
+            }
+            if plan.due < Time::MAX {
+                plan.queued = plan.due;
+                let later = key(plan.due, source);
+                self.push(later);
             }
         }
     }
@@ -138,11 +162,11 @@ mod tests {
     #[test]
     fn events_come_by_time_then_source() {
         let mut events = Events::new(4);
-        events.arm(3, ms(5));
-        events.arm(1, ms(5));
-        events.arm(2, ms(1));
+        events.set(3, ms(5));
+        events.set(1, ms(5));
+        events.set(2, ms(1));
         assert_eq!(events.next(), Some((ms(1), 2)));
-        events.arm(2, ms(5));
+        events.set(2, ms(5));
         assert_eq!(events.next(), Some((ms(5), 1)));
         assert_eq!(events.next(), Some((ms(5), 2)));
         assert_eq!(events.next(), Some((ms(5), 3)));
@@ -150,15 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_arming_replaces_a_later_one() {
-        let mut events = Events::new(2);
-        events.arm(0, ms(10));
-        events.arm(0, ms(4));
-        events.arm(0, ms(7));
+    fn the_last_setting_counts() {
+        let mut events = Events::new(3);
+        events.set(0, ms(10));
+        events.set(0, ms(4));
+        events.set(1, ms(3));
+        events.set(1, ms(7));
+        events.set(2, ms(5));
+        events.clear(2);
         assert_eq!(events.next(), Some((ms(4), 0)));
-        events.arm(0, ms(12));
-        assert_eq!(events.next(), Some((ms(12), 0)), "the event at 10 ms is void");
+        assert_eq!(events.next(), Some((ms(7), 1)));
         assert_eq!(events.next(), None);
+        events.set(2, ms(12));
+        assert_eq!(events.next(), Some((ms(12), 2)));
     }
 
     #[test]
@@ -170,8 +198,8 @@ mod tests {
         for _ in 0..20_000 {
             let source = rng.below(500) as u32;
             let at = now + weir_core::Duration::from_nanos(rng.below(1_000));
-            due[source as usize] = due[source as usize].min(at);
-            events.arm(source, at);
+            due[source as usize] = at;
+            events.set(source, at);
             if rng.below(3) == 0 {
                 let expected =
                     (0..500u32).min_by_key(|&s| (due[s as usize], s)).expect("there are sources");

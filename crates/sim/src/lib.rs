@@ -9,6 +9,7 @@ mod cargo;
 mod connection;
 mod events;
 mod network;
+mod prefetch;
 mod probes;
 mod run;
 mod sampler;

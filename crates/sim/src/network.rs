@@ -151,7 +151,7 @@ impl Network {
                 self.pass_on(packet, self.access[way].next, &host_of, now);
             }
             if let Some(at) = self.access[way].next_arrival() {
-                self.events.arm(source, at);
+                self.events.set(source, at);
             }
         } else {
             let hop = source as usize;
@@ -159,7 +159,7 @@ impl Network {
                 self.pass_on(packet, self.hops[hop].next, &host_of, now);
             }
             if let Some(at) = self.hops[hop].way.next_arrival() {
-                self.events.arm(source, at);
+                self.events.set(source, at);
             }
         }
     }
@@ -172,6 +172,18 @@ impl Network {
     /// The hops, up before down.
     pub fn hops_mut(&mut self) -> &mut [Hop] {
         &mut self.hops
+    }
+
+    /// A packet that will arrive shortly behind the one that an event of `source` brings, if it goes
+    /// to a host.
+    pub fn upcoming(&self, source: Source) -> Option<(&Packet, End)> {
+        let hop = self.hops.get(source as usize)?;
+        let (_, packet) = hop.way.packets.get(AHEAD)?;
+        match hop.next {
+            Next::End(end) => Some((packet, end)),
+            Next::Servers => Some((packet, End::Server)),
+            Next::Hop(_) => None,
+        }
     }
 
     fn pass_on(&mut self, packet: Packet, next: Next, host_of: impl Fn(&Packet) -> u32, now: Time) {
@@ -210,13 +222,13 @@ impl Network {
             let ready = it.line.ready_at(now);
             if ready > now {
                 if it.port.backlog().packets > 0 {
-                    events.arm(line_source, ready);
+                    events.set(line_source, ready);
                 }
                 return;
             }
             let Some(packet) = it.port.dequeue(now, cargo) else {
                 if let Some(wake) = it.port.wake_at() {
-                    events.arm(line_source, wake);
+                    events.set(line_source, wake);
                 }
                 return;
             };
@@ -265,7 +277,7 @@ impl Way {
 
     fn push(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
         if self.packets.is_empty() {
-            events.arm(source, at);
+            events.set(source, at);
         }
         self.packets.push_back((at, packet));
     }
@@ -282,3 +294,6 @@ impl Way {
         self.packets.front().map(|&(at, _)| at)
     }
 }
+
+/// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.
+const AHEAD: usize = 3;

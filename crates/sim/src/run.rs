@@ -151,7 +151,7 @@ impl Simulation {
         while let Some((now, source)) = self.network.events.next() {
             if now > self.end {
                 // Belongs to the time behind the end.
-                self.network.events.arm(source, now);
+                self.network.events.set(source, now);
                 break;
             }
             self.outcome.events += 1;
@@ -183,18 +183,24 @@ impl Simulation {
         let mut verdict = Verdict::Continue;
         if source < agenda.timers {
             let (connections, trains) = (&self.connections, &self.trains);
+            if let Some((packet, end)) = self.network.upcoming(source)
+                && let Some(connection) = connections.get(packet.owner as usize)
+            {
+                connection.prefetch(end);
+                self.network.cargo.prefetch_segment(packet.handle);
+            }
             let host_of = |packet: &Packet| host_of(packet, connections, trains);
             self.network.on_event(source, host_of, now);
         } else if source < agenda.loads {
             let number = (source - agenda.timers) as usize;
             let end = if number.is_multiple_of(2) { End::Client } else { End::Server };
             self.connections[number / 2].on_timer(end, &mut self.network, now);
-            self.arm_timer(number / 2, end);
+            self.set_timer(number / 2, end);
         } else if source < agenda.pings {
             let number = (source - agenda.loads) as usize;
             if number.is_multiple_of(2) {
                 self.connections[number / 2].start(&mut self.network, now);
-                self.arm_timer(number / 2, End::Client);
+                self.set_timer(number / 2, End::Client);
             } else {
                 self.connections[number / 2].stop();
             }
@@ -202,7 +208,7 @@ impl Simulation {
             let train = &mut self.trains[(source - agenda.pings) as usize];
             train.send(&mut self.network, now);
             if let Some(at) = train.next_send() {
-                self.network.events.arm(source, at);
+                self.network.events.set(source, at);
             }
         } else {
             verdict = self.tick(source, now, sink);
@@ -217,7 +223,7 @@ impl Simulation {
             let owner = packet.owner as usize;
             if let Some(connection) = self.connections.get_mut(owner) {
                 connection.on_packet(&packet, end, &mut self.network, now);
-                self.arm_timer(owner, end);
+                self.set_timer(owner, end);
             } else {
                 let train = &self.trains[owner - self.connections.len()];
                 if let Some(row) = train.on_packet(&packet, end, &mut self.network, now) {
@@ -230,17 +236,18 @@ impl Simulation {
         }
     }
 
-    fn arm_timer(&mut self, connection: usize, end: End) {
-        if let Some(at) = self.connections[connection].next_timer(end) {
-            let source = self.agenda.timers + 2 * connection as Source + end as Source;
-            self.network.events.arm(source, at);
+    fn set_timer(&mut self, connection: usize, end: End) {
+        let source = self.agenda.timers + 2 * connection as Source + end as Source;
+        match self.connections[connection].next_timer(end) {
+            Some(at) => self.network.events.set(source, at),
+            None => self.network.events.clear(source),
         }
     }
 
     fn tick(&mut self, source: Source, now: Time, sink: &mut dyn Sink) -> Verdict {
         let number = (source - self.agenda.tickers) as usize;
-        let ticker = self.tickers[number].expect("only tickers that run are armed");
-        self.network.events.arm(source, ticker.after(now));
+        let ticker = self.tickers[number].expect("only tickers that run are set");
+        self.network.events.set(source, ticker.after(now));
         match number {
             0 => self.sampler.throughput(&self.connections, now, sink),
             1 => self.sampler.tcp(&self.connections, now, sink),
@@ -250,23 +257,23 @@ impl Simulation {
         Verdict::Continue
     }
 
-    /// Arms the sources that start by themselves.
+    /// Sets the sources that start by themselves.
     fn plan(&mut self, scenario: &Scenario, seed: Seed) {
         let events = &mut self.network.events;
         for (n, flow) in scenario.flows.iter().enumerate() {
             let source = self.agenda.loads + 2 * n as Source;
             let start = scenario.flow_start(n, seed);
-            events.arm(source, start);
-            events.arm(source + 1, flow.stop().max(start));
+            events.set(source, start);
+            events.set(source + 1, flow.stop().max(start));
         }
         for (n, train) in self.trains.iter().enumerate() {
             if let Some(at) = train.next_send() {
-                events.arm(self.agenda.pings + n as Source, at);
+                events.set(self.agenda.pings + n as Source, at);
             }
         }
         for (n, ticker) in self.tickers.iter().enumerate() {
             if let Some(ticker) = ticker {
-                events.arm(self.agenda.tickers + n as Source, ticker.after(Time::ZERO));
+                events.set(self.agenda.tickers + n as Source, ticker.after(Time::ZERO));
             }
         }
         debug_assert!(self.agenda.end > self.agenda.tickers);

@@ -3,6 +3,7 @@
 //! People write TOML or Python; what reaches a world is this, as JSON, and it is what the manifest of a
 //! record keeps. The numbers carry their units in their names.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -287,6 +288,10 @@ impl Scenario {
                 })?;
             }
         }
+        unique("flow", self.flows.iter().map(|flow| &flow.name))?;
+        unique("probe", self.probes.iter().map(|probe| &probe.name))?;
+        unique("hop up", self.path.up.iter().map(|hop| &hop.name))?;
+        unique("hop down", self.path.down.iter().map(|hop| &hop.name))?;
         for flow in &self.flows {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
@@ -472,6 +477,17 @@ impl ScenarioError {
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
+}
+
+/// Names tell things apart in records: none may occur twice.
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(ScenarioError::new(format!("two are called {kind} `{name}`: name them apart")));
+        }
+    }
+    Ok(())
 }
 
 const fn default_tx_queue_len() -> u32 {
