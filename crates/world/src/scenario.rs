@@ -484,7 +484,9 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(ScenarioError::new(format!("two are called {kind} `{name}`: name them apart")));
+            return Err(ScenarioError::new(format!(
+                "two are called {kind} `{name}`: name them apart"
+            )));
         }
     }
     Ok(())
