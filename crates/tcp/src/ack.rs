@@ -5,7 +5,7 @@ use weir_core::Time;
 use crate::profile::Profile;
 use crate::recovery::{Phase, Resend};
 use crate::scoreboard::Delivered;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Block, Flags, Segment};
 use crate::sender::{Sender, TailProbe, Timer, Wire, by_time};
 use crate::window::AckSample;
 
@@ -84,7 +84,7 @@ impl Sender {
             self.take_sack(segment, &mut news);
         }
         if prior_packets == 0 {
-            return;
+            return self.on_late_duplicate(&mut news, profile, now);
         }
         self.take_cumulative(&mut news, profile);
         news.not_duplicate |= news.data_acked;
@@ -96,8 +96,12 @@ impl Sender {
             }
         }
         // A single short segment may have waited in the receiver for company.
-        let maybe_delayed =
-            acked_bytes < self.mss && segment.ack - prior_una == 1 && prior_sacked == 0;
+        let alone = news.prior_delivered.is_some_and(|(_, prior)| prior + 1 == self.delivered);
+        let maybe_delayed = acked_bytes < self.mss
+            && segment.ack - prior_una == 1
+            && prior_sacked == 0
+            && alone
+            && !news.is_alert();
         self.measure_rtt(&mut news, maybe_delayed, profile);
         if news.data_acked {
             news.set_timer = true;
@@ -124,7 +128,8 @@ impl Sender {
             Some(Timer::Retransmission) => self.on_timeout(profile, wire, now),
             Some(Timer::LossProbe) => self.send_loss_probe(profile, wire, now),
             Some(Timer::Reordering) => self.on_reordering_timeout(profile, wire, now),
-            None if profile.pacing => {
+            None if self.take_pacing_timer(now) => {
+                self.refresh(now);
                 self.resend_lost(profile, wire, now);
                 self.send_new_data(profile, wire, now);
             }
@@ -133,18 +138,28 @@ impl Sender {
     }
 
     fn recover(&mut self, news: &mut AckNews, profile: &Profile, now: Time) -> Resend {
-        let alert = news.newly_sacked || news.ecn_echo || news.duplicate_reported;
-        if news.not_duplicate && !alert && self.phase == Phase::Open {
+        if news.not_duplicate && !news.is_alert() && self.phase == Phase::Open {
             return Resend::Nothing;
         }
         self.on_trouble(news, profile, now)
+    }
+
+    /// Nothing is under way any more, but a report of duplicates may still show that the last
+    /// retransmission or probe was needless.
+    fn on_late_duplicate(&mut self, news: &mut AckNews, profile: &Profile, now: Time) {
+        if news.duplicate_reported {
+            self.on_trouble(news, profile, now);
+        }
+        self.on_probe_ack(news);
     }
 
     /// Takes over the peer's receive window, and returns the bytes newly acknowledged in order.
     fn take_window(&mut self, segment: &Segment, news: &mut AckNews) -> u32 {
         let una_offset = self.offset_of(segment.ack);
         let end = una_offset + u64::from(segment.window);
-        news.not_duplicate = news.una_advanced || end > self.window_end;
+        // RFC 5681, section 2: a duplicate acknowledgement carries no data, acknowledges nothing new
+        // and leaves the window as it is.
+        news.not_duplicate = news.una_advanced || end > self.window_end || segment.len > 0;
         self.window_end = self.window_end.max(end);
         self.largest_window = self.largest_window.max(segment.window);
         (una_offset - self.offset_of(self.board.una())) as u32
@@ -162,26 +177,20 @@ impl Sender {
     /// Tags what selective acknowledgements report (`tcp_sacktag_write_queue`).
     fn take_sack(&mut self, segment: &Segment, news: &mut AckNews) {
         if let Some(duplicate) = segment.sack.duplicate() {
-            self.take_duplicate(duplicate.start, duplicate.end, news);
+            self.take_duplicate(duplicate, news);
         }
         let now_us = self.window.now_us;
         let highest = self.board.highest_sacked();
         let recovery_end = self.recovery_end;
         let min_rtt = self.rtt.min();
         let mut delivered = 0;
-        for &block in segment.sack.received() {
+        for block in segment.sack.in_order() {
             let rack = &mut self.rack;
             self.board.tag(block, |arrived| {
                 delivered += 1;
                 news.newly_sacked = true;
                 news.note_rate(arrived);
-                rack.on_delivered(
-                    arrived.sent_us,
-                    arrived.seq + 1,
-                    arrived.retransmitted,
-                    min_rtt,
-                    now_us,
-                );
+                rack.on_delivered(arrived, min_rtt, now_us);
                 if !arrived.ever_retransmitted {
                     if arrived.seq < highest {
                         news.note_reordered(arrived.seq);
@@ -203,15 +212,36 @@ impl Sender {
         }
     }
 
-    fn take_duplicate(&mut self, start: u32, end: u32, news: &mut AckNews) {
-        let count = end - start;
-        news.duplicate_reported = true;
+    /// The receiver got segments twice (`tcp_check_dsack`).
+    fn take_duplicate(&mut self, block: Block, news: &mut AckNews) {
+        let Block { start, end } = block;
+        let count = end.saturating_sub(start);
         news.probe_was_duplicate =
             self.tail_probe.is_some_and(|probe| probe.end == end && count == 1);
+        self.duplicates_reported += u64::from(count);
+        if count == 0 || self.duplicates_reported > self.counters.segments_retransmitted {
+            // The network made it, and it says nothing about our retransmissions.
+            return;
+        }
+        news.duplicate_reported = true;
         if self.reordering_seen && !news.probe_was_duplicate {
             self.rack.on_duplicate();
         }
-        self.undo.on_duplicate(end, count);
+        if end <= news.prior_una {
+            self.undo.on_duplicate(end, count);
+        } else {
+            for seq in start.max(self.board.una())..end.min(self.board.nxt()) {
+                let entry = self.board.get(seq);
+                if !entry.ever_retransmitted() {
+                    continue;
+                }
+                if entry.sacked() {
+                    news.note_reordered(seq);
+                }
+                self.undo.on_duplicate(seq + 1, 1);
+                self.board.on_duplicate(seq);
+            }
+        }
         self.delivered += count;
     }
 
@@ -237,13 +267,7 @@ impl Sender {
             } else if profile.sack {
                 self.delivered += 1;
                 if !self.answers_original(&arrived) {
-                    self.rack.on_delivered(
-                        arrived.sent_us,
-                        arrived.seq + 1,
-                        arrived.retransmitted,
-                        min_rtt,
-                        now_us,
-                    );
+                    self.rack.on_delivered(&arrived, min_rtt, now_us);
                 }
             }
         }
@@ -310,6 +334,7 @@ impl Sender {
         } else if progress {
             let acked = if profile.byte_counting { newly_delivered } else { 1 };
             self.algorithm.on_delivered(&mut self.window, acked);
+            self.stamp_cwnd();
         }
         self.update_pacing_rate();
     }
@@ -356,18 +381,18 @@ impl Sender {
             }
             self.tail_probe = Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
             self.counters.loss_probes += 1;
+            self.clear_timer();
         }
-        self.clear_timer();
         self.rearm_timeout(profile, now);
     }
 
-    /// What could still be reordered is not: RFC 8985, section 6.3.
+    /// What could still be reordered is not: RFC 8985, section 6.2, step 5.
     fn on_reordering_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         self.refresh(now);
-        let before = self.in_flight(profile);
+        let before = self.board.in_flight();
         let lost_before = self.lost;
         self.mark_overdue();
-        if self.in_flight(profile) != before {
+        if self.board.in_flight() != before {
             if self.phase != Phase::Recovery {
                 self.enter_recovery(false);
                 let newly_lost = self.lost - lost_before;
@@ -383,6 +408,11 @@ impl Sender {
 }
 
 impl AckNews {
+    /// Whether it may mean congestion (`FLAG_CA_ALERT`).
+    fn is_alert(&self) -> bool {
+        self.newly_sacked || self.ecn_echo || self.duplicate_reported
+    }
+
     fn note_reordered(&mut self, seq: u32) {
         self.reordered = Some(self.reordered.map_or(seq, |lowest| lowest.min(seq)));
     }

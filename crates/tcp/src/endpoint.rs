@@ -37,8 +37,12 @@ enum State {
 /// A SYN or SYN-ACK under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Handshake {
-    sent_us: u64,
+    /// When it was sent first.
+    first_us: u64,
+    /// How often it was sent.
     attempts: u32,
+    /// How often its timer expired.
+    timeouts: u32,
     retry_at: Time,
 }
 
@@ -91,12 +95,13 @@ impl Endpoint {
 
     /// Opens the connection.
     pub fn connect(&mut self, wire: &mut impl Wire, now: Time) {
-        self.send_syn(0, wire, now);
+        let handshake = Handshake::new(now);
+        self.send_syn(handshake, wire, now);
     }
 
     /// The application has `bytes` more to send ([`u64::MAX`]: without end).
     pub fn write(&mut self, bytes: u64, wire: &mut impl Wire, now: Time) {
-        self.sender.write(bytes);
+        self.sender.write(bytes, &self.profile, now);
         self.push(wire, now);
     }
 
@@ -117,18 +122,11 @@ impl Endpoint {
             return;
         }
         self.receiver.on_timestamp(segment);
-        let profile = &*self.profile;
-        let mut stamped = Stamped { receiver: &mut self.receiver, profile, wire, acked: false };
-        self.sender.on_ack(segment, profile, &mut stamped, now);
-        let need = if segment.len > 0 {
-            let own = OwnRtt { srtt_us: self.sender.rtt.srtt8() >> 3, rto_us: self.sender.rto_us };
-            stamped.receiver.on_data(segment, ecn, profile, own, now)
-        } else {
-            AckNeed::Later
-        };
-        stamped.acked = false;
-        self.sender.send_new_data(profile, &mut stamped, now);
-        if need == AckNeed::Now && !stamped.acked {
+        let (sender, profile, mut stamped) = self.stamped(wire);
+        sender.on_ack(segment, profile, &mut stamped, now);
+        let need = self.take_data(segment, ecn, wire, now);
+        let acked = self.push(wire, now);
+        if need == AckNeed::Now && !acked {
             self.send_ack(wire, now);
         }
     }
@@ -137,20 +135,18 @@ impl Endpoint {
     pub fn on_timer(&mut self, wire: &mut impl Wire, now: Time) {
         match self.state {
             State::SynSent(handshake) if handshake.retry_at <= now => {
-                self.send_syn(handshake.attempts, wire, now);
+                self.send_syn(handshake.timed_out(), wire, now);
             }
             State::SynReceived(handshake) if handshake.retry_at <= now => {
-                self.send_syn_ack(handshake.attempts, wire, now);
+                self.send_syn_ack(handshake.timed_out(), wire, now);
             }
             State::Established => {
                 if self.receiver.on_timer(&self.profile, now) == AckNeed::Now {
                     self.send_ack(wire, now);
                 }
                 if self.sender.timer().is_some_and(|at| at <= now) {
-                    let profile = &*self.profile;
-                    let mut stamped =
-                        Stamped { receiver: &mut self.receiver, profile, wire, acked: false };
-                    self.sender.on_timer(profile, &mut stamped, now);
+                    let (sender, profile, mut stamped) = self.stamped(wire);
+                    sender.on_timer(profile, &mut stamped, now);
                 }
             }
             State::Closed | State::Listen | State::SynSent(_) | State::SynReceived(_) => {}
@@ -206,27 +202,63 @@ impl Endpoint {
         }
     }
 
-    /// The profile that it speaks.
+    /// The profile that it speaks, without what the peer turned down.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    fn push(&mut self, wire: &mut impl Wire, now: Time) {
-        if self.state == State::Established {
-            let profile = &*self.profile;
-            let mut stamped = Stamped { receiver: &mut self.receiver, profile, wire, acked: false };
-            self.sender.send_new_data(profile, &mut stamped, now);
+    /// Sends what may be sent, and says whether it did: then the peer has its acknowledgement too.
+    fn push(&mut self, wire: &mut impl Wire, now: Time) -> bool {
+        if self.state != State::Established {
+            return false;
         }
+        let (sender, profile, mut stamped) = self.stamped(wire);
+        sender.send_new_data(profile, &mut stamped, now);
+        stamped.acked
+    }
+
+    /// Hands the data of `segment`, if it has any, to the receiving half.
+    fn take_data(
+        &mut self,
+        segment: &Segment,
+        ecn: Ecn,
+        wire: &mut impl Wire,
+        now: Time,
+    ) -> AckNeed {
+        if segment.len == 0 {
+            return AckNeed::Later;
+        }
+        if self.receiver.must_report_before(segment) {
+            self.send_ack(wire, now);
+        }
+        let own = OwnRtt { srtt8_us: self.sender.rtt.srtt8(), rto_us: self.sender.rto_us };
+        self.receiver.on_data(segment, ecn, &self.profile, own, now)
+    }
+
+    /// The sending half, and a wire that lets the receiving half have its say on what it sends.
+    fn stamped<'a, W>(
+        &'a mut self,
+        wire: &'a mut W,
+    ) -> (&'a mut Sender, &'a Profile, Stamped<'a, W>) {
+        let Self { profile, sender, receiver, .. } = self;
+        (sender, profile, Stamped { receiver, profile, wire, acked: false })
     }
 
     fn on_syn(&mut self, segment: &Segment, wire: &mut impl Wire, now: Time) {
         self.receiver.on_timestamp(segment);
         match self.state {
-            State::Listen => self.send_syn_ack(0, wire, now),
+            State::Listen => {
+                // RFC 3168, section 6.1.1: a SYN asks for ECN with both flags ...
+                self.agree_on_ecn(segment.flags.has(Flags::ECE.with(Flags::CWR)));
+                self.send_syn_ack(Handshake::new(now), wire, now);
+            }
             // The peer did not get our answer.
-            State::SynReceived(handshake) => self.send_syn_ack(handshake.attempts, wire, now),
+            State::SynReceived(handshake) => self.send_syn_ack(handshake, wire, now),
             State::SynSent(handshake) if segment.flags.has(Flags::ACK) => {
+                // ... and the answer agrees with one of them.
+                let flags = segment.flags;
+                self.agree_on_ecn(flags.has(Flags::ECE) && !flags.has(Flags::CWR));
                 self.establish(segment, handshake, now);
                 self.send_ack(wire, now);
                 self.push(wire, now);
@@ -237,27 +269,36 @@ impl Endpoint {
         }
     }
 
+    /// Goes without ECN unless the peer wants it too.
+    fn agree_on_ecn(&mut self, peer_agrees: bool) {
+        if self.profile.ecn && !peer_agrees {
+            Arc::make_mut(&mut self.profile).ecn = false;
+        }
+    }
+
     fn establish(&mut self, segment: &Segment, handshake: Handshake, now: Time) {
-        let rtt = (now.as_nanos() / 1_000 - handshake.sent_us) as u32;
-        let rtt = (handshake.attempts == 1).then_some(rtt);
-        self.sender.establish(segment.window, rtt, now);
+        let echo = Some(segment.ts_echo).filter(|&echo| self.profile.timestamps && echo != 0);
+        self.sender.establish(segment.window, handshake.rtt_us(echo, now), now);
+        if handshake.lost_more_than_once(echo) {
+            self.sender.window.cwnd = 1;
+        }
         self.state = State::Established;
     }
 
-    fn send_syn(&mut self, attempts: u32, wire: &mut impl Wire, now: Time) {
+    fn send_syn(&mut self, handshake: Handshake, wire: &mut impl Wire, now: Time) {
         let mut syn = self.bare_segment(now);
         syn.flags = Flags::SYN;
-        if self.profile.ecn {
+        let falls_back = self.profile.ecn_fallback && handshake.attempts > 0;
+        if self.profile.ecn && !falls_back {
             syn.flags = syn.flags.with(Flags::ECE).with(Flags::CWR);
         }
         syn.window = self.receiver.offered_window();
         wire.send(syn, Ecn::NotEct);
-        // Linux retries four times at the initial timeout before it doubles it.
-        let doublings = attempts.saturating_sub(SYN_LINEAR_TIMEOUTS);
-        self.state = State::SynSent(self.handshake(attempts, doublings, now));
+        let doublings = handshake.timeouts.saturating_sub(self.profile.syn_linear_timeouts);
+        self.state = State::SynSent(handshake.sent(doublings, &self.profile, now));
     }
 
-    fn send_syn_ack(&mut self, attempts: u32, wire: &mut impl Wire, now: Time) {
+    fn send_syn_ack(&mut self, handshake: Handshake, wire: &mut impl Wire, now: Time) {
         let mut syn_ack = self.bare_segment(now);
         self.receiver.write_ack(&mut syn_ack, &self.profile);
         syn_ack.flags = syn_ack.flags.with(Flags::SYN);
@@ -265,16 +306,7 @@ impl Endpoint {
             syn_ack.flags = syn_ack.flags.with(Flags::ECE);
         }
         wire.send(syn_ack, Ecn::NotEct);
-        self.state = State::SynReceived(self.handshake(attempts, attempts, now));
-    }
-
-    fn handshake(&self, attempts: u32, doublings: u32, now: Time) -> Handshake {
-        let wait = self.profile.rto_initial * (1 << doublings.min(6));
-        Handshake {
-            sent_us: now.as_nanos() / 1_000,
-            attempts: attempts + 1,
-            retry_at: self.profile.timers.fires_at(now, wait),
-        }
+        self.state = State::SynReceived(handshake.sent(handshake.timeouts, &self.profile, now));
     }
 
     fn send_ack(&mut self, wire: &mut impl Wire, now: Time) {
@@ -293,6 +325,43 @@ impl Endpoint {
     }
 }
 
+impl Handshake {
+    fn new(now: Time) -> Self {
+        Self { first_us: now.as_nanos() / 1_000, attempts: 0, timeouts: 0, retry_at: Time::MAX }
+    }
+
+    /// Its timer expired.
+    fn timed_out(self) -> Self {
+        Self { timeouts: self.timeouts + 1, ..self }
+    }
+
+    /// It was sent once more, and waits for the initial timeout, doubled that many times.
+    fn sent(self, doublings: u32, profile: &Profile, now: Time) -> Self {
+        let wait = (profile.rto_initial * (1 << doublings.min(16))).min(profile.rto_max);
+        let retry_at = profile.timers.fires_at(now, wait);
+        Self { attempts: self.attempts + 1, retry_at, ..self }
+    }
+
+    /// The round trip in microseconds: by the only transmission, or by which one the answer echoes
+    /// (RFC 7323, section 4.1).
+    fn rtt_us(self, echo: Option<u32>, now: Time) -> Option<u32> {
+        let now_us = now.as_nanos() / 1_000;
+        if self.attempts == 1 {
+            return Some((now_us - self.first_us) as u32);
+        }
+        let echo_ms = u64::from(echo?);
+        Some(((now_us / 1_000).saturating_sub(echo_ms).max(1) * 1_000) as u32)
+    }
+
+    /// RFC 6928, section 2: the initial window is one segment only after more than one loss in the
+    /// handshake, for a single one may have been but late; and not if the first transmission is the one
+    /// that was answered (`tcp_init_transfer`, `tcp_try_undo_spurious_syn`).
+    fn lost_more_than_once(self, echo: Option<u32>) -> bool {
+        let answers_first = echo.is_some_and(|echo| u64::from(echo) == self.first_us / 1_000);
+        self.attempts > 2 && self.timeouts > 0 && !answers_first
+    }
+}
+
 /// Writes into every segment of the sending half what the receiving half has to say.
 struct Stamped<'a, W> {
     receiver: &'a mut Receiver,
@@ -308,6 +377,3 @@ impl<W: Wire> Wire for Stamped<'_, W> {
         self.wire.send(segment, ecn);
     }
 }
-
-/// `tcp_syn_linear_timeouts`.
-const SYN_LINEAR_TIMEOUTS: u32 = 4;

@@ -10,6 +10,7 @@
 mod ack;
 mod congestion;
 mod endpoint;
+mod pacing;
 mod profile;
 mod rack;
 mod receiver;
@@ -23,7 +24,8 @@ mod window;
 pub use congestion::ALGORITHMS;
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
-    Bursts, DelayedAck, LossDetection, Overrides, PROFILES, Profile, Timers, UnknownProfile,
+    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule, Timers,
+    UnknownProfile,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

@@ -17,6 +17,9 @@ pub struct Profile {
     pub sack: bool,
     /// ECN (RFC 3168): sends ECT(0), answers CE.
     pub ecn: bool,
+    /// A repeated SYN does not ask for ECN, in case that is why the first was lost (RFC 3168, section
+    /// 6.1.1.1; `tcp_ecn_fallback`).
+    pub ecn_fallback: bool,
     /// How losses are found.
     pub loss_detection: LossDetection,
     /// Tail loss probes (RFC 8985, section 7).
@@ -36,8 +39,14 @@ pub struct Profile {
     pub initial_window: u32,
     /// Slow start doubles up to the delivered data, not to the number of acknowledgements (RFC 3465).
     pub byte_counting: bool,
+    /// What happens to the window when it was not used for longer than a timeout.
+    pub idle_restart: IdleRestart,
     /// Retransmission timeout before the first round trip.
     pub rto_initial: Duration,
+    /// How often a SYN is repeated at that timeout before the timeout is doubled.
+    pub syn_linear_timeouts: u32,
+    /// How the timeout follows from round trips.
+    pub rto_rule: RtoRule,
     /// Shortest retransmission timeout.
     pub rto_min: Duration,
     /// Longest retransmission timeout.
@@ -64,6 +73,27 @@ pub enum LossDetection {
     Rack,
     /// By number: a segment is lost once three above it have arrived (RFC 6675).
     DuplicateAcks,
+}
+
+/// What happens to the congestion window when it was not used for longer than a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleRestart {
+    /// It falls to the initial window (RFC 5681, section 4.1).
+    InitialWindow,
+    /// It halves for each timeout, down to the initial window, and also shrinks while the application
+    /// uses a part of it only (RFC 2861, as Linux has it).
+    Decay,
+}
+
+/// How the retransmission timeout follows from round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtoRule {
+    /// Smoothed round trip and four times the variation, and never less than the shortest timeout
+    /// (RFC 6298, section 2).
+    Rfc6298,
+    /// As Linux: the shortest timeout bounds the variation's part, so that the timeout always stays
+    /// that much above the round trip.
+    Linux,
 }
 
 /// How timers tick.
@@ -183,11 +213,7 @@ impl Timers {
     #[must_use]
     pub fn fires_at(self, now: Time, span: Duration) -> Time {
         match self {
-            Self::Exact => now + span,
-            Self::Ticks(tick) => {
-                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
-                Time::from_nanos((now.as_nanos() / tick.as_nanos() + ticks) * tick.as_nanos())
-            }
+            Self::Exact | Self::Ticks(_) => self.due(now, span),
             Self::Wheel(tick) => {
                 let ticks = span.as_nanos().div_ceil(tick.as_nanos());
                 let expires = now.as_nanos() / tick.as_nanos() + ticks;
@@ -200,6 +226,27 @@ impl Timers {
                 let steps = (expires >> (3 * level)) + 1;
                 Time::from_nanos((steps << (3 * level)) * tick.as_nanos())
             }
+        }
+    }
+
+    /// The tick at which a timer set at `now` for `span` is up, which the wheel notices a little later.
+    #[must_use]
+    pub fn due(self, now: Time, span: Duration) -> Time {
+        match self {
+            Self::Exact => now + span,
+            Self::Ticks(tick) | Self::Wheel(tick) => {
+                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
+                Time::from_nanos((now.as_nanos() / tick.as_nanos() + ticks) * tick.as_nanos())
+            }
+        }
+    }
+
+    /// `span` in whole ticks, rounded down.
+    #[must_use]
+    pub fn whole(self, span: Duration) -> Duration {
+        match self {
+            Self::Exact => span,
+            Self::Ticks(tick) | Self::Wheel(tick) => tick * (span.as_nanos() / tick.as_nanos()),
         }
     }
 
@@ -228,6 +275,7 @@ const LINUX: Profile = Profile {
     timestamps: true,
     sack: true,
     ecn: false,
+    ecn_fallback: true,
     loss_detection: LossDetection::Rack,
     tail_loss_probe: true,
     f_rto: true,
@@ -237,7 +285,10 @@ const LINUX: Profile = Profile {
     proportional_rate_reduction: true,
     initial_window: 10,
     byte_counting: true,
+    idle_restart: IdleRestart::Decay,
     rto_initial: Duration::from_secs(1),
+    syn_linear_timeouts: 4,
+    rto_rule: RtoRule::Linux,
     rto_min: Duration::from_millis(200),
     rto_max: Duration::from_secs(120),
     timers: Timers::Wheel(Duration::from_millis(4)),
@@ -255,6 +306,7 @@ const RFC: Profile = Profile {
     timestamps: true,
     sack: true,
     ecn: false,
+    ecn_fallback: false,
     loss_detection: LossDetection::DuplicateAcks,
     tail_loss_probe: false,
     f_rto: false,
@@ -264,7 +316,10 @@ const RFC: Profile = Profile {
     proportional_rate_reduction: true,
     initial_window: 10,
     byte_counting: true,
+    idle_restart: IdleRestart::InitialWindow,
     rto_initial: Duration::from_secs(1),
+    syn_linear_timeouts: 0,
+    rto_rule: RtoRule::Rfc6298,
     rto_min: Duration::from_secs(1),
     rto_max: Duration::from_secs(60),
     timers: Timers::Exact,

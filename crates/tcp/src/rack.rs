@@ -6,6 +6,7 @@ use weir_core::Time;
 
 use crate::profile::Profile;
 use crate::recovery::Phase;
+use crate::scoreboard::Delivered;
 use crate::sender::{Sender, TIMEOUT_MIN_US, Timer};
 
 /// What RACK remembers: the latest transmission that is known to have arrived.
@@ -37,26 +38,18 @@ impl Default for Steps {
 }
 
 impl Rack {
-    /// A segment sent at `sent_us`, `end` one behind it, is known to have arrived at `now_us`
-    /// (RFC 8985, section 6.2, step 2).
-    pub fn on_delivered(
-        &mut self,
-        sent_us: u64,
-        end: u32,
-        was_retransmission: bool,
-        min_rtt: u32,
-        now_us: u64,
-    ) {
-        let rtt = (now_us - sent_us) as u32;
-        if was_retransmission && rtt < min_rtt {
+    /// A segment is known to have arrived at `now_us` (RFC 8985, section 6.2, step 2).
+    pub fn on_delivered(&mut self, arrived: &Delivered, min_rtt: u32, now_us: u64) {
+        let rtt = (now_us - arrived.sent_us) as u32;
+        if arrived.ever_retransmitted && rtt < min_rtt {
             // Too soon for the retransmission: this acknowledges the original.
             return;
         }
         self.advanced = true;
         self.rtt_us = rtt;
-        if (sent_us, end) > (self.sent_us, self.end) {
-            self.sent_us = sent_us;
-            self.end = end;
+        let sent = (arrived.sent_us, arrived.seq + 1);
+        if sent > (self.sent_us, self.end) {
+            (self.sent_us, self.end) = sent;
         }
     }
 
@@ -107,7 +100,8 @@ impl Sender {
         self.rack.advanced = false;
         let wait = self.mark_overdue();
         if let Some(wait) = wait {
-            self.set_timer(Timer::Reordering, wait + TIMEOUT_MIN_US, profile, now);
+            let wait = (wait + TIMEOUT_MIN_US).min(self.rto_us);
+            self.set_timer(Timer::Reordering, wait, profile, now);
         }
         wait.is_some()
     }

@@ -1,8 +1,8 @@
 //! The receiving half: what has arrived, and when that is acknowledged.
 //!
-//! Follows Linux `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`, `tcp_rcv_space_adjust`)
-//! and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC 5681 section 4.2 where not.
-//! The application reads everything at once.
+//! Follows Linux `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
+//! `tcp_rcv_space_adjust`) and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC
+//! 5681 section 4.2 where not. The application reads everything at once.
 
 use weir_core::{Duration, Ecn, Time};
 
@@ -56,7 +56,7 @@ struct AckState {
     acked_offset: u64,
     at_once: bool,
     pending: bool,
-    delayed_until: Option<Time>,
+    delayed: Option<Delayed>,
     compressed_until: Option<Time>,
     compressed: u32,
     /// Duplicate acknowledgements sent one by one for this gap.
@@ -64,11 +64,19 @@ struct AckState {
     duplicates_for: u32,
 }
 
+/// A delayed acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Delayed {
+    /// When its time is up, and when the timer notices.
+    due: Time,
+    fires: Time,
+}
+
 /// What the connection's own sending half knows of the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnRtt {
-    /// Smoothed round trip in microseconds, 0 if unknown.
-    pub srtt_us: u32,
+    /// Eight times the smoothed round trip in microseconds, 0 if unknown.
+    pub srtt8_us: u32,
     /// Retransmission timeout in microseconds.
     pub rto_us: u32,
 }
@@ -98,7 +106,7 @@ impl Receiver {
                 acked_offset: 0,
                 at_once: false,
                 pending: false,
-                delayed_until: None,
+                delayed: None,
                 compressed_until: None,
                 compressed: 0,
                 duplicates: 0,
@@ -117,11 +125,23 @@ impl Receiver {
     }
 
     /// Takes note of the timestamp of any segment: RFC 7323, section 4.3, by which a delayed
-    /// acknowledgement echoes the earliest segment that it acknowledges.
+    /// acknowledgement echoes the earliest segment that it acknowledges, and a late one changes
+    /// nothing.
     pub fn on_timestamp(&mut self, segment: &Segment) {
-        if segment.seq <= self.ack.acked {
+        if segment.seq <= self.ack.acked && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
+    }
+
+    /// Whether what was held back has to be acknowledged before `segment` is taken in: with more than
+    /// two blocks it could crowd one out that was not reported yet (`tcp_sack_new_ofo_skb`).
+    pub fn must_report_before(&self, segment: &Segment) -> bool {
+        let Segment { seq, .. } = *segment;
+        let blocks = &self.recent.blocks[..self.recent.count];
+        let place = blocks.iter().position(|block| block.start <= seq + 1 && seq <= block.end);
+        self.ack.compressed > 0
+            && seq > self.next
+            && place.unwrap_or(blocks.len()) >= BLOCKS_EXPECTED
     }
 
     /// Takes in a data segment.
@@ -141,7 +161,7 @@ impl Receiver {
         self.ack.pending = true;
         let block = Block { start: segment.seq, end: segment.seq + 1 };
         if segment.seq == self.next {
-            self.on_expected(segment, own, now_us);
+            self.on_expected(segment, own, profile.timers, now);
             self.window.on_read(segment, self.delivered, now_us);
             if self.window.grow() {
                 self.ack.quick |= 1;
@@ -165,8 +185,7 @@ impl Receiver {
             self.ack.compressed_until = None;
             return AckNeed::Now;
         }
-        if self.ack.delayed_until.is_some_and(|at| at <= now) {
-            self.ack.delayed_until = None;
+        if self.ack.delayed.take_if(|delayed| delayed.fires <= now).is_some() {
             if !self.ack.pending {
                 return AckNeed::Later;
             }
@@ -181,7 +200,7 @@ impl Receiver {
 
     /// When [`on_timer`](Self::on_timer) is next due.
     pub fn timer(&self) -> Option<Time> {
-        match (self.ack.delayed_until, self.ack.compressed_until) {
+        match (self.ack.delayed.map(|delayed| delayed.fires), self.ack.compressed_until) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -210,12 +229,18 @@ impl Receiver {
             }
         }
         let ack = &mut self.ack;
-        ack.quick = ack.quick.saturating_sub(1);
+        if ack.pending && ack.quick > 0 {
+            ack.quick -= 1;
+            if ack.quick == 0 {
+                // The delay starts small again (`tcp_dec_quickack_mode`).
+                ack.delay_us = DELAY_MIN_US;
+            }
+        }
         ack.acked = self.next;
         ack.acked_offset = self.delivered;
         ack.at_once = false;
         ack.pending = false;
-        ack.delayed_until = None;
+        ack.delayed = None;
         ack.compressed_until = None;
         ack.compressed = 0;
     }
@@ -246,10 +271,10 @@ impl Receiver {
         }
     }
 
-    fn on_expected(&mut self, segment: &Segment, own: OwnRtt, now_us: u64) {
+    fn on_expected(&mut self, segment: &Segment, own: OwnRtt, timers: Timers, now: Time) {
         self.next = segment.seq + 1;
         self.delivered = segment.offset + u64::from(segment.len);
-        self.ack.on_in_order(now_us, own, self.window.quick_limit());
+        self.ack.on_in_order(self.window.quick_limit(), own, timers, now);
         let gaps = !self.ahead.is_empty();
         while let Some(first) = self.ahead.first()
             && first.block.start <= self.next
@@ -323,15 +348,16 @@ impl Receiver {
     }
 
     fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
-        let at = timers.fires_at(now, delay);
-        if let Some(already) = self.ack.delayed_until {
+        let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
+        match &mut self.ack.delayed {
             // Soon anyway: do not wait (`tcp_send_delayed_ack`).
-            if already <= now + delay / 4 {
+            Some(already)
+                if already.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) =>
+            {
                 return AckNeed::Now;
             }
-            self.ack.delayed_until = Some(already.min(at));
-        } else {
-            self.ack.delayed_until = Some(at);
+            Some(already) if already.due <= delayed.due => {}
+            slot => *slot = Some(delayed),
         }
         AckNeed::Later
     }
@@ -352,11 +378,12 @@ impl Receiver {
         }
         self.ack.compressed += 1;
         if self.ack.compressed_until.is_none() {
-            let mut rtt_us = self.window.rtt8_us >> 3;
-            if own.srtt_us > 0 {
-                rtt_us = rtt_us.min(own.srtt_us);
+            let mut rtt8_us = self.window.rtt8_us;
+            if own.srtt8_us > 0 {
+                rtt8_us = rtt8_us.min(own.srtt8_us);
             }
-            let delay = Duration::from_micros(u64::from(rtt_us / 20)).min(COMPRESSED_DELAY);
+            let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
+            let delay = twentieth.min(COMPRESSED_DELAY);
             self.ack.compressed_until = Some(now + delay);
         }
         AckNeed::Later
@@ -370,15 +397,19 @@ impl Receiver {
 
 impl AckState {
     /// Keeps the delay in step with the spacing of data (`tcp_event_data_recv`).
-    fn on_in_order(&mut self, now_us: u64, own: OwnRtt, quick_limit: u32) {
+    fn on_in_order(&mut self, quick_limit: u32, own: OwnRtt, timers: Timers, now: Time) {
+        // Linux counts in ticks here.
+        let now_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
         let since = now_us.saturating_sub(self.last_data_us);
+        let half = Duration::from_micros(u64::from(self.delay_us / 2));
+        let half = timers.whole(half).as_micros() as u32;
         if self.delay_us == 0 {
             self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
             self.delay_us = DELAY_MIN_US;
         } else if since <= u64::from(DELAY_MIN_US / 2) {
-            self.delay_us = self.delay_us / 2 + DELAY_MIN_US / 2;
+            self.delay_us = half + DELAY_MIN_US / 2;
         } else if since < u64::from(self.delay_us) {
-            self.delay_us = (self.delay_us / 2 + since as u32).min(DELAY_MAX_US).min(own.rto_us);
+            self.delay_us = (half + since as u32).min(DELAY_MAX_US).min(own.rto_us);
         } else if since > u64::from(own.rto_us) {
             // A fresh start after a pause.
             self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
@@ -389,7 +420,7 @@ impl AckState {
     fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
         let mut delay = self.delay_us;
         if delay > DELAY_MIN_US {
-            delay = delay.min(match own.srtt_us {
+            delay = delay.min(match own.srtt8_us >> 3 {
                 0 => DELAY_LIMIT_US,
                 srtt => srtt.clamp(DELAY_MIN_US, DELAY_LIMIT_US),
             });
@@ -476,7 +507,10 @@ impl ReceiveWindow {
 
     /// How many acknowledgements at once half a window is worth.
     fn quick_limit(&self) -> u32 {
-        (self.current / (2 * self.mss)).max(2)
+        match self.current / (2 * self.mss) {
+            0 => 2,
+            count => count,
+        }
     }
 
     /// Opens by two segments for each that arrives, as far as the buffer allows; says whether it did.
@@ -551,6 +585,9 @@ const DELAY_MIN_US: u32 = 40_000;
 const DELAY_MAX_US: u32 = 200_000;
 /// RFC 1122, section 4.2.3.2: no acknowledgement is delayed by more.
 const DELAY_LIMIT_US: u32 = 500_000;
+/// Blocks that a receiver expects at most while it holds acknowledgements back
+/// (`TCP_SACK_BLOCKS_EXPECTED`).
+const BLOCKS_EXPECTED: usize = 2;
 /// Acknowledgements that one may stand for (`tcp_comp_sack_nr`).
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`.

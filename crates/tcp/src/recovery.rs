@@ -109,7 +109,7 @@ impl Sender {
         }
         if self.phase == Phase::Open {
             self.retrans_stamp = None;
-        } else if self.board.una() >= self.recovery_end && self.leave_phase(profile) {
+        } else if self.is_phase_over(news, profile) && self.leave_phase(profile) {
             return Resend::Nothing;
         }
         match self.phase {
@@ -121,7 +121,7 @@ impl Sender {
                 } else if self.undo_partial(news, profile) {
                     return Resend::Nothing;
                 }
-                if self.undo_by_duplicates() {
+                if self.undo_by_duplicates(profile) {
                     self.stay_open(news);
                 }
                 self.find_losses(news, profile, now);
@@ -162,7 +162,7 @@ impl Sender {
             self.count_duplicate_ack(news);
         }
         if self.phase <= Phase::Disorder {
-            self.undo_by_duplicates();
+            self.undo_by_duplicates(profile);
         }
         self.find_losses(news, profile, now);
         if self.board.lost_out == 0 {
@@ -173,7 +173,14 @@ impl Sender {
         Resend::Lost
     }
 
-    /// Everything sent before the phase began is acknowledged. Says whether nothing more is to be done.
+    /// Whether everything sent before the phase began is acknowledged, or, for want of NewReno,
+    /// anything at all (RFC 5681, section 3.2, step 6).
+    fn is_phase_over(&self, news: &AckNews, profile: &Profile) -> bool {
+        let plain_reno = !profile.sack && !profile.new_reno && self.phase == Phase::Recovery;
+        self.board.una() >= self.recovery_end || (plain_reno && news.una_advanced)
+    }
+
+    /// Leaves the phase if it can be left. Says whether nothing more is to be done.
     fn leave_phase(&mut self, profile: &Profile) -> bool {
         match self.phase {
             // Not before something beyond is: else the reduction would end at once.
@@ -264,8 +271,10 @@ impl Sender {
         let holes = self.board.lost_out.max(1).min(packets_out);
         if self.board.sacked_out + holes > packets_out {
             self.board.sacked_out = packets_out - holes;
-            self.reordering = (packets_out + acked).min(MAX_REORDERING);
-            self.reordering_seen = true;
+            if self.learns_reordering {
+                self.reordering = (packets_out + acked).min(MAX_REORDERING);
+                self.reordering_seen = true;
+            }
         }
     }
 
@@ -311,8 +320,10 @@ impl Sender {
         }
         let in_flight = self.in_flight(profile);
         if !profile.proportional_rate_reduction {
-            // RFC 6675, section 5: nothing is sent until the pipe has drained to the new window.
-            self.window.cwnd = self.window.ssthresh;
+            // RFC 6675, section 5: after the fast retransmission, which goes in any case, nothing is
+            // sent until the pipe has drained to the new window.
+            let first = self.phase == Phase::Recovery && self.reduction.sent == 0;
+            self.window.cwnd = self.window.ssthresh.max(if first { in_flight + 1 } else { 0 });
             return;
         }
         self.reduction.delivered += newly_delivered;
@@ -338,6 +349,7 @@ impl Sender {
             && (self.phase == Phase::Reducing || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
+            self.stamp_cwnd();
         }
     }
 
@@ -430,6 +442,7 @@ impl Sender {
         }
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.deliveries = 0;
+        self.stamp_cwnd();
         if self.phase <= Phase::Disorder && self.board.sacked_out >= REORDERING {
             self.reordering = self.reordering.min(REORDERING);
         }
@@ -521,12 +534,14 @@ impl Sender {
                 self.announce_reduction = false;
             }
         }
+        self.stamp_cwnd();
         self.undo.marker = None;
         self.rack.advanced = true;
         self.counters.undos += 1;
     }
 
-    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 5).
+    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 3.2,
+    /// step 2).
     fn undo_recovery(&mut self, profile: &Profile) -> bool {
         if self.may_undo(profile) {
             self.take_back(false);
@@ -581,8 +596,8 @@ impl Sender {
         false
     }
 
-    fn undo_by_duplicates(&mut self) -> bool {
-        if self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
+    fn undo_by_duplicates(&mut self, profile: &Profile) -> bool {
+        if profile.undo && self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
             self.rack.on_undo();
             self.take_back(false);
             return true;
@@ -593,7 +608,7 @@ impl Sender {
     /// `seq` arrived although later segments had arrived before: so far apart can they come.
     pub fn note_reordering(&mut self, seq: u32) {
         let highest = self.board.highest_sacked();
-        if seq < highest {
+        if seq < highest && self.learns_reordering {
             self.reordering = self.reordering.max(highest - seq).min(MAX_REORDERING);
             self.reordering_seen = true;
         }

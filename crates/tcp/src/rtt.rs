@@ -2,9 +2,9 @@
 
 use weir_core::Duration;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, RtoRule};
 
-/// The estimator of RFC 6298 as Linux has it (`tcp_rtt_estimator`): in microseconds, with the mean
+/// The estimator of RFC 6298, in microseconds, or that of Linux (`tcp_rtt_estimator`): with the mean
 /// deviation's largest value of the last round trip as variance, which never makes the timeout shorter
 /// than the round trip plus `rto_min`.
 #[derive(Clone, Debug)]
@@ -19,8 +19,10 @@ pub(crate) struct RttEstimator {
     rttvar4: u32,
     /// Until this segment is acknowledged the round trip lasts.
     round_end: u32,
+    rule: RtoRule,
     rto_min: u32,
     rto_max: u32,
+    /// The clock's granularity: the variance's part is at least that (RFC 6298, section 2).
     tick: u32,
     min: MinFilter,
 }
@@ -34,6 +36,7 @@ impl RttEstimator {
             mdev4_max: 0,
             rttvar4: 0,
             round_end: 0,
+            rule: profile.rto_rule,
             rto_min: micros(profile.rto_min),
             rto_max: micros(profile.rto_max),
             tick: match profile.timers {
@@ -50,21 +53,32 @@ impl RttEstimator {
         if self.srtt8 == 0 {
             self.srtt8 = (rtt << 3).max(1);
             self.mdev4 = rtt << 1;
-            self.rttvar4 = self.mdev4.max(self.rto_min);
+            self.rttvar4 = match self.rule {
+                RtoRule::Rfc6298 => self.mdev4.max(self.tick),
+                RtoRule::Linux => self.mdev4.max(self.rto_min),
+            };
             self.mdev4_max = self.rttvar4;
             self.round_end = nxt;
             return;
         }
-        // Jacobson 1988: srtt += error / 8.
+        // Jacobson 1988: srtt += error / 8 and mdev += (|error| - mdev) / 4.
         let error = i64::from(rtt) - i64::from(self.srtt8 >> 3);
         self.srtt8 = (i64::from(self.srtt8) + error).max(1) as u32;
-        // mdev += (|error| - mdev) / 4; a falling round trip counts an eighth, so that it does not
-        // look like variance (Eifel, Ludwig and Katz 2000).
         let mut change = error.abs() - i64::from(self.mdev4 >> 2);
-        if error < 0 && change > 0 {
+        if self.rule == RtoRule::Linux && error < 0 && change > 0 {
+            // A falling round trip counts an eighth, so that it does not look like variance (Eifel,
+            // Ludwig and Katz 2000).
             change >>= 3;
         }
         self.mdev4 = (i64::from(self.mdev4) + change).max(0) as u32;
+        match self.rule {
+            RtoRule::Rfc6298 => self.rttvar4 = self.mdev4.max(self.tick),
+            RtoRule::Linux => self.hold_variance(una, nxt),
+        }
+    }
+
+    /// The variance follows the largest deviation of a round trip at once, and falls slowly.
+    fn hold_variance(&mut self, una: u32, nxt: u32) {
         if self.mdev4 > self.mdev4_max {
             self.mdev4_max = self.mdev4;
             self.rttvar4 = self.rttvar4.max(self.mdev4_max);
@@ -85,7 +99,7 @@ impl RttEstimator {
 
     /// The timeout in microseconds, in whole ticks: RFC 6298, section 2.
     pub fn rto(&self) -> u32 {
-        let rto = (self.srtt8 >> 3) + self.rttvar4;
+        let rto = ((self.srtt8 >> 3) + self.rttvar4).max(self.rto_min);
         rto.div_ceil(self.tick).saturating_mul(self.tick).min(self.rto_max)
     }
 

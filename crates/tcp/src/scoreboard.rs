@@ -68,7 +68,6 @@ pub(crate) struct Delivered {
     /// Segments delivered when it was sent.
     pub prior_delivered: u32,
     pub was_sacked: bool,
-    pub retransmitted: bool,
     pub ever_retransmitted: bool,
 }
 
@@ -281,6 +280,14 @@ impl Scoreboard {
         self.append(seq);
     }
 
+    /// A duplicate of `seq` was reported: its retransmission is no longer under way.
+    pub fn on_duplicate(&mut self, seq: u32) {
+        if self.get(seq).retransmitted() {
+            self.retrans_out -= 1;
+            self.at(seq).state.0 &= !State::RETRANSMITTED;
+        }
+    }
+
     /// The retransmission hint goes back to the start of the queue.
     pub fn reset_hint(&mut self) {
         self.retransmit_hint = self.una;
@@ -367,7 +374,6 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
         sent_us: entry.sent_us,
         prior_delivered: entry.delivered,
         was_sacked: entry.sacked(),
-        retransmitted: entry.retransmitted(),
         ever_retransmitted: entry.ever_retransmitted(),
     }
 }

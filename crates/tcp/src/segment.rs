@@ -98,6 +98,14 @@ impl SackBlocks {
         &self.blocks[usize::from(self.duplicate)..usize::from(self.count)]
     }
 
+    /// The blocks of received segments, the lowest first.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = Block> + use<> {
+        let mut blocks = self.blocks;
+        let received = usize::from(self.duplicate)..usize::from(self.count);
+        blocks[received.clone()].sort_unstable_by_key(|block| block.start);
+        received.map(move |index| blocks[index])
+    }
+
     /// How many blocks there are, the report of duplicates included.
     #[must_use]
     pub const fn len(&self) -> usize {

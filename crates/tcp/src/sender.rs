@@ -7,7 +7,8 @@
 use weir_core::{Duration, Ecn, Time};
 
 use crate::congestion::Algorithm;
-use crate::profile::{Bursts, LossDetection, Profile};
+use crate::pacing::Pace;
+use crate::profile::{Bursts, IdleRestart, LossDetection, Profile};
 use crate::rack::Rack;
 use crate::recovery::{Phase, Reduction, Undo};
 use crate::rtt::RttEstimator;
@@ -52,24 +53,26 @@ pub(crate) struct Sender {
     /// Distance by which segments may arrive out of order without one being lost, in segments.
     pub reordering: u32,
     pub reordering_seen: bool,
+    /// Whether that distance follows what is seen; by RFC 6675 it is three segments for good.
+    pub learns_reordering: bool,
     /// Timestamp of the first retransmission since all was well, in milliseconds.
     pub retrans_stamp: Option<u32>,
     pub tail_probe: Option<TailProbe>,
     /// A window reduction that the receiver is not told of yet (RFC 3168, CWR).
     pub announce_reduction: bool,
     pub f_rto_running: bool,
+    /// Segments that the peer says it got twice.
+    pub duplicates_reported: u64,
 
     pub rto_us: u32,
     /// Timeouts in a row.
     pub retransmits: u32,
     timer: Option<(Timer, Time)>,
-    pacing_until: Time,
-    /// Data waits for `pacing_until` and nothing else.
-    pacing_blocks: bool,
+    pub pace: Pace,
     /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
     last_echo: Option<u32>,
     /// When data was last sent.
-    last_sent: Time,
+    pub last_sent: Time,
     cwnd_usage_end: u32,
     cwnd_used: u32,
     cwnd_checked_tick: u64,
@@ -92,7 +95,7 @@ pub(crate) enum Timer {
     Retransmission,
     /// A tail loss probe.
     LossProbe,
-    /// Segments that may still be reordered are then lost (RFC 8985, section 6.3).
+    /// Segments that may still be reordered are then lost (RFC 8985, section 6.2, step 5).
     Reordering,
 }
 
@@ -154,15 +157,16 @@ impl Sender {
             recovery_end: 0,
             reordering: REORDERING,
             reordering_seen: false,
+            learns_reordering: profile.loss_detection == LossDetection::Rack,
             retrans_stamp: None,
             tail_probe: None,
             announce_reduction: false,
             f_rto_running: false,
+            duplicates_reported: 0,
             rto_us,
             retransmits: 0,
             timer: None,
-            pacing_until: Time::ZERO,
-            pacing_blocks: false,
+            pace: Pace::default(),
             last_echo: None,
             last_sent: Time::ZERO,
             cwnd_usage_end: 0,
@@ -173,8 +177,37 @@ impl Sender {
     }
 
     /// The application has `bytes` more to send.
-    pub fn write(&mut self, bytes: u64) {
+    pub fn write(&mut self, bytes: u64, profile: &Profile, now: Time) {
+        self.refresh(now);
+        self.restart_after_idle(profile);
         self.written = self.written.saturating_add(bytes);
+    }
+
+    /// The window of a flow that was silent for longer than a timeout says little about the path by now
+    /// (RFC 5681, section 4.1; `tcp_slow_start_after_idle_check`).
+    fn restart_after_idle(&mut self, profile: &Profile) {
+        let window = &mut self.window;
+        let idle_us = window.ticks().saturating_sub(window.last_sent_tick) * window.tick_us;
+        let rto_us = u64::from(self.rto_us);
+        if self.board.packets_out() > 0 || idle_us <= rto_us {
+            return;
+        }
+        let restart_window = profile.initial_window.min(window.cwnd);
+        match profile.idle_restart {
+            IdleRestart::InitialWindow => window.cwnd = restart_window,
+            IdleRestart::Decay => {
+                window.ssthresh = self.reduction.current_ssthresh(window, self.phase);
+                let halvings = (idle_us.div_ceil(rto_us) - 1).min(31);
+                window.cwnd = (window.cwnd >> halvings).max(restart_window);
+                self.cwnd_used = 0;
+                self.stamp_cwnd();
+            }
+        }
+    }
+
+    /// The window was looked at now: from here counts the time that it is not used.
+    pub fn stamp_cwnd(&mut self) {
+        self.cwnd_checked_tick = self.window.ticks();
     }
 
     /// The application stops: what was not sent yet will not be.
@@ -195,7 +228,7 @@ impl Sender {
     }
 
     /// The connection is open: `window` is the peer's receive window, `rtt_us` what the handshake took
-    /// (`None` if it needed a retransmission), `now_us` the time.
+    /// (`None` if that is not known, because it needed a retransmission).
     pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, now: Time) {
         self.refresh(now);
         self.window_end = u64::from(window);
@@ -204,26 +237,31 @@ impl Sender {
             self.rtt.offer_min(rtt, self.window.now_us);
             self.rtt.sample(rtt, 0, 0);
             self.rto_us = self.rtt.rto();
+        } else {
+            self.rto_us = RTO_FALLBACK_US;
         }
+        self.window.last_sent_tick = self.window.ticks();
+        self.stamp_cwnd();
         self.update_pacing_rate();
     }
 
     /// When the sending half wants to be called next, data to send aside.
     pub fn timer(&self) -> Option<Time> {
         let timer = self.timer.map(|(_, at)| at);
-        match (timer, self.pacing_blocks.then_some(self.pacing_until)) {
+        match (timer, self.pace.timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    /// What the timer is set for, if it is due at `now`.
+    /// What the timer is set for, if it is due at `now`. The timers that stand in for the timeout stay
+    /// pending: what they do must still know that (`tcp_write_timer_handler`).
     pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
-        let (timer, at) = self.timer?;
-        (at <= now).then(|| {
+        let (timer, _) = self.timer.filter(|&(_, at)| at <= now)?;
+        if timer == Timer::Retransmission {
             self.timer = None;
-            timer
-        })
+        }
+        Some(timer)
     }
 
     pub fn pending_timer(&self) -> Option<Timer> {
@@ -242,7 +280,6 @@ impl Sender {
     /// Sends new data as far as windows, pacing and bursts allow (`tcp_write_xmit`).
     pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
         self.refresh(now);
-        self.pacing_blocks = false;
         let max_burst = self.max_burst(profile);
         let mut sent = 0;
         let mut held_back_by_cwnd = false;
@@ -259,15 +296,17 @@ impl Sender {
             if self.next_segment_end() > self.window_end {
                 break;
             }
-            if profile.bursts == Bursts::Linux && self.should_wait_for_more(room, max_burst, now) {
-                held_back_by_cwnd = true;
+            if profile.bursts == Bursts::Linux
+                && let Some(limit) = self.waits_for_more(room, max_burst, now)
+            {
+                held_back_by_cwnd = limit == Limit::CongestionWindow;
                 break;
             }
             sent += self.send_burst(quota, profile, wire, now);
         }
         held_back_by_cwnd |= self.in_flight(profile) >= self.window.cwnd;
         if sent > 0 || held_back_by_cwnd {
-            self.validate_cwnd(held_back_by_cwnd);
+            self.validate_cwnd(held_back_by_cwnd, profile);
         }
         if sent > 0 {
             self.on_sent(sent);
@@ -283,7 +322,7 @@ impl Sender {
             return false;
         }
         let sent = self.send_burst(1, profile, wire, now);
-        self.validate_cwnd(self.in_flight(profile) >= self.window.cwnd);
+        self.validate_cwnd(self.in_flight(profile) >= self.window.cwnd, profile);
         self.on_sent(sent);
         true
     }
@@ -319,7 +358,7 @@ impl Sender {
             self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
             self.undo.on_retransmit();
         }
-        self.pace(entry.len, profile, now);
+        self.note_sent(u64::from(entry.len), profile, now);
     }
 
     /// Segments in the network. Without limited transmit a segment that arrived out of order makes no
@@ -368,16 +407,6 @@ impl Sender {
         self.set_timer(Timer::Retransmission, rto, profile, now);
     }
 
-    /// Linux' pacing rate: twice the rate of the window in slow start, 1.2 times after
-    /// (`tcp_update_pacing_rate`).
-    pub fn update_pacing_rate(&mut self) {
-        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        let segments = self.window.cwnd.max(self.board.packets_out());
-        let srtt8 = u64::from(self.rtt.srtt8());
-        let bytes8 = u64::from(self.mss) * u64::from(segments) * percent / 100 * 8 * 1_000_000;
-        self.window.pacing_rate = bytes8.checked_div(srtt8).unwrap_or(0);
-    }
-
     /// Microseconds until the oldest segment times out; negative if it should have.
     fn rto_left(&self, now: Time) -> i64 {
         let now_us = (now.as_nanos() / 1_000) as i64;
@@ -423,15 +452,15 @@ impl Sender {
         ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(2)
     }
 
-    /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come
-    /// (`tcp_tso_should_defer`).
-    fn should_wait_for_more(&mut self, room: u32, max_burst: u32, now: Time) -> bool {
+    /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
+    /// which window it would enlarge (`tcp_tso_should_defer`).
+    fn waits_for_more(&self, room: u32, max_burst: u32, now: Time) -> Option<Limit> {
         if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
-            return false;
+            return None;
         }
         let idle_for = now.checked_since(self.last_sent).unwrap_or(Duration::ZERO);
         if idle_for > Duration::from_millis(1) {
-            return false;
+            return None;
         }
         let mss = u64::from(self.mss);
         let send_window = self.window_end - self.sent_offset;
@@ -439,13 +468,18 @@ impl Sender {
         let limit = send_window.min(congestion_window);
         let third = (u64::from(self.largest_window)).min(u64::from(self.window.cwnd) * mss) / 3;
         if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
-            return false;
+            return None;
         }
-        let Some(head) = self.board.head() else { return false };
         let srtt_us = u64::from(self.rtt.srtt8() >> 3);
-        let expected_us = head.sent_us + srtt_us;
+        let expected_us = self.board.head()?.sent_us + srtt_us;
         let soon_us = (srtt_us / 2).min(1_000);
-        expected_us <= self.window.now_us + soon_us
+        (expected_us <= self.window.now_us + soon_us).then_some(
+            if congestion_window < send_window {
+                Limit::CongestionWindow
+            } else {
+                Limit::ReceiveWindow
+            },
+        )
     }
 
     fn send_burst(
@@ -460,6 +494,7 @@ impl Sender {
         }
         let now_us = self.window.now_us;
         let mut sent = 0;
+        let mut bytes = 0;
         while sent < quota && self.unsent() > 0 && self.next_segment_end() <= self.window_end {
             let len = self.unsent().min(u64::from(self.mss)) as u16;
             let mut segment = Segment {
@@ -478,14 +513,13 @@ impl Sender {
             self.counters.segments_sent += 1;
             self.counters.bytes_sent += u64::from(len);
             wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
-            self.pace(len, profile, now);
+            bytes += u64::from(len);
             sent += 1;
         }
         self.window.nxt = self.board.nxt();
-        self.last_sent = now;
-        self.window.last_sent_tick = self.window.ticks();
-        if self.timer.is_none() {
-            self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+        self.note_sent(bytes, profile, now);
+        if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
+            self.rearm_timeout(profile, now);
         }
         sent
     }
@@ -496,23 +530,9 @@ impl Sender {
         }
     }
 
-    /// Counts `len` bytes against the pacing rate.
-    fn pace(&mut self, len: u16, profile: &Profile, now: Time) {
-        if profile.pacing && self.window.pacing_rate > 0 {
-            let wait = u64::from(len) * 1_000_000_000 / self.window.pacing_rate;
-            self.pacing_until = self.pacing_until.max(now) + Duration::from_nanos(wait);
-        }
-    }
-
-    /// Whether data has to wait for its turn, which then becomes a timer.
-    pub fn must_wait_for_pace(&mut self, profile: &Profile, now: Time) -> bool {
-        self.pacing_blocks = profile.pacing && self.pacing_until > now;
-        self.pacing_blocks
-    }
-
     /// Keeps track of whether the window is what limits (`tcp_cwnd_validate`), and lets it shrink by
     /// half the difference each timeout that it was not used (RFC 7661).
-    fn validate_cwnd(&mut self, limited: bool) {
+    fn validate_cwnd(&mut self, limited: bool, profile: &Profile) {
         let packets_out = self.board.packets_out();
         let window = &mut self.window;
         if self.board.una() >= self.cwnd_usage_end
@@ -525,12 +545,12 @@ impl Sender {
         }
         if window.is_limiting() {
             self.cwnd_used = 0;
-            self.cwnd_checked_tick = window.ticks();
+            self.stamp_cwnd();
             return;
         }
         self.cwnd_used = self.cwnd_used.max(packets_out);
         let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
-        if unused_us >= u64::from(self.rto_us) {
+        if profile.idle_restart == IdleRestart::Decay && unused_us >= u64::from(self.rto_us) {
             // Waiting for the application, or for the peer's window: only the former shrinks it.
             let by_application = self.written == self.sent_offset;
             if self.phase == Phase::Open && by_application {
@@ -541,9 +561,16 @@ impl Sender {
                 }
                 self.cwnd_used = 0;
             }
-            self.cwnd_checked_tick = window.ticks();
+            self.stamp_cwnd();
         }
     }
+}
+
+/// Which window holds a burst back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    CongestionWindow,
+    ReceiveWindow,
 }
 
 /// Whether losses are found by time, and not by counting.
@@ -555,6 +582,9 @@ pub(crate) fn by_time(profile: &Profile) -> bool {
 pub(crate) const REORDERING: u32 = 3;
 /// Timers for segments that may come any moment have this much slack (`TCP_TIMEOUT_MIN`: two ticks).
 pub(crate) const TIMEOUT_MIN_US: u32 = 2_000;
+/// Retransmission timeout if the handshake gave no round trip: 3 s (RFC 6298, section 5.7;
+/// `TCP_TIMEOUT_FALLBACK`).
+const RTO_FALLBACK_US: u32 = 3_000_000;
 /// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
 const OFFLOAD_MAX: u32 = 65_536;
 /// RFC 6928.

@@ -1,8 +1,9 @@
 //! CUBIC: RFC 9438 with HyStart, as Linux has it (`net/ipv4/tcp_cubic.c`).
 //!
-//! The arithmetic is Linux': time in units of 1/1024 s, windows in segments, multiplicative decrease by
-//! 717/1024, C = 410/1024 (RFC 9438, section 4: beta 0.7, C 0.4). HyStart is the 2008 form with both
-//! of its signs (Ha and Rhee, "Taming the elephants"), not HyStart++ (RFC 9406): that is what Linux has.
+//! The arithmetic is Linux': time in units of 1/1024 s, windows in segments, multiplicative decrease
+//! by 717/1024, C = 410/1024 (RFC 9438, section 4: beta 0.7, C 0.4). HyStart is the 2008 form with
+//! both of its signs (Ha and Rhee, "Taming the elephants"), not HyStart++ (RFC 9406): that is what
+//! Linux has.
 
 use super::CongestionControl;
 use crate::window::{AckSample, Window};
@@ -153,7 +154,9 @@ impl Epoch {
         let ticks = window.ticks() - self.start + window.ticks_of(delay_min);
         let t = (ticks << TIME_BITS) / window.ticks_per_second();
         let distance = t.abs_diff(self.k);
-        let delta = (CUBE_RTT_SCALE * distance * distance * distance) >> (10 + 3 * TIME_BITS);
+        // After six minutes without a loss the cube no longer fits, and has long been out of reach.
+        let cube = distance.saturating_mul(distance).saturating_mul(distance);
+        let delta = cube.saturating_mul(CUBE_RTT_SCALE) >> (10 + 3 * TIME_BITS);
         let delta = u32::try_from(delta).unwrap_or(u32::MAX);
         if t < self.k {
             self.origin.saturating_sub(delta)
@@ -214,8 +217,7 @@ impl HyStart {
     }
 }
 
-/// The cube root of `a`, to about 0.2 %: the nearest whole number from a float, which is exact enough
-/// for an integer below 2^53 and the same on every machine (IEEE 754 division and multiplication only).
+/// The cube root of `a`, rounded down. Linux looks it up in a table and is off by up to 0.2 %.
 fn cube_root(a: u64) -> u64 {
     if a == 0 {
         return 0;

@@ -1,0 +1,64 @@
+//! Pacing: data leaves evenly spread instead of in bursts.
+//!
+//! Follows Linux' internal pacing (`tcp_update_skb_after_send`, `tcp_pacing_check`); no RFC says how.
+
+use weir_core::{Duration, Time};
+
+use crate::profile::Profile;
+use crate::sender::Sender;
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Until then the data sent so far fills the rate.
+    until: Time,
+    /// Something waits for that.
+    pub timer: Option<Time>,
+}
+
+impl Sender {
+    /// Linux' pacing rate: twice the rate of the window in slow start, 1.2 times after
+    /// (`tcp_update_pacing_rate`).
+    pub fn update_pacing_rate(&mut self) {
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let segments = self.window.cwnd.max(self.board.packets_out());
+        let srtt8 = u64::from(self.rtt.srtt8());
+        let bytes = u64::from(self.mss) * u64::from(segments);
+        // Before the first round trip is known the rate is as good as unlimited.
+        self.window.pacing_rate = bytes * percent * (8 * 1_000_000 / 100) / srtt8.max(1);
+    }
+
+    /// `bytes` of data leave at once, which counts against the pacing rate. Who comes late has up to
+    /// half of the next wait forgiven, and the first ten segments are not held back
+    /// (`tcp_update_skb_after_send`).
+    pub fn note_sent(&mut self, bytes: u64, profile: &Profile, now: Time) {
+        self.last_sent = now;
+        self.window.last_sent_tick = self.window.ticks();
+        if !profile.pacing {
+            return;
+        }
+        let late = now.checked_since(self.pace.until).unwrap_or(Duration::ZERO);
+        self.pace.until = self.pace.until.max(now);
+        if self.window.pacing_rate > 0 && self.counters.segments_sent >= UNPACED_SEGMENTS {
+            let wait = Duration::from_nanos(bytes * 1_000_000_000 / self.window.pacing_rate);
+            self.pace.until += wait - late.min(wait / 2);
+        }
+    }
+
+    /// Whether data has to wait for its turn, which then becomes a timer.
+    pub fn must_wait_for_pace(&mut self, profile: &Profile, now: Time) -> bool {
+        let waits = profile.pacing && self.pace.until > now;
+        if waits {
+            self.pace.timer.get_or_insert(self.pace.until);
+        }
+        waits
+    }
+
+    /// Whether data waited for its turn until now.
+    pub fn take_pacing_timer(&mut self, now: Time) -> bool {
+        self.pace.timer.take_if(|at| *at <= now).is_some()
+    }
+}
+
+/// Segments that pacing lets pass at the start, when the path is not known yet.
+const UNPACED_SEGMENTS: u64 = 10;
