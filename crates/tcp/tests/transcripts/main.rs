@@ -1,0 +1,35 @@
+//! Transcripts: packet by packet, what an endpoint sends when.
+//!
+//! Each test tells one exchange and names the rule that it shows, with the section of the RFC that
+//! states it and, where Linux does it in a way of its own, the kernel's function. Numbers are exact:
+//! the endpoints are pure state machines, so that there is one right answer to everything.
+//!
+//! Segments are numbered, not bytes: `data(5)` is the sixth segment of the stream, `ack(5)` asks for
+//! it, and `again(5)` is its retransmission. Times are counted from the start of a script, which is
+//! when its connection is open.
+
+mod line;
+mod pair;
+mod script;
+
+mod bursts;
+mod cubic;
+mod delayed_ack;
+mod ecn;
+mod exchanges;
+mod handshake;
+mod hystart;
+mod idle;
+mod limited_transmit;
+mod new_reno;
+mod pacing;
+mod rack;
+mod receive_window;
+mod reno;
+mod sack_blocks;
+mod sack_recovery;
+mod slow_start;
+mod spurious;
+mod tail_probe;
+mod timeout;
+mod timestamps;

@@ -1,0 +1,116 @@
+//! The receiver's window: RFC 9293, section 3.8.6.
+
+use weir_tcp::Overrides;
+
+use crate::line::{ack, all, data};
+use crate::script::{Setup, linux, ms, us};
+
+fn offering(bytes: u32) -> Setup {
+    let changes = Overrides { receive_window_bytes: Some(bytes), ..Overrides::default() };
+    linux().with(|profile| *profile = profile.clone().with(&changes))
+}
+
+/// RFC 9293, section 3.4: what is sent lies in front of SND.UNA + SND.WND.
+#[test]
+fn the_sender_stops_at_the_window() {
+    let mut t = linux().peer_window(6_000).connected();
+    t.writes_on().leaves(&all(0..6));
+    assert_eq!((t.cwnd(), t.info().in_flight), (10, 6));
+    t.at(ms(100)).arrives(ack(1)).leaves(&[data(6)]);
+    t.arrives(ack(3)).leaves(&[data(7), data(8)]);
+}
+
+/// ... which a segment must fit into as a whole: here half a segment of room is left.
+#[test]
+fn a_segment_that_does_not_fit_waits() {
+    let mut t = linux().peer_window(6_500).connected();
+    t.writes_on().leaves(&all(0..6));
+    t.at(ms(100)).arrives(ack(0).window(6_999)).leaves(&[]);
+    t.arrives(ack(0).window(7_000)).leaves(&[data(6)]);
+}
+
+/// RFC 9293, section 3.8.6: a larger window is used as soon as it is heard of.
+#[test]
+fn a_window_update_lets_the_sender_go_on() {
+    let mut t = linux().peer_window(2_000).connected();
+    t.writes_on().leaves(&all(0..2));
+    t.at(ms(50)).arrives(ack(0).window(5_000)).leaves(&all(2..5));
+}
+
+/// RFC 5681, section 3.1, note behind equation 4: while the receive window limits, the congestion
+/// window does not "incidentally increase well beyond rwnd" (`tcp_is_cwnd_limited`): to twice of what
+/// is in flight.
+#[test]
+fn the_congestion_window_does_not_run_away_from_the_receive_window() {
+    let mut t = linux().peer_window(12_000).connected();
+    t.writes_on().leaves(&all(0..10));
+    let (mut acked, mut sent) = (0, 10);
+    t.at(ms(100));
+    while acked < 200 {
+        acked += 1;
+        let leave = (acked + 12).min(sent + 2);
+        t.later(us(500)).arrives(ack(acked)).leaves(&all(sent..leave));
+        sent = leave;
+    }
+    assert_eq!((t.cwnd(), t.info().in_flight), (24, 12));
+}
+
+/// The receiving side offers what its profile says; while the application reads at once, always as
+/// much.
+#[test]
+fn a_fixed_window_is_offered_from_the_start() {
+    let mut t = offering(20_000).accepted();
+    for number in 0..8 {
+        t.arrives(data(number)).leaves(&[ack(number + 1).window(20_000)]);
+    }
+}
+
+/// RFC 9293, section 3.8.6.2.1: what is behind a gap takes room until the gap is filled, but the right
+/// edge never moves back.
+#[test]
+fn data_behind_a_gap_does_not_shrink_the_window() {
+    let mut t = offering(20_000).accepted();
+    t.arrives(data(0)).leaves(&[ack(1).window(20_000)]);
+    t.arrives(data(2)).leaves(&[ack(1).sack(&[(2, 3)]).window(20_000)]);
+    t.arrives(data(3)).leaves(&[ack(1).sack(&[(2, 4)]).window(20_000)]);
+    t.arrives(data(1)).leaves(&[ack(4).window(20_000)]);
+}
+
+/// Linux starts with 65160 bytes and lets the buffer follow what the application reads in a round trip
+/// (`tcp_rcv_space_adjust`): twice that, 16 segments more, and twice as much again as it grew.
+#[test]
+fn linux_grows_the_window_with_what_is_read() {
+    let mut t = linux().accepted();
+    // Twenty segments in each round trip of 100 ms, which is more than the ten that were expected.
+    for round in 0..3u32 {
+        for nth in 0..20u32 {
+            let number = 20 * round + nth;
+            t.at(ms(100 * u64::from(round)) + us(1_000) * u64::from(nth));
+            t.arrives(data(number)).skips();
+        }
+    }
+    t.at(ms(300)).arrives(data(60));
+    // Read in the round trip up to 200 ms: 20 segments, twice as many as before. So 2 * 20 + 16
+    // segments are wanted, and twice 56 * (20 - 10) / 10 more: 168 in all.
+    t.skips();
+    let mut offered = 0;
+    for number in 61..120 {
+        t.arrives(data(number)).skips();
+        offered = offered.max(t.last_window());
+    }
+    assert_eq!(offered, 168_000);
+}
+
+/// Without timestamps the receiver takes the time that a window of data needs to arrive for the round
+/// trip (`tcp_rcv_rtt_measure`), and grows the window all the same.
+#[test]
+fn without_timestamps_the_window_grows_too() {
+    let mut t = linux().with(|profile| profile.timestamps = false).accepted();
+    for number in 0..66 {
+        t.later(us(500)).arrives(data(number)).skips();
+    }
+    assert_eq!(t.last_window(), 82_370);
+    // The window that was offered with the first segment is full: the round trip is known.
+    t.later(us(500)).arrives(data(66)).leaves(&[ack(67).window(84_370)]);
+    t.later(us(500)).arrives(data(67)).leaves(&[ack(68).window(86_370)]);
+}
