@@ -160,7 +160,7 @@ impl SetUp {
             reference_rate_bps: None,
         };
         let flow = |direction, number: usize| Flow {
-            name: format!("flow {number}"),
+            name: format!("{direction:?} {number}"),
             direction,
             host: 0,
             dscp: 0,
@@ -184,6 +184,7 @@ impl SetUp {
             period_ns: 10_000_000,
             start_ns: 0,
             stop_ns: duration_ns,
+            ttl: None,
         };
         Scenario {
             name: self.key.to_owned(),

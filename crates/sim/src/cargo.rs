@@ -1,9 +1,10 @@
 //! What packets carry, and what becomes of it.
 
 use weir_core::{Duration, Packet, Time};
+use weir_path::Traffic;
 use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
-use weir_world::LatencyRow;
+use weir_world::{LatencyRow, Scenario};
 
 use crate::prefetch::prefetch;
 use crate::slab::Slab;
@@ -13,10 +14,20 @@ use crate::slab::Slab;
 pub(crate) struct Cargo {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
+    /// By owner: flows, then probes.
+    owners: Vec<Owner>,
     /// By flow.
     pub flows: Vec<FlowFate>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
+}
+
+/// Where the packets of a flow or probe go.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    host: u32,
+    /// The router at which their time to live ends, counted from 1.
+    ttl: Option<u8>,
 }
 
 /// A probe under way.
@@ -38,11 +49,14 @@ pub(crate) struct FlowFate {
 }
 
 impl Cargo {
-    pub fn new(flows: usize) -> Self {
+    pub fn new(scenario: &Scenario) -> Self {
+        let flows = scenario.flows.iter().map(|flow| Owner { host: flow.host, ttl: None });
+        let probes = scenario.probes.iter().map(|probe| Owner { host: probe.host, ttl: probe.ttl });
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
-            flows: vec![FlowFate::default(); flows],
+            owners: flows.chain(probes).collect(),
+            flows: vec![FlowFate::default(); scenario.flows.len()],
             lost_pings: Vec::new(),
         }
     }
@@ -99,7 +113,15 @@ impl Fates for Cargo {
             }
         } else {
             let Ping { probe, seq, sent, up } = self.pings.take(packet.handle);
-            self.lost_pings.push(LatencyRow { t: sent, probe, seq, rtt: None, up, down: None });
+            self.lost_pings.push(LatencyRow {
+                t: sent,
+                probe,
+                seq,
+                rtt: None,
+                up,
+                down: None,
+                timer_error: Duration::ZERO,
+            });
         }
     }
 
@@ -107,5 +129,20 @@ impl Fates for Cargo {
         if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
             self.flows[packet.owner as usize].marked_packets += 1;
         }
+    }
+}
+
+impl Traffic for Cargo {
+    fn host_of(&self, packet: &Packet) -> u32 {
+        self.owners[packet.owner as usize].host
+    }
+
+    fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
+        // The answer of the router carries none.
+        !self.is_of_flow(packet)
+            && self.owners[packet.owner as usize]
+                .ttl
+                .is_some_and(|ttl| u32::from(ttl) == passed + 1)
+            && self.pings.get(packet.handle).up.is_none()
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
+use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
 use weir_world::{Direction, Flow, FlowRow, IpVersion, Scenario, ScenarioError};
 
 use crate::cargo::FlowFate;
-use crate::network::{End, Network};
 use crate::prefetch::prefetch;
+use crate::run::Network;
 
 /// A connection between the client and a server.
 pub(crate) struct Connection {
@@ -28,7 +29,6 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy, Debug)]
 struct Route {
     flow: u32,
-    host: u32,
     dscp: Dscp,
     ip_header: u32,
     timestamps: bool,
@@ -55,7 +55,6 @@ impl Connection {
             server: endpoint()?,
             route: Route {
                 flow,
-                host: spec.host,
                 dscp: Dscp::new(spec.dscp).expect("the scenario was checked"),
                 ip_header,
                 timestamps: profile.timestamps,
@@ -88,7 +87,7 @@ impl Connection {
 
     /// A packet of the connection arrived at `end`.
     pub fn on_packet(&mut self, packet: &Packet, end: End, network: &mut Network, now: Time) {
-        let segment = network.cargo.take_segment(packet.handle);
+        let segment = network.traffic.take_segment(packet.handle);
         let mut wire = self.route.wire(network, end, now);
         self.end_mut(end).on_segment(&segment, packet.ecn, &mut wire, now);
         if segment.len > 0 {
@@ -113,10 +112,6 @@ impl Connection {
     /// A packet for `end` will arrive shortly.
     pub fn prefetch(&self, end: End) {
         prefetch(self.end(end));
-    }
-
-    pub const fn host(&self) -> u32 {
-        self.route.host
     }
 
     pub const fn is_stopped(&self) -> bool {
@@ -149,10 +144,10 @@ impl Connection {
             sent_segments: counters.segments_sent,
             retransmitted_bytes: counters.bytes_retransmitted,
             retransmitted_segments: counters.segments_retransmitted,
-            timeouts: counters.timeouts,
-            loss_probes: counters.loss_probes,
-            fast_recoveries: counters.fast_recoveries,
-            ecn_reductions: counters.ecn_reductions,
+            timeouts: Some(counters.timeouts),
+            loss_probes: Some(counters.loss_probes),
+            fast_recoveries: Some(counters.fast_recoveries),
+            ecn_reductions: Some(counters.ecn_reductions),
             dropped_packets: fate.dropped_packets,
             dropped_bytes: fate.dropped_bytes,
             marked_packets: fate.marked_packets,
@@ -202,7 +197,7 @@ impl Wire for PathWire<'_> {
         let ip_len =
             route.ip_header + segment.header_len(route.timestamps) + u32::from(segment.len);
         let packet = Packet {
-            handle: self.network.cargo.put_segment(segment),
+            handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,
             label: route.labels[self.end as usize],
             len: ip_len + ETHERNET_HEADER,
@@ -210,6 +205,6 @@ impl Wire for PathWire<'_> {
             dscp: route.dscp,
             ecn,
         };
-        self.network.send(packet, self.end, route.host, self.now);
+        self.network.send(packet, self.end, self.now);
     }
 }

@@ -7,8 +7,6 @@
 
 mod cargo;
 mod connection;
-mod events;
-mod network;
 mod prefetch;
 mod probes;
 mod run;

@@ -1,20 +1,22 @@
 //! Trains of pings through the simulated path.
 
 use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
+use weir_path::{End, Place};
 use weir_world::{IpVersion, LatencyRow, Probe, ProbeKind};
 
 use crate::cargo::Ping;
-use crate::network::{End, Network};
+use crate::run::Network;
 
 /// A train of pings: one a period, answered or not.
 pub(crate) struct PingTrain {
     probe: u32,
-    host: u32,
     period: Duration,
     stop: Time,
     next: Time,
     seq: u32,
     packet: Packet,
+    /// Length of the answer, as queues count it.
+    answer_len: u32,
     /// From the client, and from the server.
     labels: [FlowLabel; 2],
 }
@@ -30,12 +32,18 @@ impl PingTrain {
     ) -> Self {
         let transport = match spec.kind {
             ProbeKind::Icmp => ICMP_HEADER,
-            ProbeKind::Udp => UDP_HEADER,
+            ProbeKind::Udp | ProbeKind::UdpTtl => UDP_HEADER,
+            ProbeKind::Tcp => unreachable!("refused before the run"),
         };
-        let ip_len = ip_version.header_bytes() + transport + spec.payload_bytes;
+        let ip_header = ip_version.header_bytes();
+        let ip_len = ip_header + transport + spec.payload_bytes;
+        // A router quotes the packet whose time to live ended.
+        let answer = match spec.kind {
+            ProbeKind::UdpTtl => (ip_header + ICMP_HEADER + ip_len).min(ip_version.longest_error()),
+            _ => ip_len,
+        };
         Self {
             probe,
-            host: spec.host,
             period: Duration::from_nanos(spec.period_ns),
             stop: Time::from_nanos(spec.stop_ns),
             next: start,
@@ -49,12 +57,9 @@ impl PingTrain {
                 dscp: Dscp::new(spec.dscp).expect("the scenario was checked"),
                 ecn: Ecn::NotEct,
             },
+            answer_len: answer + ETHERNET_HEADER,
             labels,
         }
-    }
-
-    pub const fn host(&self) -> u32 {
-        self.host
     }
 
     /// When the next ping is sent.
@@ -67,31 +72,45 @@ impl PingTrain {
         let ping = Ping { probe: self.probe, seq: self.seq, sent: now, up: None };
         self.seq += 1;
         self.next += self.period;
-        let handle = network.cargo.put_ping(ping);
-        network.send(Packet { handle, ..self.packet }, End::Client, self.host, now);
+        let handle = network.traffic.put_ping(ping);
+        network.send(Packet { handle, ..self.packet }, End::Client, now);
     }
 
-    /// A packet of the train arrived: the server answers, the client has its sample.
+    /// A packet of the train arrived: the server or router answers, the client has its sample.
     pub fn on_packet(
         &self,
         packet: &Packet,
-        end: End,
+        place: Place,
         network: &mut Network,
         now: Time,
     ) -> Option<LatencyRow> {
-        match end {
-            End::Server => {
-                let ping = network.cargo.ping_mut(packet.handle);
-                ping.up = Some(now.since(ping.sent));
-                let answer = Packet { label: self.labels[1], ecn: Ecn::NotEct, ..*packet };
-                network.send(answer, End::Server, self.host, now);
+        if place != Place::End(End::Client) {
+            let ping = network.traffic.ping_mut(packet.handle);
+            ping.up = Some(now.since(ping.sent));
+        }
+        let answer =
+            Packet { label: self.labels[1], ecn: Ecn::NotEct, len: self.answer_len, ..*packet };
+        match place {
+            Place::End(End::Server) => {
+                network.send(answer, End::Server, now);
                 None
             }
-            End::Client => {
-                let Ping { probe, seq, sent, up } = network.cargo.take_ping(packet.handle);
+            Place::Router { direction, passed } => {
+                network.send_back(answer, direction, passed, now);
+                None
+            }
+            Place::End(End::Client) => {
+                let Ping { probe, seq, sent, up } = network.traffic.take_ping(packet.handle);
                 let rtt = now.since(sent);
-                let down = up.map(|up| rtt - up);
-                Some(LatencyRow { t: sent, probe, seq, rtt: Some(rtt), up, down })
+                Some(LatencyRow {
+                    t: sent,
+                    probe,
+                    seq,
+                    rtt: Some(rtt),
+                    up,
+                    down: up.map(|up| rtt - up),
+                    timer_error: Duration::ZERO,
+                })
             }
         }
     }

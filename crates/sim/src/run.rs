@@ -1,25 +1,29 @@
 //! The run loop.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use weir_core::{Duration, FlowKey, FlowLabel, Packet, Protocol, Seed, Time};
+use weir_core::{Duration, FlowKey, Seed, Time};
 use weir_link::{Trace, TraceError};
-use weir_world::{IpVersion, ProbeKind, Scenario, ScenarioError, Sink, Verdict};
+use weir_path::{End, Path, Place, QueueSampler, Source, Ticker};
+use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, Verdict};
 
+use crate::cargo::Cargo;
 use crate::connection::Connection;
-use crate::events::Source;
-use crate::network::{End, Network};
+use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
-use crate::sampler::{Sampler, Ticker};
+use crate::sampler::FlowSampler;
+
+/// The path with the simulator's packets on it.
+pub(crate) type Network = Path<Cargo>;
 
 /// A scenario at work.
 pub struct Simulation {
     network: Network,
     connections: Vec<Connection>,
     trains: Vec<PingTrain>,
-    sampler: Sampler,
+    flow_sampler: FlowSampler,
+    queue_sampler: QueueSampler,
     tickers: [Option<Ticker>; TICKERS],
     agenda: Agenda,
     end: Time,
@@ -48,6 +52,9 @@ pub enum SimError {
     /// A recording is not one.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A probe that only live worlds have.
+    #[error("probe `{0}`: the simulator has no probes of kind tcp: run it in the world `lab`")]
+    TcpProbe(String),
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
@@ -78,6 +85,9 @@ impl Simulation {
         seed: Seed,
     ) -> Result<Self, SimError> {
         scenario.check()?;
+        if let Some(probe) = scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
+            return Err(SimError::TcpProbe(probe.name.clone()));
+        }
         let mut parsed = BTreeMap::new();
         for name in scenario.traces() {
             let text = traces.get(name).ok_or_else(|| SimError::MissingTrace(name.to_owned()))?;
@@ -85,38 +95,32 @@ impl Simulation {
         }
         let flows = scenario.flows.len();
         let others = 4 * flows + scenario.probes.len() + TICKERS;
-        let network = Network::new(scenario, &|name| Arc::clone(&parsed[name]), seed, others);
+        let trace = |name: &str| Arc::clone(&parsed[name]);
+        let network = Network::new(scenario, &trace, seed, Cargo::new(scenario), others);
         let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
 
         let hash_key = seed.derive("flow hash").get();
-        let labels = |number: usize, host: u32, protocol: Protocol| {
-            labels(number, host, protocol, scenario.ip_version, hash_key)
-        };
+        let labels = |key: FlowKey| [key.label(hash_key), key.reversed().label(hash_key)];
         let connections = scenario
             .flows
             .iter()
             .enumerate()
             .map(|(n, flow)| {
-                let labels = labels(n, flow.host, Protocol::TCP);
-                Connection::new(n as u32, flow, scenario, labels)
+                Connection::new(n as u32, flow, scenario, labels(scenario.flow_key(n)))
             })
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
-            let protocol = match (probe.kind, scenario.ip_version) {
-                (ProbeKind::Udp, _) => Protocol::UDP,
-                (ProbeKind::Icmp, IpVersion::V4) => Protocol::ICMP,
-                (ProbeKind::Icmp, IpVersion::V6) => Protocol::ICMPV6,
-            };
-            let owner = network.cargo.owner_of_probe(n as u32);
-            let labels = labels(flows + n, probe.host, protocol);
+            let owner = network.traffic.owner_of_probe(n as u32);
             let start = scenario.probe_start(n, seed);
+            let labels = labels(scenario.probe_key(n));
             PingTrain::new(n as u32, probe, start, labels, owner, scenario.ip_version)
         });
         let trains = trains.collect();
         let mut simulation = Self {
             connections,
             trains,
-            sampler: Sampler::new(scenario, seed),
+            flow_sampler: FlowSampler::new(scenario, seed),
+            queue_sampler: QueueSampler::default(),
             tickers: [
                 Ticker::new(scenario.sampling.throughput_ns),
                 Ticker::new(scenario.sampling.tcp_ns),
@@ -138,12 +142,12 @@ impl Simulation {
         if !stopped {
             self.wait_for_answers(sink);
         }
-        for (connection, fate) in self.connections.iter().zip(&self.network.cargo.flows) {
+        for (connection, fate) in self.connections.iter().zip(&self.network.traffic.flows) {
             sink.flow(&connection.row(*fate));
         }
         self.outcome.complete = !stopped;
         self.outcome.packets =
-            self.network.hops_mut().iter().map(|hop| hop.port.stats().departed.packets).sum();
+            self.network.hops().iter().map(|hop| hop.port.stats().departed.packets).sum();
         self.outcome
     }
 
@@ -167,7 +171,7 @@ impl Simulation {
     /// Pings that are under way at the end are waited for, so that slow ones do not go missing.
     fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
-        while self.network.cargo.pings_under_way() > 0 {
+        while self.network.traffic.pings_under_way() > 0 {
             let Some((now, source)) = self.network.events.next() else { break };
             if now > give_up {
                 break;
@@ -182,15 +186,8 @@ impl Simulation {
         let agenda = self.agenda;
         let mut verdict = Verdict::Continue;
         if source < agenda.timers {
-            let (connections, trains) = (&self.connections, &self.trains);
-            if let Some((packet, end)) = self.network.upcoming(source)
-                && let Some(connection) = connections.get(packet.owner as usize)
-            {
-                connection.prefetch(end);
-                self.network.cargo.prefetch_segment(packet.handle);
-            }
-            let host_of = |packet: &Packet| host_of(packet, connections, trains);
-            self.network.on_event(source, host_of, now);
+            self.prefetch(source);
+            self.network.on_event(source, now);
         } else if source < agenda.loads {
             let number = (source - agenda.timers) as usize;
             let end = if number.is_multiple_of(2) { End::Client } else { End::Server };
@@ -217,21 +214,38 @@ impl Simulation {
         verdict
     }
 
+    /// Asks for the memory of packets that will arrive shortly, in two steps: a packet tells which
+    /// connection and segment it will need.
+    fn prefetch(&self, source: Source) {
+        if let Some((packet, _)) = self.network.upcoming(source, FAR_AHEAD) {
+            prefetch(packet);
+        }
+        if let Some((packet, end)) = self.network.upcoming(source, AHEAD)
+            && let Some(connection) = self.connections.get(packet.owner as usize)
+        {
+            connection.prefetch(end);
+            self.network.traffic.prefetch_segment(packet.handle);
+        }
+    }
+
     /// Hands packets that have arrived to their owners, which may send others.
     fn take_in_arrived(&mut self, now: Time, sink: &mut dyn Sink) {
-        while let Some((packet, end)) = self.network.next_arrived() {
+        while let Some((packet, place)) = self.network.next_arrived() {
             let owner = packet.owner as usize;
             if let Some(connection) = self.connections.get_mut(owner) {
+                let Place::End(end) = place else {
+                    unreachable!("only probes end at a router");
+                };
                 connection.on_packet(&packet, end, &mut self.network, now);
                 self.set_timer(owner, end);
             } else {
                 let train = &self.trains[owner - self.connections.len()];
-                if let Some(row) = train.on_packet(&packet, end, &mut self.network, now) {
+                if let Some(row) = train.on_packet(&packet, place, &mut self.network, now) {
                     sink.latency(&row);
                 }
             }
         }
-        for row in self.network.cargo.lost_pings.drain(..) {
+        for row in self.network.traffic.lost_pings.drain(..) {
             sink.latency(&row);
         }
     }
@@ -249,9 +263,9 @@ impl Simulation {
         let ticker = self.tickers[number].expect("only tickers that run are set");
         self.network.events.set(source, ticker.after(now));
         match number {
-            0 => self.sampler.throughput(&self.connections, now, sink),
-            1 => self.sampler.tcp(&self.connections, now, sink),
-            2 => self.sampler.queues(self.network.hops_mut(), now, sink),
+            0 => self.flow_sampler.throughput(&self.connections, now, sink),
+            1 => self.flow_sampler.tcp(&self.connections, now, sink),
+            2 => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
             _ => return sink.progress(now),
         }
         Verdict::Continue
@@ -290,48 +304,13 @@ impl Agenda {
     }
 }
 
-fn host_of(packet: &Packet, connections: &[Connection], trains: &[PingTrain]) -> u32 {
-    let owner = packet.owner as usize;
-    match connections.get(owner) {
-        Some(connection) => connection.host(),
-        None => trains[owner - connections.len()].host(),
-    }
-}
-
-/// The labels of packets from the client and from the server, of load or probe `number`.
-fn labels(
-    number: usize,
-    host: u32,
-    protocol: Protocol,
-    version: IpVersion,
-    hash_key: u64,
-) -> [FlowLabel; 2] {
-    let address = |net: u8, station: u32| -> IpAddr {
-        match version {
-            IpVersion::V4 => Ipv4Addr::from((10 << 24) | (u32::from(net) << 16) | station).into(),
-            IpVersion::V6 => {
-                let low = u128::from(net) << 64 | u128::from(station);
-                Ipv6Addr::from(0xfd00 << 112 | low).into()
-            }
-        }
-    };
-    let has_ports = protocol == Protocol::TCP || protocol == Protocol::UDP;
-    let (sport, dport) = if has_ports {
-        (FIRST_PORT + (number % PORTS) as u16, SERVER_PORT + (number / PORTS) as u16)
-    } else {
-        // Linux tells echoes apart by their identifier.
-        (number as u16, number as u16)
-    };
-    let key = FlowKey { src: address(0, 1), dst: address(1, 1 + host), sport, dport, protocol };
-    [key.label(hash_key), key.reversed().label(hash_key)]
-}
-
 /// Throughput, TCP, queues, progress.
 const TICKERS: usize = 4;
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
-const FIRST_PORT: u16 = 10_000;
-const PORTS: usize = 50_000;
-const SERVER_PORT: u16 = 5_001;
+/// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.
+const AHEAD: usize = 4;
+/// How many packets ahead the packet itself is asked for.
+const FAR_AHEAD: usize = 12;

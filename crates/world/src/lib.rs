@@ -3,10 +3,13 @@
 //! The simulator, the lab and the net run the same scenario and fill the same tables; whatever reads
 //! the record cannot tell which of them made it.
 
+mod addresses;
 mod sample;
 mod scenario;
 
-pub use sample::{FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict};
+pub use sample::{
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+};
 pub use scenario::{
     Direction, Flow, Hop, Host, IpVersion, LineRate, Path, Phase, Probe, ProbeKind, Sampling,
     Scenario, ScenarioError, TcpSettings,

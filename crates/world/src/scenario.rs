@@ -182,16 +182,24 @@ pub struct Probe {
     pub start_ns: u64,
     /// When the last may be sent.
     pub stop_ns: u64,
+    /// Time to live of [`ProbeKind::UdpTtl`]: the number of the router, from 1, that answers. `None` for
+    /// the other kinds.
+    #[serde(default)]
+    pub ttl: Option<u8>,
 }
 
 /// What a probe sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
     /// ICMP echo.
     Icmp,
     /// UDP echo.
     Udp,
+    /// UDP with a small time to live: the router at which it ends answers with ICMP time exceeded.
+    UdpTtl,
+    /// A request and its response over one TCP connection; the next waits for the one before.
+    Tcp,
 }
 
 /// How often what is sampled; 0 switches a table off.
@@ -308,8 +316,28 @@ impl Scenario {
                     Duration::from_nanos(probe.period_ns)
                 )));
             }
+            self.check_ttl(probe)?;
         }
         Ok(())
+    }
+
+    /// A time to live must end on the way to the server: at the routers before, between and behind the hops.
+    fn check_ttl(&self, probe: &Probe) -> Result<(), ScenarioError> {
+        let name = &probe.name;
+        let routers = self.path.up.len() + 1;
+        match (probe.kind, probe.ttl) {
+            (ProbeKind::UdpTtl, Some(ttl)) if (1..=routers).contains(&usize::from(ttl)) => Ok(()),
+            (ProbeKind::UdpTtl, Some(ttl)) => Err(ScenarioError::new(format!(
+                "probe `{name}`: ttl {ttl}: write 1 to {routers}, the routers of this path"
+            ))),
+            (ProbeKind::UdpTtl, None) => Err(ScenarioError::new(format!(
+                "probe `{name}`: a probe of kind udp_ttl needs `ttl`, the number of the router"
+            ))),
+            (_, Some(ttl)) => Err(ScenarioError::new(format!(
+                "probe `{name}`: ttl {ttl}: only a probe of kind udp_ttl has one"
+            ))),
+            (_, None) => Ok(()),
+        }
     }
 
     fn check_times(&self) -> Result<(), ScenarioError> {
@@ -454,6 +482,16 @@ impl IpVersion {
         match self {
             Self::V4 => 20,
             Self::V6 => 40,
+        }
+    }
+
+    /// The longest IP packet in which a router tells of an error (RFC 1812, section 4.3.2.3; RFC 4443,
+    /// section 2.4).
+    #[must_use]
+    pub const fn longest_error(self) -> u32 {
+        match self {
+            Self::V4 => 576,
+            Self::V6 => 1280,
         }
     }
 }

@@ -1,10 +1,14 @@
-//! The path: hops, and the ways between them and the hosts.
+//! Hops, and the ways between them and the hosts.
 //!
 //! A packet is enqueued at a hop, leaves when its line carries it, and travels to the next. A line's
 //! packets under way are a first-in first-out list with one pending event, for their order never changes.
+//!
+//! In front of the first hop, between hops and behind the last there are routers: a packet whose time to
+//! live ends at one of them arrives there, and what the router answers goes the other way from there.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Seed, Time};
@@ -12,42 +16,72 @@ use weir_link::{Flight, Line, Trace};
 use weir_qdisc::{DropReason, Fates, Port};
 use weir_world::{Direction, Hop as HopSpec, Scenario};
 
-use crate::cargo::Cargo;
 use crate::events::{Events, Source};
 
+/// The owner of the packets on a path: keeps what they carry, and hears of those that do not arrive.
+pub trait Traffic: Fates {
+    /// The number of the server to or from which `packet` goes.
+    fn host_of(&self, packet: &Packet) -> u32;
+
+    /// Whether the time to live of `packet` ends at the router that stands behind `passed` hops.
+    fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool;
+}
+
 /// The path of a scenario at work.
-pub(crate) struct Network {
+pub struct Path<T> {
+    /// What happens next, on the path and elsewhere.
     pub events: Events,
-    pub cargo: Cargo,
+    /// The owner of the packets.
+    pub traffic: T,
     hops: Vec<Hop>,
     /// Between the far end of the path and each server: up, then down, by host.
     access: Vec<Way>,
-    /// The first hop of each direction, if there is one.
-    entries: [Option<usize>; 2],
+    /// The hops of each direction: their numbers.
+    ranges: [Range<usize>; 2],
     /// Number of the first hop's source for deliveries, and of the first for its line.
     sources: Sources,
-    /// Packets that have arrived at a host and wait to be taken in.
-    arrived: VecDeque<(Packet, End)>,
+    /// Packets that have arrived somewhere and wait to be taken in.
+    arrived: VecDeque<(Packet, Place)>,
+}
+
+/// An end of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client.
+    Client,
+    /// A server.
+    Server,
 }
 
 /// Where a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Client,
-    Server,
+pub enum Place {
+    /// At a host.
+    End(End),
+    /// At a router, where its time to live ended.
+    Router {
+        /// Which way it was going.
+        direction: Direction,
+        /// How many hops of that direction it has passed.
+        passed: u32,
+    },
 }
 
 /// A hop at work.
-pub(crate) struct Hop {
+pub struct Hop {
     /// Its name with the direction, such as `up/modem`.
     pub name: String,
+    /// Its queue.
     pub port: Port,
+    direction: Direction,
+    /// How many hops of its direction come before it.
+    place: u32,
     line: Line,
     flight: Flight,
     way: Way,
     next: Next,
     /// Bytes of the line that were occupied since somebody looked.
-    pub wire_bytes: u64,
+    pub(crate) wire_bytes: u64,
 }
 
 /// Packets on their way, in the order in which they arrive.
@@ -75,50 +109,52 @@ struct Sources {
     end: Source,
 }
 
-impl Network {
-    /// The path of `scenario`. The sources of events behind its own start at
+impl<T: Traffic> Path<T> {
+    /// The path of `scenario`, whose packets `traffic` owns. The sources of events behind its own start at
     /// [`own_sources`](Self::own_sources); there are `others` of them.
+    ///
+    /// # Panics
+    /// If the scenario was not [checked](Scenario::check).
     pub fn new(
         scenario: &Scenario,
         traces: &dyn Fn(&str) -> Arc<Trace>,
         seed: Seed,
+        traffic: T,
         others: usize,
     ) -> Self {
         let mut hops = Vec::new();
-        let mut entries = [None; 2];
+        let mut ranges = [0..0, 0..0];
         for direction in [Direction::Up, Direction::Down] {
             let specs = scenario.hops(direction);
+            ranges[direction as usize] = hops.len()..hops.len() + specs.len();
             for (place, spec) in specs.iter().enumerate() {
-                if place == 0 {
-                    entries[direction as usize] = Some(hops.len());
-                }
                 let next = match (place + 1 < specs.len(), direction) {
                     (true, _) => Next::Hop(hops.len() + 1),
                     (false, Direction::Up) => Next::Servers,
                     (false, Direction::Down) => Next::End(End::Client),
                 };
-                hops.push(Hop::new(spec, direction, next, traces, seed, scenario.mtu_bytes));
+                let place = (direction, place as u32);
+                hops.push(Hop::new(spec, place, next, traces, seed, scenario.mtu_bytes));
             }
         }
         let mut access = Vec::new();
         for host in &scenario.hosts {
             let delay = Duration::from_nanos(host.delay_ns);
             access.push(Way::new(delay, Next::End(End::Server)));
-            let down = entries[Direction::Down as usize].map_or(Next::End(End::Client), Next::Hop);
-            access.push(Way::new(delay, down));
+            let down = ranges[Direction::Down as usize].clone().next();
+            access.push(Way::new(delay, down.map_or(Next::End(End::Client), Next::Hop)));
         }
         let sources = Sources {
             access: hops.len() as Source,
             lines: (hops.len() + access.len()) as Source,
             end: (2 * hops.len() + access.len()) as Source,
         };
-        let cargo = Cargo::new(scenario.flows.len());
         Self {
             events: Events::new(sources.end as usize + others),
-            cargo,
+            traffic,
             hops,
             access,
-            entries,
+            ranges,
             sources,
             arrived: VecDeque::new(),
         }
@@ -130,25 +166,46 @@ impl Network {
         self.sources.end
     }
 
-    /// Sends `packet` from the client, or from server number `host`.
-    pub fn send(&mut self, packet: Packet, from: End, host: u32, now: Time) {
+    /// Sends `packet` from the client or from its server.
+    pub fn send(&mut self, packet: Packet, from: End, now: Time) {
         match from {
-            End::Client => match self.entries[Direction::Up as usize] {
-                Some(hop) => self.enqueue(hop, packet, now),
-                None => self.travel_access(2 * host as usize, packet, now),
+            End::Client => match self.ranges[Direction::Up as usize].clone().next() {
+                Some(hop) => self.enter(hop, packet, now),
+                None => self.leave_to_server(packet, now),
             },
-            End::Server => self.travel_access(2 * host as usize + 1, packet, now),
+            End::Server => {
+                let host = self.traffic.host_of(&packet) as usize;
+                self.travel_access(2 * host + 1, packet, now);
+            }
         }
     }
 
-    /// An event of one of the path's own sources. `host_of` tells the server's number of a packet.
-    pub fn on_event(&mut self, source: Source, host_of: impl Fn(&Packet) -> u32, now: Time) {
+    /// Sends `packet` from the router behind `passed` hops of `direction` back against that direction.
+    pub fn send_back(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
+        let there = self.ranges[direction as usize].len();
+        let back = match direction {
+            Direction::Up => self.ranges[Direction::Down as usize].clone(),
+            Direction::Down => self.ranges[Direction::Up as usize].clone(),
+        };
+        let passed = passed as usize;
+        let to_pass = if passed == there { back.len() } else { passed.min(back.len()) };
+        match (back.end - to_pass..back.end).next() {
+            Some(hop) => self.enter(hop, packet, now),
+            None if direction == Direction::Up => {
+                self.arrived.push_back((packet, Place::End(End::Client)));
+            }
+            None => self.leave_to_server(packet, now),
+        }
+    }
+
+    /// An event of one of the path's own sources.
+    pub fn on_event(&mut self, source: Source, now: Time) {
         if source >= self.sources.lines {
             self.serve((source - self.sources.lines) as usize, now);
         } else if source >= self.sources.access {
             let way = (source - self.sources.access) as usize;
             while let Some(packet) = self.access[way].pop_due(now) {
-                self.pass_on(packet, self.access[way].next, &host_of, now);
+                self.pass_on(packet, self.access[way].next, now);
             }
             if let Some(at) = self.access[way].next_arrival() {
                 self.events.set(source, at);
@@ -156,7 +213,7 @@ impl Network {
         } else {
             let hop = source as usize;
             while let Some(packet) = self.hops[hop].way.pop_due(now) {
-                self.pass_on(packet, self.hops[hop].next, &host_of, now);
+                self.pass_on(packet, self.hops[hop].next, now);
             }
             if let Some(at) = self.hops[hop].way.next_arrival() {
                 self.events.set(source, at);
@@ -164,21 +221,26 @@ impl Network {
         }
     }
 
-    /// The next packet that has arrived at a host.
-    pub fn next_arrived(&mut self) -> Option<(Packet, End)> {
+    /// The next packet that has arrived somewhere.
+    pub fn next_arrived(&mut self) -> Option<(Packet, Place)> {
         self.arrived.pop_front()
     }
 
     /// The hops, up before down.
+    pub fn hops(&self) -> &[Hop] {
+        &self.hops
+    }
+
+    /// The hops, up before down, to be sampled.
     pub fn hops_mut(&mut self) -> &mut [Hop] {
         &mut self.hops
     }
 
-    /// A packet that will arrive shortly behind the one that an event of `source` brings, if it goes
-    /// to a host.
-    pub fn upcoming(&self, source: Source) -> Option<(&Packet, End)> {
+    /// A packet that goes to a host and arrives `ahead` packets behind the one that an event of `source`
+    /// brings.
+    pub fn upcoming(&self, source: Source, ahead: usize) -> Option<(&Packet, End)> {
         let hop = self.hops.get(source as usize)?;
-        let (_, packet) = hop.way.packets.get(AHEAD)?;
+        let (_, packet) = hop.way.packets.get(ahead)?;
         match hop.next {
             Next::End(end) => Some((packet, end)),
             Next::Servers => Some((packet, End::Server)),
@@ -186,37 +248,50 @@ impl Network {
         }
     }
 
-    fn pass_on(&mut self, packet: Packet, next: Next, host_of: impl Fn(&Packet) -> u32, now: Time) {
+    fn pass_on(&mut self, packet: Packet, next: Next, now: Time) {
         match next {
-            Next::Hop(hop) => self.enqueue(hop, packet, now),
-            Next::Servers => self.travel_access(2 * host_of(&packet) as usize, packet, now),
-            Next::End(end) => self.arrived.push_back((packet, end)),
+            Next::Hop(hop) => self.enter(hop, packet, now),
+            Next::Servers => self.leave_to_server(packet, now),
+            Next::End(end) => self.arrived.push_back((packet, Place::End(end))),
         }
+    }
+
+    /// The router in front of `hop` forwards `packet` to it.
+    fn enter(&mut self, hop: usize, packet: Packet, now: Time) {
+        let Hop { direction, place: passed, .. } = self.hops[hop];
+        if self.traffic.ends_at_router(&packet, passed) {
+            self.arrived.push_back((packet, Place::Router { direction, passed }));
+            return;
+        }
+        self.hops[hop].port.enqueue(packet, now, &mut self.traffic);
+        self.serve(hop, now);
+    }
+
+    /// The router behind the last hop forwards `packet` to its server.
+    fn leave_to_server(&mut self, packet: Packet, now: Time) {
+        let passed = self.ranges[Direction::Up as usize].len() as u32;
+        if self.traffic.ends_at_router(&packet, passed) {
+            let direction = Direction::Up;
+            self.arrived.push_back((packet, Place::Router { direction, passed }));
+            return;
+        }
+        self.travel_access(2 * self.traffic.host_of(&packet) as usize, packet, now);
     }
 
     fn travel_access(&mut self, way: usize, packet: Packet, now: Time) {
         let Way { delay, next, .. } = self.access[way];
-        if !delay.is_zero() {
+        if delay.is_zero() {
+            self.pass_on(packet, next, now);
+        } else {
             let source = self.sources.access + way as Source;
             self.access[way].push(now + delay, packet, source, &mut self.events);
-            return;
         }
-        match next {
-            Next::Hop(hop) => self.enqueue(hop, packet, now),
-            Next::End(end) => self.arrived.push_back((packet, end)),
-            Next::Servers => unreachable!("a server's own way does not lead to the servers"),
-        }
-    }
-
-    fn enqueue(&mut self, hop: usize, packet: Packet, now: Time) {
-        self.hops[hop].port.enqueue(packet, now, &mut self.cargo);
-        self.serve(hop, now);
     }
 
     /// Lets the line of `hop` carry what it can by now.
     fn serve(&mut self, hop: usize, now: Time) {
         let line_source = self.sources.lines + hop as Source;
-        let Self { hops, events, cargo, .. } = self;
+        let Self { hops, events, traffic, .. } = self;
         let it = &mut hops[hop];
         loop {
             let ready = it.line.ready_at(now);
@@ -226,7 +301,7 @@ impl Network {
                 }
                 return;
             }
-            let Some(packet) = it.port.dequeue(now, cargo) else {
+            let Some(packet) = it.port.dequeue(now, traffic) else {
                 if let Some(wake) = it.port.wake_at() {
                     events.set(line_source, wake);
                 }
@@ -236,7 +311,7 @@ impl Network {
             let left = it.line.send(packet.ip_len(), now);
             match it.flight.arrives_at(left) {
                 Some(at) => it.way.push(at, packet, hop as Source, events),
-                None => cargo.on_drop(packet, DropReason::LinkLoss),
+                None => traffic.on_drop(packet, DropReason::LinkLoss),
             }
         }
     }
@@ -245,7 +320,7 @@ impl Network {
 impl Hop {
     fn new(
         spec: &HopSpec,
-        direction: Direction,
+        (direction, place): (Direction, u32),
         next: Next,
         traces: &dyn Fn(&str) -> Arc<Trace>,
         seed: Seed,
@@ -259,6 +334,8 @@ impl Hop {
         let seed = seed.derive(&name);
         let line = spec.line(|trace| Ok::<_, Infallible>(traces(trace)));
         Self {
+            direction,
+            place,
             port: spec.port(seed.derive("queue"), mtu).expect("the scenario was checked"),
             line: line.unwrap_or_else(|never| match never {}),
             flight: Flight::new(&spec.flight(), seed),
@@ -294,6 +371,3 @@ impl Way {
         self.packets.front().map(|&(at, _)| at)
     }
 }
-
-/// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.
-const AHEAD: usize = 3;

@@ -8,11 +8,11 @@
 use weir_core::Time;
 
 /// The number of a source of events. Of two events at one instant the lower source comes first.
-pub(crate) type Source = u32;
+pub type Source = u32;
 
 /// A queue of events, ordered by time, then source.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub struct Events {
     /// A heap of four children a node, so that a node's children share a cache line.
     heap: Vec<Key>,
     /// The root has been handed out and may be overwritten.
@@ -33,6 +33,7 @@ type Key = u128;
 
 impl Events {
     /// A queue for that many sources.
+    #[must_use]
     pub fn new(sources: usize) -> Self {
         let never = Plan { due: Time::MAX, queued: Time::MAX };
         Self { sources: vec![never; sources], ..Self::default() }
@@ -58,6 +59,10 @@ impl Events {
     ///
     /// # Panics
     /// If time would run backwards.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "events come up between calls: this is no iteration"
+    )]
     pub fn next(&mut self) -> Option<(Time, Source)> {
         loop {
             if self.root_is_free {

@@ -1,0 +1,102 @@
+//! Samples of queues, taken at fixed intervals.
+
+use weir_core::{Duration, Time};
+use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
+use weir_world::{QueueRow, Sink};
+
+use crate::path::Hop;
+
+/// What the last samples saw, so that the next report what came since.
+#[derive(Debug, Default)]
+pub struct QueueSampler {
+    /// Statistics of the hops and, behind each, of its classes.
+    seen: Vec<Vec<Stats>>,
+}
+
+impl QueueSampler {
+    /// A row for each queue, and one for each of its classes.
+    pub fn sample(&mut self, hops: &mut [Hop], now: Time, sink: &mut dyn Sink) {
+        self.seen.resize_with(hops.len(), Vec::new);
+        for (hop, seen) in hops.iter_mut().zip(&mut self.seen) {
+            let mut places = seen.iter_mut();
+            let mut fresh = Vec::new();
+            let mut since = |stats: Stats| match places.next() {
+                Some(before) => Since::new(&std::mem::replace(before, stats), &stats),
+                None => {
+                    fresh.push(stats);
+                    Since::new(&Stats::default(), &stats)
+                }
+            };
+            let sojourn = hop.port.take_sojourn();
+            let left = sojourn.packets > 0;
+            let mut row = since(hop.port.stats()).row(now, &hop.name, "", hop.port.backlog());
+            row.sojourn_mean = sojourn.mean();
+            row.sojourn_max = left.then_some(sojourn.max);
+            row.wire_bytes = std::mem::take(&mut hop.wire_bytes);
+            sink.queue(&row);
+            hop.port.classes(&mut |class| {
+                sink.queue(&since(class.stats).row(now, &hop.name, class.name, class.backlog));
+            });
+            seen.extend(fresh);
+        }
+    }
+}
+
+/// The difference of two statistics.
+struct Since {
+    departed_packets: u64,
+    departed_bytes: u64,
+    dropped: [u64; DropReason::ALL.len()],
+    marked: [u64; MarkReason::ALL.len()],
+}
+
+impl Since {
+    fn new(before: &Stats, after: &Stats) -> Self {
+        let dropped =
+            |reason: usize| after.dropped[reason].packets - before.dropped[reason].packets;
+        Self {
+            departed_packets: after.departed.packets - before.departed.packets,
+            departed_bytes: after.departed.bytes - before.departed.bytes,
+            dropped: std::array::from_fn(dropped),
+            marked: std::array::from_fn(|reason| after.marked[reason] - before.marked[reason]),
+        }
+    }
+
+    fn row<'a>(&self, t: Time, queue: &'a str, class: &'a str, backlog: Backlog) -> QueueRow<'a> {
+        QueueRow {
+            t,
+            queue,
+            class,
+            backlog_packets: backlog.packets,
+            backlog_bytes: backlog.bytes,
+            sojourn_mean: None,
+            sojourn_max: None,
+            departed_packets: self.departed_packets,
+            departed_bytes: self.departed_bytes,
+            wire_bytes: 0,
+            dropped: self.dropped,
+            marked: self.marked,
+        }
+    }
+}
+
+/// Sampling at a fixed interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticker {
+    period: Duration,
+}
+
+impl Ticker {
+    /// A ticker of that period, or `None` for a period of 0: never.
+    #[must_use]
+    pub const fn new(period_ns: u64) -> Option<Self> {
+        if period_ns == 0 { None } else { Some(Self { period: Duration::from_nanos(period_ns) }) }
+    }
+
+    /// The next tick after `now`.
+    #[must_use]
+    pub fn after(self, now: Time) -> Time {
+        let period = self.period.as_nanos();
+        Time::from_nanos((now.as_nanos() / period + 1) * period)
+    }
+}

@@ -1,0 +1,104 @@
+//! Who has which address and port: the same in every world that makes its own hosts.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use weir_core::{FlowKey, Protocol};
+
+use crate::scenario::{IpVersion, ProbeKind, Scenario};
+
+impl Scenario {
+    /// The client's address: 10.0.0.1, or fd00::1.
+    #[must_use]
+    pub fn client_address(&self) -> IpAddr {
+        address(self.ip_version, 0, 1)
+    }
+
+    /// The address of server number `host`: 10.1.0.1 and on, or fd00:0:0:1::1 and on.
+    #[must_use]
+    pub fn server_address(&self, host: u32) -> IpAddr {
+        address(self.ip_version, 1, 1 + host)
+    }
+
+    /// The number of the server that has `address`, if one of them has.
+    #[must_use]
+    pub fn server_of(&self, address: IpAddr) -> Option<u32> {
+        let low = match address {
+            IpAddr::V4(v4) => u32::from(v4) & 0xffff,
+            IpAddr::V6(v6) => u128::from(v6) as u32,
+        };
+        let host = low.checked_sub(1)?;
+        let known = (host as usize) < self.hosts.len();
+        (known && self.server_address(host) == address).then_some(host)
+    }
+
+    /// The address of the router of the path that stands behind `passed` hops, on the client's side of
+    /// it: 10.2.0.1 and on, or fd00:0:0:2::1 and on.
+    #[must_use]
+    pub fn router_address(&self, passed: u32) -> IpAddr {
+        address(self.ip_version, 2, 1 + passed)
+    }
+
+    /// The 5-tuple of what the client sends for flow number `flow`.
+    #[must_use]
+    pub fn flow_key(&self, flow: usize) -> FlowKey {
+        self.key(flow, self.flows[flow].host, Protocol::TCP)
+    }
+
+    /// The 5-tuple of what the client sends for probe number `probe`. Linux tells echoes apart by their
+    /// identifier, which stands in place of both ports.
+    #[must_use]
+    pub fn probe_key(&self, probe: usize) -> FlowKey {
+        let number = self.flows.len() + probe;
+        let spec = &self.probes[probe];
+        let protocol = match (spec.kind, self.ip_version) {
+            (ProbeKind::Udp | ProbeKind::UdpTtl, _) => Protocol::UDP,
+            (ProbeKind::Tcp, _) => Protocol::TCP,
+            (ProbeKind::Icmp, IpVersion::V4) => Protocol::ICMP,
+            (ProbeKind::Icmp, IpVersion::V6) => Protocol::ICMPV6,
+        };
+        self.key(number, spec.host, protocol)
+    }
+
+    /// The flow or probe, numbered flows first, to which packets of the client's `key` belong.
+    #[must_use]
+    pub fn owner_of(&self, key: &FlowKey) -> Option<u32> {
+        let number = if key.sport == key.dport {
+            usize::from(key.sport)
+        } else {
+            let high = usize::from(key.dport.checked_sub(SERVER_PORT)?);
+            high * PORTS + usize::from(key.sport.checked_sub(FIRST_PORT)?)
+        };
+        let known = match number.checked_sub(self.flows.len()) {
+            None => self.flow_key(number),
+            Some(probe) if probe < self.probes.len() => self.probe_key(probe),
+            Some(_) => return None,
+        };
+        (known == *key).then_some(number as u32)
+    }
+
+    fn key(&self, number: usize, host: u32, protocol: Protocol) -> FlowKey {
+        let has_ports = protocol == Protocol::TCP || protocol == Protocol::UDP;
+        let (sport, dport) = if has_ports {
+            (FIRST_PORT + (number % PORTS) as u16, SERVER_PORT + (number / PORTS) as u16)
+        } else {
+            (number as u16, number as u16)
+        };
+        let (src, dst) = (self.client_address(), self.server_address(host));
+        FlowKey { src, dst, sport, dport, protocol }
+    }
+}
+
+fn address(version: IpVersion, net: u8, station: u32) -> IpAddr {
+    match version {
+        IpVersion::V4 => Ipv4Addr::from((10 << 24) | (u32::from(net) << 16) | station).into(),
+        IpVersion::V6 => {
+            let low = u128::from(net) << 64 | u128::from(station);
+            Ipv6Addr::from(0xfd00 << 112 | low).into()
+        }
+    }
+}
+
+const FIRST_PORT: u16 = 10_000;
+const PORTS: usize = 50_000;
+/// iperf's, as good as any.
+const SERVER_PORT: u16 = 5_001;
