@@ -59,6 +59,11 @@ impl Sender {
         wire: &mut impl Wire,
         now: Time,
     ) {
+        if self.is_unused() {
+            // The end that only receives: nothing but the window can be news.
+            self.take_window(segment, &mut AckNews::default());
+            return;
+        }
         self.refresh(now);
         let prior_una = self.board.una();
         if segment.ack < prior_una || segment.ack > self.board.nxt() {

@@ -210,7 +210,7 @@ impl Endpoint {
 
     /// Sends what may be sent, and says whether it did: then the peer has its acknowledgement too.
     fn push(&mut self, wire: &mut impl Wire, now: Time) -> bool {
-        if self.state != State::Established {
+        if self.state != State::Established || self.sender.is_idle() {
             return false;
         }
         let (sender, profile, mut stamped) = self.stamped(wire);

@@ -98,7 +98,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     pub fn new() -> Self {
         Self {
-            ring: vec![EMPTY; 16],
+            ring: Vec::new(),
             una: 0,
             nxt: 0,
             sacked_out: 0,
@@ -360,9 +360,10 @@ impl Scoreboard {
 
     #[cold]
     fn grow(&mut self) {
-        let mut ring = vec![EMPTY; self.ring.len() * 2];
+        let size = (self.ring.len() * 2).max(LEAST_RING);
+        let mut ring = vec![EMPTY; size];
         for seq in self.una..self.nxt {
-            ring[seq as usize & (self.ring.len() * 2 - 1)] = *self.get(seq);
+            ring[seq as usize & (size - 1)] = *self.get(seq);
         }
         self.ring = ring;
     }
@@ -377,6 +378,9 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
         ever_retransmitted: entry.ever_retransmitted(),
     }
 }
+
+/// An end that sends nothing has no ring; one that sends starts with this many places.
+const LEAST_RING: usize = 16;
 
 /// No segment: the end of the order of transmission.
 const NONE: u32 = u32::MAX;

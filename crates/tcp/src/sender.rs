@@ -220,6 +220,11 @@ impl Sender {
         self.board.packets_out() == 0 && self.sent_offset == self.written
     }
 
+    /// Whether nothing was ever written.
+    pub const fn is_unused(&self) -> bool {
+        self.written == 0
+    }
+
     /// Brings what algorithms may see up to date.
     pub fn refresh(&mut self, now: Time) {
         self.window.now_us = now.as_nanos() / 1_000;
