@@ -7,7 +7,9 @@ use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Map, Value};
 use weir_core::Time;
-use weir_world::{FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict};
+use weir_world::{
+    EmulatorRow, FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+};
 
 use crate::tables::Tables;
 
@@ -131,6 +133,10 @@ impl Sink for Recorder<'_> {
 
     fn queue(&mut self, row: &QueueRow<'_>) {
         self.tables.append_queue(row);
+    }
+
+    fn emulator(&mut self, row: &EmulatorRow) {
+        self.tables.append_emulator(row);
     }
 
     fn flow(&mut self, row: &FlowRow) {

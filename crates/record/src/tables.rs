@@ -4,12 +4,12 @@ use std::path::Path;
 
 use weir_core::{Duration, Time};
 use weir_qdisc::{DropReason, MarkReason};
-use weir_world::{FlowRow, LatencyRow, QueueRow, TcpRow, ThroughputRow};
+use weir_world::{EmulatorRow, FlowRow, LatencyRow, QueueRow, TcpRow, ThroughputRow};
 
 use crate::table::{Kind, Table};
 
 /// The names of all tables.
-pub const TABLES: [&str; 5] = ["flows", "throughput", "latency", "tcp", "queue"];
+pub const TABLES: [&str; 6] = ["flows", "throughput", "latency", "tcp", "queue", "emulator"];
 
 /// All tables of a record.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub(crate) struct Tables {
     latency: Table,
     tcp: Table,
     queue: Table,
+    emulator: Table,
 }
 
 impl Tables {
@@ -40,10 +41,10 @@ impl Tables {
                     ("sent_segments", Integer),
                     ("retransmitted_bytes", Integer),
                     ("retransmitted_segments", Integer),
-                    ("timeouts", Integer),
-                    ("loss_probes", Integer),
-                    ("fast_recoveries", Integer),
-                    ("ecn_reductions", Integer),
+                    ("timeouts", Nullable),
+                    ("loss_probes", Nullable),
+                    ("fast_recoveries", Nullable),
+                    ("ecn_reductions", Nullable),
                     ("dropped_packets", Integer),
                     ("dropped_bytes", Integer),
                     ("marked_packets", Integer),
@@ -68,6 +69,7 @@ impl Tables {
                     ("rtt_ns", Nullable),
                     ("up_ns", Nullable),
                     ("down_ns", Nullable),
+                    ("timer_error_ns", Integer),
                 ],
             ),
             tcp: table(
@@ -83,15 +85,32 @@ impl Tables {
                     ("rto_ns", Integer),
                     ("pacing_rate_bps", Integer),
                     ("retransmits", Integer),
-                    ("timeouts", Integer),
+                    ("timeouts", Nullable),
+                    ("delivery_rate_bps", Nullable),
+                    ("busy_ns", Nullable),
+                    ("receive_window_limited_ns", Nullable),
+                    ("send_buffer_limited_ns", Nullable),
                 ],
             ),
             queue: Table::new(record, "queue", &queue_columns()),
+            emulator: table(
+                "emulator",
+                &[
+                    ("t_ns", Integer),
+                    ("packets", Integer),
+                    ("late_p50_ns", Integer),
+                    ("late_p99_ns", Integer),
+                    ("late_p999_ns", Integer),
+                    ("late_max_ns", Integer),
+                    ("cpu_ns", Integer),
+                ],
+            ),
         }
     }
 
     pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
-        [&mut self.flows, &mut self.throughput, &mut self.latency, &mut self.tcp, &mut self.queue]
+        let Self { flows, throughput, latency, tcp, queue, emulator } = self;
+        [flows, throughput, latency, tcp, queue, emulator]
     }
 
     pub fn append_flow(&mut self, row: &FlowRow) {
@@ -103,10 +122,10 @@ impl Tables {
                 .integer(row.sent_segments)
                 .integer(row.retransmitted_bytes)
                 .integer(row.retransmitted_segments)
-                .integer(row.timeouts)
-                .integer(row.loss_probes)
-                .integer(row.fast_recoveries)
-                .integer(row.ecn_reductions)
+                .nullable(row.timeouts)
+                .nullable(row.loss_probes)
+                .nullable(row.fast_recoveries)
+                .nullable(row.ecn_reductions)
                 .integer(row.dropped_packets)
                 .integer(row.dropped_bytes)
                 .integer(row.marked_packets)
@@ -130,7 +149,8 @@ impl Tables {
                 .integer(u64::from(row.seq))
                 .nullable(row.rtt.map(Duration::as_nanos))
                 .nullable(row.up.map(Duration::as_nanos))
-                .nullable(row.down.map(Duration::as_nanos));
+                .nullable(row.down.map(Duration::as_nanos))
+                .integer(row.timer_error.as_nanos());
         });
     }
 
@@ -146,7 +166,23 @@ impl Tables {
                 .integer(row.rto.as_nanos())
                 .integer(row.pacing_rate_bps)
                 .integer(row.retransmits)
-                .integer(row.timeouts);
+                .nullable(row.timeouts)
+                .nullable(row.live.map(|live| live.delivery_rate_bps))
+                .nullable(row.live.map(|live| live.busy.as_nanos()))
+                .nullable(row.live.map(|live| live.receive_window_limited.as_nanos()))
+                .nullable(row.live.map(|live| live.send_buffer_limited.as_nanos()));
+        });
+    }
+
+    pub fn append_emulator(&mut self, row: &EmulatorRow) {
+        self.emulator.append(|out| {
+            out.integer(row.t.as_nanos())
+                .integer(row.packets)
+                .integer(row.late_p50.as_nanos())
+                .integer(row.late_p99.as_nanos())
+                .integer(row.late_p999.as_nanos())
+                .integer(row.late_max.as_nanos())
+                .integer(row.cpu.as_nanos());
         });
     }
 

@@ -14,6 +14,8 @@ pub trait Sink {
     fn tcp(&mut self, row: &TcpRow);
     /// The state of a queue or class.
     fn queue(&mut self, row: &QueueRow<'_>);
+    /// How well a live data path kept its times.
+    fn emulator(&mut self, row: &EmulatorRow);
     /// A flow's totals, once, at the end.
     fn flow(&mut self, row: &FlowRow);
     /// The run has reached `now`. Called often enough for a live view; may end the run.
@@ -44,6 +46,8 @@ pub struct LatencyRow {
     pub up: Option<Duration>,
     /// One way back.
     pub down: Option<Duration>,
+    /// How much later than planned it was sent; zero in virtual time.
+    pub timer_error: Duration,
 }
 
 /// What arrived of a flow since the last row: table `throughput`.
@@ -82,8 +86,23 @@ pub struct TcpRow {
     pub pacing_rate_bps: u64,
     /// Segments sent again so far.
     pub retransmits: u64,
-    /// Expirations of the retransmission timer so far.
-    pub timeouts: u64,
+    /// Expirations of the retransmission timer so far; `None` where the kernel does not count them.
+    pub timeouts: Option<u64>,
+    /// What a live kernel also tells; `None` in the simulator.
+    pub live: Option<LiveTcp>,
+}
+
+/// What a live kernel tells of a sender beyond what the simulator has (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveTcp {
+    /// Its own estimate of the rate at which data is delivered, in bit/s.
+    pub delivery_rate_bps: u64,
+    /// Time so far with data to send.
+    pub busy: Duration,
+    /// Of it, time stalled by the receive window.
+    pub receive_window_limited: Duration,
+    /// Of it, time stalled by the send buffer.
+    pub send_buffer_limited: Duration,
 }
 
 /// A queue or one of its classes: table `queue`. Counts are since the last row.
@@ -115,6 +134,25 @@ pub struct QueueRow<'a> {
     pub marked: [u64; MarkReason::ALL.len()],
 }
 
+/// How well a live data path kept its times: table `emulator`. It covers the time since the last row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmulatorRow {
+    /// End of the interval.
+    pub t: Time,
+    /// Packets handed over to the kernel.
+    pub packets: u64,
+    /// How much later than computed they were handed over: the median.
+    pub late_p50: Duration,
+    /// The 99th percentile.
+    pub late_p99: Duration,
+    /// The 99.9th percentile.
+    pub late_p999: Duration,
+    /// The latest.
+    pub late_max: Duration,
+    /// Processor time that the data path used.
+    pub cpu: Duration,
+}
+
 /// A flow's totals: table `flows`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRow {
@@ -132,14 +170,14 @@ pub struct FlowRow {
     pub retransmitted_bytes: u64,
     /// Segments sent again.
     pub retransmitted_segments: u64,
-    /// Expirations of the retransmission timer.
-    pub timeouts: u64,
-    /// Tail loss probes.
-    pub loss_probes: u64,
-    /// Entries into fast recovery.
-    pub fast_recoveries: u64,
-    /// Window reductions by ECN.
-    pub ecn_reductions: u64,
+    /// Expirations of the retransmission timer; `None` where the kernel does not count them by flow.
+    pub timeouts: Option<u64>,
+    /// Tail loss probes; `None` where the kernel does not count them by flow.
+    pub loss_probes: Option<u64>,
+    /// Entries into fast recovery; likewise.
+    pub fast_recoveries: Option<u64>,
+    /// Window reductions by ECN; likewise.
+    pub ecn_reductions: Option<u64>,
     /// Data packets of the flow that were dropped on the path, and their IP bytes.
     pub dropped_packets: u64,
     /// IP bytes of the dropped packets.

@@ -113,6 +113,11 @@ class Record:
         return self._table("queue")
 
     @cached_property
+    def emulator(self) -> pl.DataFrame:
+        """How well a live data path kept its times: `t_ns`, `packets`, `late_p99_ns` and so on."""
+        return self._table("emulator")
+
+    @cached_property
     def flows(self) -> pl.DataFrame:
         """Totals of each flow, with its name, direction, service class and congestion control."""
         totals = self._table("flows")
@@ -220,7 +225,9 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
 
 # What a table looks like before its first part is written.
 _EMPTY: dict[str, dict[str, pl.DataType]] = {
-    "latency": dict.fromkeys(("t_ns", "probe", "seq", "rtt_ns", "up_ns", "down_ns"), pl.Int64()),
+    "latency": dict.fromkeys(
+        ("t_ns", "probe", "seq", "rtt_ns", "up_ns", "down_ns", "timer_error_ns"), pl.Int64()
+    ),
     "throughput": dict.fromkeys(("t_ns", "flow", "bytes", "wire_bytes"), pl.Int64()),
     "tcp": dict.fromkeys(("t_ns", "flow", "cwnd_segments", "srtt_ns"), pl.Int64()),
     "queue": {
@@ -231,4 +238,7 @@ _EMPTY: dict[str, dict[str, pl.DataType]] = {
         "wire_bytes": pl.Int64(),
     },
     "flows": {"flow": pl.Int64()},
+    "emulator": dict.fromkeys(
+        ("t_ns", "packets", "late_p50_ns", "late_p99_ns", "late_p999_ns", "late_max_ns", "cpu_ns"), pl.Int64()
+    ),
 }

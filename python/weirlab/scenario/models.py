@@ -110,7 +110,9 @@ class ProbeSpec(Model):
 
     Attributes:
         name: its name.
-        kind: what is sent.
+        kind: what is sent: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with
+            ICMP time exceeded), `tcp` (requests and responses over one connection; live worlds only).
+        ttl: for `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
         dscp: service class of its packets.
         host: the server that answers.
         period: time between two pings, answered or not; the scenario's if nothing is said.
@@ -119,7 +121,8 @@ class ProbeSpec(Model):
     """
 
     name: str
-    kind: Literal["icmp", "udp"]
+    kind: Literal["icmp", "udp", "udp_ttl", "tcp"]
+    ttl: Annotated[int, Field(ge=1, le=64)] | None = None
     dscp: DscpValue = 0
     host: str = "server"
     period: PositiveNanoseconds | None = None

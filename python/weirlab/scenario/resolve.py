@@ -269,10 +269,11 @@ def _probe(probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], durat
         "period_ns": spec.sampling.ping if probe.period is None else probe.period,
         "start_ns": probe.start or 0,
         "stop_ns": duration if probe.stop is None else probe.stop,
+        "ttl": probe.ttl,
     }
 
 
-DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60}
+DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60, "udp_ttl": 60, "tcp": 60}
 """Bytes of payload: what `ping` sends, and the least that irtt sends with its statistics."""
 
 
