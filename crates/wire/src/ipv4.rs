@@ -56,8 +56,10 @@ pub(crate) fn parse(head: &[u8], available: usize) -> Result<Headers, Malformed>
 /// checksum is wrong (RFC 1812, section 4.2.2.5).
 #[must_use]
 pub fn checksum_ok(bytes: &[u8]) -> bool {
-    let header_len = bytes.first().map_or(0, |first| usize::from(first & 0xf) * 4);
-    header_len >= HEADER
+    let Some(&first) = bytes.first() else { return false };
+    let header_len = usize::from(first & 0xf) * 4;
+    first >> 4 == 4
+        && header_len >= HEADER
         && bytes.get(..header_len).is_some_and(|header| Sum::of(header).fold() == 0xffff)
 }
 

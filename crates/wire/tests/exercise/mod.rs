@@ -72,7 +72,7 @@ pub fn joining(data: &[u8]) {
             done += len;
             joined.push(next);
         } else {
-            let full = join.is_done() || join.ip_len() + len > limits.max_len;
+            let full = join.is_done() || join.ip_len() + len > limits.max_len.min(65_535);
             assert!(full || change != 0 || len == 0, "a following segment was refused");
         }
     }
@@ -112,6 +112,7 @@ fn marks(bytes: &[u8], headers: &Headers) {
         assert_eq!(set_ecn(&mut marked, ecn), Some(headers.ecn));
         assert_eq!(parse(&marked), Ok(Headers { ecn, ..*headers }));
         assert_eq!(ipv4_checksum_ok(bytes), ipv4_checksum_ok(&marked));
+        assert!(headers.version == Version::V4 || !ipv4_checksum_ok(bytes));
         assert_eq!(set_tos(&mut marked, headers.tos()), Some(headers.dscp.get() << 2 | ecn.bits()));
         assert_eq!(parse(&marked), Ok(*headers));
     }
