@@ -28,14 +28,16 @@ pub fn parsing(data: &[u8]) {
     }
     let Ok(headers) = parse(rest) else { return };
     packet(rest, &headers);
-    if let Ok(cut) = virtio.map_err(drop).and_then(|virtio| Cut::new(&headers, &virtio).map_err(drop))
+    if let Ok(cut) =
+        virtio.map_err(drop).and_then(|virtio| Cut::new(&headers, &virtio).map_err(drop))
     {
         segments(rest, &headers, &cut);
     }
     // As if it were a super-packet, however large its segments.
     let size = u16::from_be_bytes([header[4], header[5]]).max(1);
     if let Some(packet) = as_super_packet(rest, &headers) {
-        let cut = Cut::new(&headers, &virtio_of(&headers, size)).expect("virtio header made to fit");
+        let cut =
+            Cut::new(&headers, &virtio_of(&headers, size)).expect("virtio header made to fit");
         segments(&packet, &headers, &cut);
         there_and_back(&packet, &cut);
     }
@@ -163,7 +165,10 @@ fn complete(packet: &[u8], start: u16, offset: u16) {
     let mut whole = packet.to_vec();
     assert_eq!(complete_checksum(&mut whole, start, offset), Ok(()));
     let changed = usize::from(start) + usize::from(offset);
-    assert_eq!((&whole[..changed], &whole[changed + 2..]), (&packet[..changed], &packet[changed + 2..]));
+    assert_eq!(
+        (&whole[..changed], &whole[changed + 2..]),
+        (&packet[..changed], &packet[changed + 2..])
+    );
 }
 
 fn virtio_of(headers: &Headers, size: u16) -> Virtio {
