@@ -164,3 +164,59 @@ const fn fold(mut sum: u64) -> u16 {
 /// Offsets of fields of the UDP header (RFC 768).
 pub(crate) const UDP_LEN: usize = 4;
 pub(crate) const UDP_CHECKSUM: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_rfc_1071() {
+        // Section 3: 0001 f203 f4f5 f6f7 sums up to 2ddf0, with the carries ddf2.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(Sum::of(&bytes).fold(), 0xddf2);
+        assert_eq!(Sum::of(&bytes).checksum(), 0x220d);
+        assert_eq!(Sum::of(&bytes[..3]).bytes(&bytes[3..]).fold(), 0xddf2);
+    }
+
+    #[test]
+    fn the_update_of_rfc_1624() {
+        // Section 4, equation 3; equation 2 would give ffff.
+        assert_eq!(updated(0xdd2f, 0x5555, 0x3285), 0x0000);
+        assert_eq!(updated(0x0000, 0x3285, 0x5555), 0xdd2f);
+    }
+
+    #[test]
+    fn a_completed_checksum_is_never_none() {
+        // The words sum up to ffff, and the checksum would be 0.
+        let mut packet = [0xff, 0x0f, 0, 0, 0, 0xf0];
+        complete_checksum(&mut packet, 0, 2).unwrap();
+        assert_eq!(packet[2..4], [0xff, 0xff]);
+    }
+
+    #[test]
+    fn a_field_outside_of_the_packet_is_refused() {
+        let outside = |start, offset| complete_checksum(&mut [0; 8], start, offset).unwrap_err();
+        assert_eq!(
+            outside(4, 3).to_string(),
+            "the checksum field at 4+3 is not in the packet of 8 bytes"
+        );
+        assert_eq!(outside(9, 0), BadVirtio::ChecksumField { start: 9, offset: 0, packet: 8 });
+        assert!(complete_checksum(&mut [0; 8], 4, 2).is_ok());
+        assert!(complete_checksum(&mut [0; 8], u16::MAX, u16::MAX).is_err());
+    }
+
+    #[test]
+    fn udp_over_ipv4_may_go_without() {
+        for (pair, right) in
+            [(["10.0.0.1:1", "10.0.0.2:2"], true), (["[fd00::1]:1", "[fd00::2]:2"], false)]
+        {
+            let mut packet = crate::craft::Udp::new(pair[0], pair[1]).packet(b"abc");
+            let headers = crate::parse(&packet).unwrap();
+            assert!(transport_checksum_ok(&packet, &headers));
+            packet[headers.transport_offset + UDP_CHECKSUM..][..2].fill(0);
+            assert_eq!(transport_checksum_ok(&packet, &headers), right);
+            packet[headers.transport_offset + UDP_CHECKSUM] = 1;
+            assert!(!transport_checksum_ok(&packet, &headers));
+        }
+    }
+}

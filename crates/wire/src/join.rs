@@ -259,3 +259,129 @@ const MAX_IP_LEN: usize = 65_535;
 /// More than 64 KB of full segments; keeps the list of slices of one write short (`UIO_MAXIOV` is
 /// 1024).
 const MAX_SEGMENTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::{Ip, Tcp, Udp};
+
+    fn first() -> Tcp {
+        Tcp::new("10.0.0.1:1000", "10.0.1.1:2000")
+    }
+
+    /// The segment after `first()` with 100 bytes.
+    fn second() -> Tcp {
+        Tcp { seq: 1_100, ip: Ip { id: 2, ..first().ip }, ..first() }
+    }
+
+    fn joins(a: &Tcp, b: &Tcp) -> bool {
+        let mut join = Join::start(&a.packet(&[0; 100]), Limits::default()).unwrap();
+        join.push(&b.packet(&[0; 100]))
+    }
+
+    #[test]
+    fn a_segment_that_follows_joins_and_any_difference_keeps_it_out() {
+        let (a, b) = (first(), second());
+        assert!(joins(&a, &b));
+        let ip = |change: fn(&mut Ip)| {
+            let mut changed = second();
+            change(&mut changed.ip);
+            joins(&first(), &changed)
+        };
+        assert!(!ip(|ip| ip.ttl = 63), "TTL");
+        assert!(!ip(|ip| ip.tos = 0b11), "CE on one alone");
+        assert!(!ip(|ip| ip.tos = 0xb8), "DSCP");
+        assert!(!ip(|ip| ip.src.set_port(1_001)), "another flow");
+        assert!(!ip(|ip| ip.dst = "10.0.1.2:2000".parse().unwrap()), "another host");
+        assert!(!ip(|ip| ip.fragment = 0), "DF");
+        assert!(ip(|ip| ip.id = 99), "with DF, the identification means nothing");
+        assert!(!joins(&a, &Tcp { seq: 1_101, ..b.clone() }), "a gap");
+        assert!(!joins(&a, &Tcp { seq: 1_000, ..b.clone() }), "a repetition");
+        assert!(!joins(&a, &Tcp { ack: 2_001, ..b.clone() }), "acknowledgement");
+        assert!(!joins(&a, &Tcp { window: 501, ..b.clone() }), "window");
+        assert!(!joins(&a, &Tcp { flags: 0x50, ..b.clone() }), "ECE");
+        assert!(!joins(&a, &Tcp { flags: 0x90, ..b.clone() }), "CWR that is not on the first");
+        let later = vec![1, 1, 8, 10, 0, 0, 0, 6, 0, 0, 0, 4];
+        assert!(!joins(&a, &Tcp { options: later, ..b.clone() }), "timestamp");
+        assert!(!joins(&a, &Tcp { options: Vec::new(), ..b }), "length of the headers");
+    }
+
+    #[test]
+    fn without_df_the_identification_counts_up() {
+        let not_atomic = |id| Ip { fragment: 0, id, ..first().ip };
+        let a = Tcp { ip: not_atomic(0xffff), ..first() };
+        assert!(joins(&a, &Tcp { ip: not_atomic(0), ..second() }));
+        assert!(!joins(&a, &Tcp { ip: not_atomic(0xffff), ..second() }));
+    }
+
+    #[test]
+    fn marked_segments_join_with_their_like() {
+        let marked = |tcp: Tcp| Tcp { ip: Ip { tos: 0b11, ..tcp.ip }, ..tcp };
+        assert!(joins(&marked(first()), &marked(second())));
+        assert!(!joins(&marked(first()), &second()));
+    }
+
+    #[test]
+    fn what_ends_a_super_packet() {
+        let ends = |b: &Tcp, payload: &[u8]| {
+            let mut join = Join::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
+            assert!(join.push(&b.packet(payload)));
+            join.is_done()
+        };
+        assert!(!ends(&second(), &[0; 100]));
+        assert!(ends(&second(), &[0; 99]));
+        assert!(ends(&Tcp { flags: 0x18, ..second() }, &[0; 100]));
+        assert!(ends(&Tcp { flags: 0x11, ..second() }, &[0; 100]));
+        let mut join = Join::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
+        assert!(!join.push(&second().packet(&[0; 101])), "longer than the first");
+        assert!(!join.push(&second().packet(&[])), "no payload");
+        assert!(join.push(&second().packet(&[0; 100])), "refusals change nothing");
+    }
+
+    #[test]
+    fn what_cannot_begin_one() {
+        let starts = |tcp: &Tcp, payload: &[u8]| {
+            Join::start(&tcp.packet(payload), Limits::default()).is_some()
+        };
+        assert!(starts(&first(), b"a"));
+        assert!(starts(&Tcp { flags: 0xd0, ..first() }, b"a"), "ECE and CWR");
+        assert!(!starts(&first(), b""));
+        for flags in [0x11, 0x12, 0x14, 0x18, 0x30] {
+            assert!(!starts(&Tcp { flags, ..first() }, b"a"), "{flags:#x}");
+        }
+        let options = Ip { extra: (0, vec![1; 4]), ..first().ip };
+        assert!(!starts(&Tcp { ip: options, ..first() }, b"a"));
+        let udp = Udp::new("10.0.0.1:1000", "10.0.1.1:2000").packet(b"a");
+        assert!(Join::start(&udp, Limits::default()).is_none());
+        assert!(Join::start(&udp, Limits { udp: true, ..Limits::default() }).is_some());
+    }
+
+    #[test]
+    fn limits_hold() {
+        let grown = |limits| {
+            let mut join = Join::start(&first().packet(&[0; 1_000]), limits).unwrap();
+            let next = |n: u32| Tcp { seq: 1_000 + 1_000 * n, ..second() }.packet(&[0; 1_000]);
+            let count = 1 + (1..100).take_while(|&n| join.push(&next(n))).count();
+            assert_eq!((join.segments(), join.ip_len()), (count, 52 + 1_000 * count));
+            count
+        };
+        assert_eq!(grown(Limits::default()), 64);
+        assert_eq!(grown(Limits { max_segments: 100, ..Limits::default() }), 65);
+        assert_eq!(grown(Limits { max_segments: 17, ..Limits::default() }), 17);
+        assert_eq!(grown(Limits { max_len: 3_051, ..Limits::default() }), 2);
+        assert_eq!(grown(Limits { max_len: 3_052, ..Limits::default() }), 3);
+    }
+
+    #[test]
+    fn one_alone_is_a_packet_with_a_partial_checksum() {
+        let packet = first().packet(b"abc");
+        let join = Join::start(&packet, Limits::default()).unwrap();
+        let mut head = [0; Join::MAX_HEADERS];
+        let (len, virtio) = join.finish(&mut head).unwrap();
+        assert_eq!(virtio.gso, None);
+        let mut written = [&head[..len], b"abc"].concat();
+        crate::complete_checksum(&mut written, 20, 16).unwrap();
+        assert_eq!(written, packet);
+        assert!(join.finish(&mut [0; 51]).is_none());
+    }
+}

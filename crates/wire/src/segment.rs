@@ -270,3 +270,46 @@ fn write_ipv6(header: &mut [u8], len: usize, ecn: Ecn) -> Option<()> {
     ipv6::set_tos(fixed, ipv6::tos(fixed) & !Ecn::Ce.bits() | ecn.bits());
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::Tcp;
+    use crate::parse;
+    use crate::virtio::Gso;
+
+    fn refused(change: fn(&mut Virtio)) -> Uncuttable {
+        let (header, packet) = Tcp::new("10.0.0.1:1", "10.0.0.2:2").super_packet(3_000, 1_448);
+        let mut virtio = Virtio::parse(&header, packet.len()).unwrap();
+        change(&mut virtio);
+        Cut::new(&parse(&packet).unwrap(), &virtio).unwrap_err()
+    }
+
+    #[test]
+    fn headers_that_do_not_agree_are_refused() {
+        assert_eq!(refused(|virtio| virtio.gso = None), Uncuttable::NoGso);
+        let other = Gso { kind: GsoKind::TcpV6, size: 9, ecn: false };
+        assert_eq!(
+            Uncuttable::Kind { asked: other.kind, version: Version::V4, transport: Transport::Tcp },
+            refused(|virtio| virtio.gso = Some(Gso { kind: GsoKind::TcpV6, size: 9, ecn: false }))
+        );
+        assert_eq!(
+            refused(|virtio| virtio.checksum = Checksum::Valid),
+            Uncuttable::ChecksumNotPartial
+        );
+        let elsewhere = |virtio: &mut Virtio| {
+            virtio.checksum = Checksum::Partial { start: 20, offset: 6 };
+        };
+        assert_eq!(refused(elsewhere), Uncuttable::ChecksumNotPartial);
+    }
+
+    #[test]
+    fn sixty_four_kilobytes_are_forty_five_segments() {
+        let (header, packet) = Tcp::new("10.0.0.1:1", "10.0.0.2:2").super_packet(65_160, 1_448);
+        let virtio = Virtio::parse(&header, packet.len()).unwrap();
+        let cut = Cut::new(&parse(&packet).unwrap(), &virtio).unwrap();
+        assert_eq!(cut.segments().len(), 45);
+        assert!(cut.segments().all(|segment| segment.ip_len() == 1_500));
+        assert_eq!(cut.segment(44).unwrap().payload(), 52 + 44 * 1_448..packet.len());
+    }
+}

@@ -162,14 +162,14 @@ fn echoes_have_their_identifier_as_ports_and_errors_have_none() {
 
         let reply = Echo { reply: true, ..ping };
         let mut answer = [0; 128];
-        let len = reply.write(dst, src, 0xb8, &mut answer).unwrap();
-        let answered = parse(&answer[..len]).unwrap();
+        let answer_len = reply.write(dst, src, 0xb8, &mut answer).unwrap();
+        let answered = parse(&answer[..answer_len]).unwrap();
         assert_eq!(answered.key, headers.key.reversed());
         assert_eq!(Echo::parse(&answer, &answered), Some(reply));
 
         let mut error = [0; 1280];
-        let len = time_exceeded(&packet, &headers, dst, &mut error).unwrap();
-        let errored = parse(&error[..len]).unwrap();
+        let error_len = time_exceeded(&packet, &headers, dst, &mut error).unwrap();
+        let errored = parse(&error[..error_len]).unwrap();
         assert_eq!((errored.key.sport, errored.key.dport), (0, 0));
         assert_eq!(Echo::parse(&error, &errored), None);
         assert_eq!(ping.write(src, dst, 0, &mut [0; 30]), None);

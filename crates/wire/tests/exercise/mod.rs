@@ -52,30 +52,25 @@ pub fn joining(data: &[u8]) {
         max_segments: usize::from(limits >> 4) * 3,
         udp: true,
     };
-    let mut recipes = rest.rchunks_exact(4).take(recipes.into());
     let Some(mut join) = Join::start(rest, limits) else { return };
     let headers = parse_head(rest, usize::MAX).expect("a joinable head parses");
     let first = &rest[..headers.payload_offset];
     let mut joined = vec![first.to_vec()];
     let mut done = headers.payload_len();
-    loop {
-        let Some(&[less_high, less_low, at, change]) = recipes.next().and_then(|r| r.first_chunk())
-        else {
-            break;
-        };
-        let less = usize::from(u16::from_be_bytes([less_high & 0x3f, less_low]));
+    // A recipe says how much shorter than the first the next one is, and which byte is changed how.
+    for recipe in rest.rchunks_exact(4).take(recipes.into()) {
+        let less = usize::from(u16::from_be_bytes([recipe[0] & 0x3f, recipe[1]]));
         let len = headers.payload_len().saturating_sub(less);
         let mut next = following(first, &headers, done, joined.len(), len);
-        let at = usize::from(at) % next.len();
-        next[at] ^= change;
+        let at = usize::from(recipe[2]) % next.len();
+        next[at] ^= recipe[3];
         if join.push(&next) {
             // The change may have made it longer or shorter.
-            let len = parse_head(&next, usize::MAX).expect("joined").payload_len();
-            done += len;
+            done += parse_head(&next, usize::MAX).expect("joined").payload_len();
             joined.push(next);
         } else {
             let full = join.is_done() || join.ip_len() + len > limits.max_len.min(65_535);
-            assert!(full || change != 0 || len == 0, "a following segment was refused");
+            assert!(full || recipe[3] != 0 || len == 0, "a following segment was refused");
         }
     }
     assert_eq!(join.segments(), joined.len());
@@ -307,11 +302,11 @@ fn following(first: &[u8], headers: &Headers, done: usize, before: usize, len: u
 /// meaningless identifications.
 fn cut_gives(join: &Join, joined: &[Vec<u8>], payload_len: usize) {
     let mut out = [0; Join::MAX_HEADERS];
-    let (len, virtio) = join.finish(&mut out).expect("it fits");
-    let mut packet = out[..len].to_vec();
-    packet.resize(len + payload_len, 0);
+    let (header_len, virtio) = join.finish(&mut out).expect("it fits");
+    let mut packet = out[..header_len].to_vec();
+    packet.resize(header_len + payload_len, 0);
     let headers = parse(&packet).expect("a joined packet is a packet");
-    assert_eq!((headers.total_len, headers.payload_offset), (packet.len(), len));
+    assert_eq!((headers.total_len, headers.payload_offset), (packet.len(), header_len));
     assert!(headers.version == Version::V6 || ipv4_checksum_ok(&packet));
     assert_eq!(Virtio::parse(&virtio.to_bytes(), packet.len()), Ok(virtio));
     if joined.len() == 1 {
