@@ -192,7 +192,8 @@ impl FlowKey {
             address_words(self.dst),
             [u64::from(self.sport) << 32 | u64::from(self.dport) << 16, u64::from(self.protocol.0)],
         ]
-        .concat()
+        .into_iter()
+        .flatten()
         {
             state = mix(state ^ word);
         }
