@@ -41,7 +41,7 @@ def test_every_set_up_can_be_run_or_says_why_not(experiment: linux.Experiment) -
 
 
 def test_the_disciplines_that_are_here_are_held_against_linux() -> None:
-    assert len(HERE) >= 10
+    assert len(HERE) >= 16
 
 
 def test_figures_are_those_of_the_reference(tmp_path: Path) -> None:
