@@ -8,6 +8,6 @@ mod scenario;
 
 pub use sample::{FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict};
 pub use scenario::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Path, Phase, Probe, ProbeKind, Sampling,
-    Scenario, ScenarioError, TcpSettings,
+    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Phase, Probe, ProbeKind,
+    Sampling, Scenario, ScenarioError, TcpSettings,
 };
