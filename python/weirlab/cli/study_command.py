@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("study")
 @click.argument("name", required=False)
-@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each.")
+@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="Runs of each.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this experiment; may be repeated.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to keep the records in.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")

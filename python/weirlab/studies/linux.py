@@ -306,6 +306,8 @@ def _test(experiment: Experiment, family: Family, duration: int, starts: Sequenc
         {
             "name": f"{way} {number + 1}",
             "direction": way,
+            # On Linux the sender opened the connection.
+            "opened_by": "server" if way == "down" else "client",
             "dscp": experiment.dscp[number % len(experiment.dscp)],
             "start": start,
         }
