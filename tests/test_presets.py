@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("test", "reported_ms"), [("tcp_download", 15.825), ("tcp_upload", 94.733)])
-def test_the_vdsl_line_shows_the_increases_of_its_report(test: str, reported_ms: float, tmp_path: Path) -> None:
+def test_the_vdsl_line_shows_the_increases_of_its_report(
+    test: str, reported_ms: float, tmp_path: Path
+) -> None:
     [comparison] = weirlab.compare(weirlab.run(test, link="vdsl-100-40", repeat=3, out=tmp_path / "out"))
     assert comparison.increase_ms is not None
     assert comparison.increase_ms.mean == pytest.approx(reported_ms, rel=0.05)

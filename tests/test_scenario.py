@@ -9,7 +9,9 @@ import pytest
 from weirlab.api import run
 from weirlab.errors import UsageError
 from weirlab.scenario import (
+    LinkSpec,
     ScenarioSpec,
+    TestSpec,
     line_rate,
     load_link,
     load_scenario,
@@ -215,3 +217,32 @@ def test_a_scenario_file_is_read(tmp_path: Path) -> None:
     path.write_text("test = ")
     with pytest.raises(UsageError, match="is not TOML"):
         load_scenario(path)
+
+
+def opened_by(opener: str, *, loss: float, flows: int, tmp_path: Path) -> list[dict[str, Any]]:
+    """Downloads of one segment over a line of 100 ms each way, and what became of them."""
+    hop: dict[str, Any] = {"name": "line", "delay": "100ms"}
+    if loss:
+        hop["loss"] = {"model": "random", "probability": loss}
+    flow = {"name": "load", "direction": "down", "opened_by": opener, "count": flows, "bytes": "1kb"}
+    test = {"name": "t", "title": "t", "phases": {"load": "60s"}, "flows": [flow]}
+    link = {"name": "l", "title": "l", "up": [hop], "down": [hop]}
+    [record] = run(
+        check(TestSpec, test, "test"),  # type: ignore[arg-type]
+        link=check(LinkSpec, link, "link"),  # type: ignore[arg-type]
+        start_jitter=0,
+        out=tmp_path / opener,
+    )
+    return record.flows.to_dicts()
+
+
+@pytest.mark.parametrize(("opener", "milliseconds"), [("client", 400), ("server", 300)])
+def test_who_opens_a_connection_can_send_sooner(opener: str, milliseconds: int, tmp_path: Path) -> None:
+    [flow] = opened_by(opener, loss=0, flows=1, tmp_path=tmp_path)
+    assert flow["first_data_ns"] == milliseconds * 1_000_000
+
+
+@pytest.mark.parametrize("opener", ["client", "server"])
+def test_either_end_opens_in_spite_of_losses(opener: str, tmp_path: Path) -> None:
+    flows = opened_by(opener, loss=0.15, flows=20, tmp_path=tmp_path)
+    assert all(flow["completed_ns"] for flow in flows)

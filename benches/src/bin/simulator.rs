@@ -17,8 +17,8 @@ use weir_record::Recorder;
 use weir_sim::Simulation;
 use weir_tcp::Overrides;
 use weir_world::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Path, Probe, ProbeKind, Sampling, Scenario,
-    TcpSettings, Verdict,
+    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
+    Scenario, TcpSettings, Verdict,
 };
 
 /// A set-up to be timed.
@@ -163,6 +163,7 @@ impl SetUp {
             name: format!("{direction:?} {number}"),
             direction,
             host: 0,
+            opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings {
                 profile: "linux".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
 use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
-use weir_world::{Direction, Flow, FlowRow, IpVersion, Scenario, ScenarioError};
+use weir_world::{Direction, Flow, FlowRow, IpVersion, Opener, Scenario, ScenarioError};
 
 use crate::cargo::FlowFate;
 use crate::prefetch::prefetch;
@@ -17,6 +17,8 @@ pub(crate) struct Connection {
     server: Endpoint,
     route: Route,
     direction: Direction,
+    /// The end that opens the connection.
+    opener: End,
     bytes: Option<u64>,
     stopped: bool,
     /// IP bytes of data packets that arrived.
@@ -61,22 +63,35 @@ impl Connection {
                 labels,
             },
             direction: spec.direction,
+            opener: match spec.opened_by {
+                Opener::Client => End::Client,
+                Opener::Server => End::Server,
+            },
             bytes: spec.bytes,
             stopped: false,
             wire_bytes: 0,
             first_data: None,
             completed: None,
         };
-        connection.server.listen();
+        match connection.opener {
+            End::Client => connection.server.listen(),
+            End::Server => connection.client.listen(),
+        }
         Ok(connection)
     }
 
-    /// The client opens the connection; the data's sender has all its data at hand.
+    /// The connection is opened; the data's sender has all its data at hand.
     pub fn start(&mut self, network: &mut Network, now: Time) {
         let bytes = self.bytes.unwrap_or(u64::MAX);
         let (sender, route) = (self.sender_end(), self.route);
         self.end_mut(sender).write(bytes, &mut route.wire(network, sender, now), now);
-        self.client.connect(&mut route.wire(network, End::Client, now), now);
+        let opener = self.opener;
+        self.end_mut(opener).connect(&mut route.wire(network, opener, now), now);
+    }
+
+    /// The end that opens the connection.
+    pub const fn opener(&self) -> End {
+        self.opener
     }
 
     /// The sender stops handing in data.

@@ -197,7 +197,7 @@ impl Simulation {
             let number = (source - agenda.loads) as usize;
             if number.is_multiple_of(2) {
                 self.connections[number / 2].start(&mut self.network, now);
-                self.set_timer(number / 2, End::Client);
+                self.set_timer(number / 2, self.connections[number / 2].opener());
             } else {
                 self.connections[number / 2].stop();
             }

@@ -172,7 +172,9 @@ impl Receiver {
             self.enter_quick(MAX_QUICK);
         } else {
             self.on_ahead(segment, block);
-            if self.window.grow() {
+            // Without SACK a larger window would keep the acknowledgement from counting as a duplicate
+            // (`tcp_data_queue_ofo`).
+            if profile.sack && self.window.grow() {
                 self.ack.quick |= 1;
             }
         }

@@ -11,6 +11,6 @@ pub use sample::{
     EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
 };
 pub use scenario::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Path, Phase, Probe, ProbeKind, Sampling,
-    Scenario, ScenarioError, TcpSettings,
+    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Phase, Probe, ProbeKind,
+    Sampling, Scenario, ScenarioError, TcpSettings,
 };

@@ -126,6 +126,17 @@ pub enum Direction {
     Down,
 }
 
+/// Who opens a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Opener {
+    /// The client, as nearly always.
+    #[default]
+    Client,
+    /// The server.
+    Server,
+}
+
 /// A TCP load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,6 +147,9 @@ pub struct Flow {
     pub direction: Direction,
     /// Number of the server at its other end.
     pub host: u32,
+    /// Who opens the connection.
+    #[serde(default)]
+    pub opened_by: Opener,
     /// Differentiated services code point of its packets, both ways.
     pub dscp: u8,
     /// Its TCP.

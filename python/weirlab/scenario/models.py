@@ -88,6 +88,8 @@ class FlowSpec(Model):
         direction: which way its data flows.
         dscp: service class of its packets.
         host: the server at its other end.
+        opened_by: who opens the connection, `client` or `server`; the one who sends the data can send it half
+            a round trip sooner if it opened the connection.
         count: how many there are: a number, or the name of one of the test's parameters.
         start, stop: when it runs; during the phase `load` if nothing is said.
         bytes: how much it sends; without end if nothing is said.
@@ -98,6 +100,7 @@ class FlowSpec(Model):
     direction: Direction
     dscp: DscpValue = 0
     host: str = "server"
+    opened_by: Literal["client", "server"] = "client"
     count: int | str = 1
     start: Nanoseconds | None = None
     stop: Nanoseconds | None = None

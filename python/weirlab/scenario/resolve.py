@@ -228,6 +228,7 @@ def _flows(
             "name": flow.name if flow.count == 1 else f"{flow.name}::{number + 1}",
             "direction": flow.direction,
             "host": _host(flow.name, flow.host, hosts),
+            "opened_by": flow.opened_by,
             "dscp": flow.dscp,
             "tcp": _tcp(flow.tcp.over(spec.tcp)),
             "start_ns": start if flow.start is None else flow.start,

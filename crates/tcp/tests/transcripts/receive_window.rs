@@ -101,6 +101,20 @@ fn linux_grows_the_window_with_what_is_read() {
     assert_eq!(offered, 168_000);
 }
 
+/// RFC 5681, section 2: an acknowledgement whose window differs from the last one's is no duplicate.
+/// Without SACK Linux therefore leaves the window as it is while something is missing, which
+/// makes duplicates that set off the fast retransmit (`tcp_data_queue_ofo`). With SACK it grows.
+#[test]
+fn without_sack_data_behind_a_gap_does_not_grow_the_window() {
+    for (sack, growth) in [(false, 0), (true, 2 * 1_000)] {
+        let mut t = linux().with(|profile| profile.sack = sack).accepted();
+        t.arrives(data(0)).skips();
+        let before = t.last_window();
+        t.arrives(data(2)).skips();
+        assert_eq!(t.last_window() - before, growth, "with SACK {sack}");
+    }
+}
+
 /// Without timestamps the receiver takes the time that a window of data needs to arrive for the round
 /// trip (`tcp_rcv_rtt_measure`), and grows the window all the same.
 #[test]

@@ -1,0 +1,122 @@
+"""The studies: short runs of them, and the reference itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.api import run_all
+from weirlab.errors import UsageError
+from weirlab.studies import linux
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+REFERENCE = linux.reference()
+HERE = [experiment for experiment in REFERENCE.experiment if not linux.missing(experiment)]
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize("experiment", REFERENCE.experiment, ids=lambda one: one.name)
+def test_every_set_up_can_be_run_or_says_why_not(experiment: linux.Experiment) -> None:
+    family = REFERENCE.families[experiment.family]
+    assert experiment.name.startswith(f"{experiment.family}_")
+    assert len({len(values) for values in experiment.linux.values()}) == 1
+    assert ("up_mbps" in experiment.linux) == (family.uploads > 0)
+    assert ("marks" in experiment.linux) == experiment.ecn
+    why = linux.missing(experiment)
+    if why is None:
+        [run] = linux.runs_of(experiment, family, seeds=1)
+        assert len(run.scenario["flows"]) == family.downloads + family.uploads
+        assert run.scenario["path"]["down"][0]["queue"] == experiment.down
+    else:
+        assert why.startswith(("queue not here yet: ", "congestion control not here yet: ", "cannot be"))
+
+
+def test_the_disciplines_that_are_here_are_held_against_linux() -> None:
+    assert len(HERE) >= 16
+
+
+def test_figures_are_those_of_the_reference(tmp_path: Path) -> None:
+    [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
+    runs = linux.runs_of(experiment, REFERENCE.families[experiment.family], seeds=2, duration_ns=8 * SECOND)
+    records = run_all(runs, world_named("sim"), tmp_path / "o")
+    result = linux.result(experiment, records)
+    assert result.missing is None
+    assert result.seeds == 2
+    assert set(result.findings) == set(experiment.linux)
+    assert result.findings["down_mbps"].met
+    assert result.findings["p50_ms"].met
+    assert result.findings["p99_ms"].met is None
+
+
+def test_a_set_up_with_an_absent_queue_is_reported_not_skipped() -> None:
+    [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
+    absent = experiment.model_copy(update={"disciplines": ["htb", "moon"]})
+    result = linux.result(absent, [])
+    assert result.missing == "queue not here yet: moon"
+    assert not result.met
+
+
+def test_a_ping_that_comes_back_too_late_is_lost(tmp_path: Path) -> None:
+    [experiment] = linux.chosen(["A_pfifo1000"], of=REFERENCE)
+    runs = linux.runs_of(experiment, REFERENCE.families[experiment.family], seeds=5)
+    late = 0
+    for record in run_all(runs, world_named("sim"), tmp_path / "o"):
+        rtt = record.latency["rtt_ns"]
+        answered_at = record.latency["t_ns"] + rtt
+        too_late = int((answered_at > 20 * SECOND + linux.LINGER_NS).sum())
+        assert linux.figures(record)["lost_pings"] == rtt.null_count() + too_late
+        late += too_late
+    # The queue stands at up to 600 ms.
+    assert late > 0
+
+
+@pytest.mark.parametrize(
+    ("goal", "ours", "met"),
+    [
+        (linux.Goal(share=0.2, amount=5), 12.0, True),
+        (linux.Goal(share=0.2, amount=5), 15.1, False),
+        (linux.Goal(share=0.2), 11.9, True),
+        (linux.Goal(amount=0.02), 10.03, False),
+    ],
+)
+def test_a_goal_is_the_wider_of_share_and_amount(goal: linux.Goal, ours: float, met: bool) -> None:
+    assert goal.allows(ours, 10.0) is met
+
+
+def test_an_unknown_experiment_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match="study `linux` has no experiment `A_moon` \\(known: A_pfifo1000, "):
+        linux.chosen(["A_moon"], of=REFERENCE)
+
+
+def test_the_command_prints_json_markdown_or_a_table(weir: Weir) -> None:
+    words = ("study", "linux", "--only", "A_codel", "--seeds", "1")
+    [result] = json.loads(weir(*words, "--json").stdout)
+    assert result["name"] == "A_codel"
+    assert result["findings"]["p50_ms"]["linux"] == pytest.approx(46.9, abs=0.5)
+    assert weir(*words, "--markdown").stdout.startswith("| experiment | down Mbit/s |")
+    shown = weir(*words)
+    assert shown.returncode == 0, shown.stderr
+    assert "A_codel" in shown.stdout
+    assert "goals met" in shown.stdout
+
+
+def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
+    done = weir("study")
+    assert done.returncode == 0, done.stderr
+    assert "linux" in done.stdout
+    assert [one["name"] for one in json.loads(weir("study", "--json").stdout)] == ["linux"]
+
+
+def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
+    done = weir("study", "moon")
+    assert done.returncode == 2
+    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux)"
