@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 # How a compiled extension is put into the virtual environment, with the versions of Cargo.lock.
-DEVELOP := $(BIN)/maturin develop --release --locked --quiet
+DEVELOP := PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
 
 .PHONY: help
 help: ## What there is
