@@ -59,32 +59,53 @@ impl Events {
     ///
     /// # Panics
     /// If time would run backwards.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "events come up between calls: this is no iteration"
-    )]
+    #[allow(clippy::should_implement_trait, reason = "events come up between calls: no iteration")]
+    #[inline]
     pub fn next(&mut self) -> Option<(Time, Source)> {
+        self.next_by(Time::MAX)
+    }
+
+    /// The next event if it is due by `limit`; its source is then no longer due.
+    ///
+    /// # Panics
+    /// If time would run backwards.
+    #[inline]
+    pub fn next_by(&mut self, limit: Time) -> Option<(Time, Source)> {
+        let (at, source) = self.settle()?;
+        if at > limit {
+            return None;
+        }
+        assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
+        self.now = at;
+        self.root_is_free = true;
+        self.sources[source as usize] = Plan { due: Time::MAX, queued: Time::MAX };
+        Some((at, source))
+    }
+
+    /// When the next event is due.
+    pub fn earliest(&mut self) -> Option<Time> {
+        self.settle().map(|(at, _)| at)
+    }
+
+    /// Puts events that are no longer meant out of the way, until the first in the heap is the next.
+    #[inline]
+    fn settle(&mut self) -> Option<(Time, Source)> {
         loop {
             if self.root_is_free {
                 self.remove_root();
             }
-            let &root = self.heap.first()?;
-            self.root_is_free = true;
-            let (at, source) = split(root);
+            let (at, source) = split(*self.heap.first()?);
             let plan = &mut self.sources[source as usize];
+            if plan.queued == at && plan.due == at {
+                return Some((at, source));
+            }
+            self.root_is_free = true;
             if plan.queued != at {
                 // A source that became due earlier left this event behind.
                 continue;
             }
-            plan.queued = Time::MAX;
-            if plan.due == at {
-                plan.due = Time::MAX;
-                assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
-                self.now = at;
-                return Some((at, source));
-            }
+            plan.queued = plan.due;
             if plan.due < Time::MAX {
-                plan.queued = plan.due;
                 let later = key(plan.due, source);
                 self.push(later);
             }

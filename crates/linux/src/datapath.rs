@@ -1,0 +1,410 @@
+//! The live data path: one thread that carries packets between the two ends through the scenario's hops.
+//!
+//! A packet is queued at the moment at which it was read. From there on the path's own events decide, at
+//! the times that they compute, not at those at which the thread got to them: a late wake-up delays what
+//! leaves, never what comes after it.
+
+use std::io::{self, IoSlice};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use weir_core::{Duration, Packet, Seed, Time};
+use weir_link::Trace;
+use weir_path::{End, Path, QueueSampler, Ticker};
+use weir_wire::{Cut, Join, Limits, Virtio};
+use weir_world::{EmulatorRow, QueueRow, Scenario};
+
+use crate::buffers::{Buffers, FlowFate, index_of};
+use crate::device::{Device, LONGEST};
+use crate::lateness::Lateness;
+use crate::pcap::Capture;
+use crate::rows::{OwnedQueueRow, Rows};
+use crate::router::Router;
+use crate::{Clock, Hosts, LinuxError};
+
+/// What a data path is to do.
+pub struct Settings {
+    /// The run's clock.
+    pub clock: Clock,
+    /// The run's seed.
+    pub seed: Seed,
+    /// Where to write the packets that leave the bottleneck, if anywhere.
+    pub capture: Option<PathBuf>,
+}
+
+/// A sample of the data path.
+#[derive(Debug)]
+pub enum PathSample {
+    /// The state of a queue or class.
+    Queue(OwnedQueueRow),
+    /// How well times were kept.
+    Emulator(EmulatorRow),
+}
+
+impl OwnedQueueRow {
+    /// The row.
+    #[must_use]
+    pub fn row(&self) -> QueueRow<'_> {
+        QueueRow { queue: &self.queue, class: &self.class, ..self.numbers }
+    }
+}
+
+/// What a data path amounted to.
+#[derive(Clone, Debug)]
+pub struct PathReport {
+    /// Packets handed over to the ends.
+    pub packets: u64,
+    /// How much later than computed: the median, the 99th and the 99.9th percentile.
+    pub late: [Duration; 3],
+    /// Share of one processor that it used, 0 to 1.
+    pub cpu_share: f64,
+    /// Packets that were no IP, or damaged.
+    pub malformed: u64,
+    /// Packets to or from addresses that no host of the scenario has.
+    pub unroutable: u64,
+    /// Packets that a kernel did not take.
+    pub refused: u64,
+    /// What became of the packets of each flow.
+    pub flows: Vec<FlowFate>,
+}
+
+/// A data path at work, in a thread of its own.
+pub struct DataPath {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<PathReport, LinuxError>>,
+}
+
+impl DataPath {
+    /// Starts to carry packets between `hosts`, which the thread keeps. `traces` gives the recordings that
+    /// the scenario names; samples go to `samples`.
+    ///
+    /// # Errors
+    /// If the capture cannot be written or there is no thread to be had.
+    pub fn start(
+        scenario: &Scenario,
+        hosts: &mut Hosts,
+        traces: &dyn Fn(&str) -> Arc<Trace>,
+        settings: Settings,
+        samples: Sender<PathSample>,
+    ) -> Result<Self, LinuxError> {
+        let Settings { clock, seed, capture } = settings;
+        let traffic = Buffers::new(scenario.flows.len());
+        let path = Path::new(scenario, traces, seed, traffic, 0);
+        let devices = hosts.take_devices();
+        let finish = devices.iter().any(|device| !device.takes_super_packets());
+        let hash_key = seed.derive("flow hash").get();
+        let capture = capture.map(|file| Capture::create(&file)).transpose()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut carrier = Carrier {
+            router: Router::new(path, scenario, hash_key, finish),
+            devices,
+            clock,
+            outbox: [Vec::new(), Vec::new()],
+            lateness: Lateness::new(),
+            queue_sampler: QueueSampler::default(),
+            queue_ticker: Ticker::new(scenario.sampling.queue_ns),
+            samples,
+            capture,
+            stop: Arc::clone(&stop),
+            packets: 0,
+            refused: 0,
+            buffer: vec![0; LONGEST + 1],
+        };
+        let thread = std::thread::Builder::new()
+            .name("data path".to_owned())
+            .spawn(move || carrier.run())
+            .map_err(|error| LinuxError::io("cannot start the data path", error))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Whether the data path has ended by itself, which it does only when it fails.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the data path; what is under way is lost.
+    ///
+    /// # Errors
+    /// What went wrong on the way.
+    pub fn finish(self) -> Result<PathReport, LinuxError> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The thread's own.
+struct Carrier {
+    router: Router,
+    /// The client's and the server's.
+    devices: [Box<dyn Device>; 2],
+    clock: Clock,
+    /// Packets for each end that are due, with the time at which they were.
+    outbox: [Vec<(Packet, Time)>; 2],
+    lateness: Lateness,
+    queue_sampler: QueueSampler,
+    queue_ticker: Option<Ticker>,
+    samples: Sender<PathSample>,
+    capture: Option<Capture>,
+    stop: Arc<AtomicBool>,
+    packets: u64,
+    refused: u64,
+    buffer: Vec<u8>,
+}
+
+impl Carrier {
+    fn run(&mut self) -> Result<PathReport, LinuxError> {
+        // Timers that fire when they are due, not up to 50 us later.
+        prctl::set_timerslack(1).map_err(|error| LinuxError::io("no exact timers", error))?;
+        let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
+        let started = self.clock.now();
+        let cpu_started = Clock::thread_cpu_ns();
+        let mut next_row = emulator.after(started);
+        let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = self.advance()?;
+            let busy = self.read_all()?;
+            if now >= next_queue {
+                self.sample_queues(now);
+                next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(now));
+            }
+            if now >= next_row {
+                let row = self.lateness.row(now);
+                // Nobody listens any more once the run has ended.
+                let _ = self.samples.send(PathSample::Emulator(row));
+                next_row = emulator.after(now);
+            }
+            if !busy {
+                self.wait(next_queue.min(next_row))?;
+            }
+        }
+        let ended = self.clock.now();
+        let _ = self.samples.send(PathSample::Emulator(self.lateness.row(ended)));
+        if let Some(capture) = self.capture.take() {
+            capture.finish()?;
+        }
+        let cpu = Clock::thread_cpu_ns() - cpu_started;
+        let wall = ended.since(started).as_nanos().max(1);
+        Ok(PathReport {
+            packets: self.packets,
+            late: [0.5, 0.99, 0.999].map(|share| self.lateness.quantile(share)),
+            cpu_share: cpu as f64 / wall as f64,
+            malformed: self.router.malformed,
+            unroutable: self.router.unroutable,
+            refused: self.refused,
+            flows: self.router.path.traffic.flows.clone(),
+        })
+    }
+
+    /// Everything that is due happens, and what has arrived goes to the kernels.
+    fn advance(&mut self) -> Result<Time, LinuxError> {
+        let now = self.clock.now();
+        let outbox = &mut self.outbox;
+        self.router.advance(now, |packet, end, due| outbox[end as usize].push((packet, due)));
+        for end in [End::Client, End::Server] {
+            self.flush(end)?;
+        }
+        Ok(now)
+    }
+
+    /// Reads what the kernels have sent, a few packets from each; says whether there was any.
+    fn read_all(&mut self) -> Result<bool, LinuxError> {
+        let mut busy = false;
+        for end in [End::Client, End::Server] {
+            for _ in 0..READS {
+                let received = match self.devices[end as usize].receive(&mut self.buffer) {
+                    Ok(None) => break,
+                    Ok(Some(received)) => received,
+                    Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                        self.router.malformed += 1;
+                        continue;
+                    }
+                    Err(error) => return Err(LinuxError::io("cannot read from a device", error)),
+                };
+                busy = true;
+                // What was due before this packet came happens before it.
+                let now = self.advance()?;
+                let (virtio, len) = received;
+                self.router.take_in(&mut self.buffer[..len], &virtio, end, now);
+                let outbox = &mut self.outbox;
+                self.router
+                    .hand_over(now, |packet, end, due| outbox[end as usize].push((packet, due)));
+            }
+        }
+        Ok(busy)
+    }
+
+    /// Sleeps until the next event, the next sample, or the next packet.
+    fn wait(&mut self, sample: Time) -> Result<(), LinuxError> {
+        let due = self.router.path.events.earliest().unwrap_or(Time::MAX).min(sample);
+        let now = self.clock.now();
+        if due <= now.saturating_add(SHORTEST_SLEEP) {
+            return Ok(());
+        }
+        let sleep = due.since(now).as_nanos().min(LONGEST_SLEEP.as_nanos());
+        let [client, server] = &self.devices;
+        let mut waited = [client.fd(), server.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep));
+        match ppoll(&mut waited, Some(timeout), None) {
+            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(error) => Err(LinuxError::io("cannot wait for packets", error)),
+        }
+    }
+
+    /// Hands what is due to the kernel at `end`: alone, or joined where segments of a flow follow each
+    /// other.
+    fn flush(&mut self, end: End) -> Result<(), LinuxError> {
+        let mut outbox = std::mem::take(&mut self.outbox[end as usize]);
+        if let Some(capture) = &mut self.capture {
+            for (packet, due) in &outbox {
+                capture.write(&self.router, packet, *due)?;
+            }
+        }
+        if outbox.len() > 1 && self.devices[end as usize].takes_super_packets() {
+            self.send_joined(end, &outbox)?;
+        } else {
+            for (packet, due) in &outbox {
+                self.send(end, packet, *due)?;
+            }
+        }
+        outbox.clear();
+        self.outbox[end as usize] = outbox;
+        Ok(())
+    }
+
+    fn send(&mut self, end: End, packet: &Packet, due: Time) -> Result<(), LinuxError> {
+        let mut head = [0; Cut::MAX_HEADERS];
+        let written = self.router.finish(packet, end, &mut head);
+        let piece = self.router.path.traffic.get(packet.handle);
+        let device = &mut self.devices[end as usize];
+        let result = match piece.cut {
+            None => {
+                let virtio = Virtio { checksum: piece.checksum, gso: None, hdr_len: 0 };
+                device.send(&virtio, &piece.bytes, &[])
+            }
+            Some(cut) => {
+                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
+                let virtio = Virtio { checksum: cut.partial_checksum(), gso: None, hdr_len: 0 };
+                let payload = IoSlice::new(&piece.bytes[segment.payload()]);
+                device.send(&virtio, &head[..written], &[payload])
+            }
+        };
+        self.handed_over(result, &[(*packet, due)])
+    }
+
+    /// Hands over `outbox`, joining segments of one flow that continue each other, as a network card does.
+    fn send_joined(&mut self, end: End, outbox: &[(Packet, Time)]) -> Result<(), LinuxError> {
+        let mut head = [0; Cut::MAX_HEADERS];
+        let mut open: Vec<Train> = Vec::new();
+        for &(packet, due) in outbox {
+            if self.router.path.traffic.get(packet.handle).cut.is_none() {
+                // What the flow has sent before must not be overtaken.
+                if let Some(at) = open.iter().position(|train| train.flow == packet.label.hash) {
+                    let train = open.swap_remove(at);
+                    self.send_train(end, &train)?;
+                }
+                self.send(end, &packet, due)?;
+                continue;
+            }
+            let written = self.router.finish(&packet, end, &mut head);
+            let found = open.iter().position(|train| train.flow == packet.label.hash);
+            if let Some(at) = found {
+                let train = &mut open[at];
+                if train.packets.len() < MOST_JOINED && train.join.push(&head[..written]) {
+                    train.packets.push((packet, due));
+                    continue;
+                }
+                let train = open.swap_remove(at);
+                self.send_train(end, &train)?;
+            }
+            match Join::start(&head[..written], LIMITS) {
+                Some(join) => {
+                    let flow = packet.label.hash;
+                    open.push(Train { flow, join, packets: vec![(packet, due)] });
+                }
+                None => self.send(end, &packet, due)?,
+            }
+        }
+        for train in &open {
+            self.send_train(end, train)?;
+        }
+        Ok(())
+    }
+
+    fn send_train(&mut self, end: End, train: &Train) -> Result<(), LinuxError> {
+        let mut head = [0; Join::MAX_HEADERS];
+        let (written, virtio) = train.join.finish(&mut head).expect("the longest headers fit");
+        let traffic = &self.router.path.traffic;
+        let mut payload = [IoSlice::new(&[]); MOST_JOINED];
+        for (part, (packet, _)) in payload.iter_mut().zip(&train.packets) {
+            let piece = traffic.get(packet.handle);
+            let cut = piece.cut.expect("only segments are joined");
+            let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
+            *part = IoSlice::new(&piece.bytes[segment.payload()]);
+        }
+        let payload = &payload[..train.packets.len()];
+        let result = self.devices[end as usize].send(&virtio, &head[..written], payload);
+        self.handed_over(result, &train.packets)
+    }
+
+    /// Notes that the kernel has taken `packets`, or why not.
+    fn handed_over(
+        &mut self,
+        result: io::Result<()>,
+        packets: &[(Packet, Time)],
+    ) -> Result<(), LinuxError> {
+        let now = self.clock.now();
+        for (packet, due) in packets {
+            self.router.path.traffic.release(packet.handle);
+            self.lateness.note(*due, now);
+        }
+        self.packets += packets.len() as u64;
+        match result {
+            Ok(()) => Ok(()),
+            // What one packet did, or a kernel short of memory, must not end the run; it is told.
+            Err(error) if REFUSALS.contains(&error.kind()) || is_full(&error) => {
+                self.refused += packets.len() as u64;
+                Ok(())
+            }
+            Err(error) => Err(LinuxError::io("cannot write to a device", error)),
+        }
+    }
+
+    fn sample_queues(&mut self, now: Time) {
+        let mut rows = Rows::default();
+        self.queue_sampler.sample(self.router.path.hops_mut(), now, &mut rows);
+        for row in rows.queues {
+            let _ = self.samples.send(PathSample::Queue(row));
+        }
+    }
+}
+
+/// Segments that will leave as one.
+struct Train {
+    /// The hash of the flow.
+    flow: u32,
+    join: Join,
+    packets: Vec<(Packet, Time)>,
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM))
+}
+
+const REFUSALS: &[io::ErrorKind] = &[io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData];
+/// Packets read from one end before the other has its turn.
+const READS: usize = 16;
+/// Segments that are handed over as one: what a TCP sender cuts at most from one super-packet.
+pub(crate) const MOST_JOINED: usize = 46;
+const LIMITS: Limits = Limits { max_len: LONGEST, max_segments: MOST_JOINED, udp: false };
+const EMULATOR_EVERY: Duration = Duration::from_millis(100);
+/// A sleep shorter than this takes longer than it says.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(5);
+/// How long it may take until a request to stop is heard.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);

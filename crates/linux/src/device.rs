@@ -1,0 +1,25 @@
+//! Where packets leave and enter the kernel.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+
+use weir_wire::Virtio;
+
+/// A device whose packets this process reads and writes. It never blocks.
+pub(crate) trait Device: Send {
+    /// What tells that packets wait.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Takes the next packet that the kernel sends: its bytes, from the IP header on, go to the front of
+    /// `buffer`, which holds the longest. `None` if none waits.
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Virtio, usize)>>;
+
+    /// Hands a packet to the kernel: `head` and then `payload`.
+    fn send(&mut self, virtio: &Virtio, head: &[u8], payload: &[IoSlice<'_>]) -> io::Result<()>;
+
+    /// Whether packets of many segments can be handed over.
+    fn takes_super_packets(&self) -> bool;
+}
+
+/// The longest packet with its headers.
+pub(crate) const LONGEST: usize = 65_535;

@@ -1,0 +1,195 @@
+//! The two ends of a lab: a client and a server, each in a network namespace of its own, each with one
+//! device behind which this process is the network.
+
+#![allow(unsafe_code, reason = "switching a device's offloads off is an ioctl without a safe wrapper")]
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use weir_world::{IpVersion, Scenario};
+
+use crate::LinuxError;
+use crate::device;
+use crate::isolate::Namespace;
+use crate::netlink::{LinkSettings, Netlink, index_of};
+use crate::tun::{self, Tun};
+use crate::veth::Veth;
+
+/// How packets leave and enter the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A TUN device: needs a device node that this user may open.
+    Tun,
+    /// A veth pair and a packet socket: needs nothing.
+    Veth,
+}
+
+/// The two ends.
+pub struct Hosts {
+    /// The client's namespace.
+    pub client: Namespace,
+    /// The servers' namespace: all servers live in one.
+    pub server: Namespace,
+    /// What the ends are joined to.
+    pub device: Device,
+    /// Why there is no TUN device, where there is none.
+    pub without_tun: Option<String>,
+    devices: Option<[Box<dyn device::Device>; 2]>,
+}
+
+impl Hosts {
+    /// The two ends of `scenario`. With `offloads` the kernel hands over super-packets of many segments
+    /// where it can.
+    ///
+    /// # Errors
+    /// If the kernel refuses a namespace, a device or an address. Nothing stays behind.
+    pub fn new(scenario: &Scenario, offloads: bool) -> Result<Self, LinuxError> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        let without_tun = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(tun::NODE)
+            .err()
+            .map(|error| format!("{} cannot be opened: {error}", tun::NODE));
+        let device = if without_tun.is_none() { Device::Tun } else { Device::Veth };
+        let servers = (0..scenario.hosts.len() as u32).map(|host| scenario.server_address(host));
+        let make = |end: &Namespace, near: &str, addresses: &[IpAddr]| {
+            let made: Result<Box<dyn device::Device>, LinuxError> = match device {
+                Device::Tun => end.within(|| tun_device(scenario, offloads)),
+                Device::Veth => veth_device(end, near, scenario.mtu_bytes),
+            };
+            let made = made?;
+            end.within(|| configure(scenario, addresses))?;
+            Ok(made)
+        };
+        let devices = [
+            make(&client, "client", &[scenario.client_address()])?,
+            make(&server, "server", &servers.collect::<Vec<_>>())?,
+        ];
+        Ok(Self { client, server, device, without_tun, devices: Some(devices) })
+    }
+
+    /// The devices of the client and the server, once.
+    pub(crate) fn take_devices(&mut self) -> [Box<dyn device::Device>; 2] {
+        self.devices.take().expect("a pair of hosts has one data path")
+    }
+}
+
+fn tun_device(
+    scenario: &Scenario,
+    offloads: bool,
+) -> Result<Box<dyn device::Device>, LinuxError> {
+    let tun = Tun::new(DEVICE, offloads)
+        .map_err(|error| LinuxError::io("cannot make a TUN device", error))?;
+    let settings = LinkSettings {
+        mtu: Some(scenario.mtu_bytes),
+        tx_queue_len: Some(TUN_QUEUE),
+        no_arp: false,
+    };
+    Netlink::new()?.set_up(index_of(DEVICE)?, settings)?;
+    Ok(Box::new(tun))
+}
+
+/// A veth pair: `near` stays in this process' own namespace, its peer goes to `end`.
+fn veth_device(
+    end: &Namespace,
+    near: &str,
+    mtu: u32,
+) -> Result<Box<dyn device::Device>, LinuxError> {
+    let netlink = Netlink::new()?;
+    netlink.add_veth(near, DEVICE, FAR_ADDRESS, end.as_fd().as_raw_fd())?;
+    let settings = LinkSettings { mtu: Some(mtu), no_arp: true, ..LinkSettings::default() };
+    end.within(|| {
+        switch_offloads_off(DEVICE).map_err(|error| LinuxError::io("cannot set a veth up", error))?;
+        Netlink::new()?.set_up(index_of(DEVICE)?, settings)
+    })?;
+    // The near end is for the packet socket alone: no address, no resolution, no router solicitations.
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{near}/disable_ipv6"), "1");
+    let index = index_of(near)?;
+    netlink.set_up(index, settings)?;
+    let veth = Veth::new(index, FAR_ADDRESS, mtu)
+        .map_err(|error| LinuxError::io("cannot open a packet socket", error))?;
+    Ok(Box::new(veth))
+}
+
+/// Gives the calling thread's namespace its addresses and its settings.
+fn configure(scenario: &Scenario, addresses: &[IpAddr]) -> Result<(), LinuxError> {
+    let netlink = Netlink::new()?;
+    netlink.set_up(LOOPBACK, LinkSettings::default())?;
+    let index = index_of(DEVICE)?;
+    let v4 = scenario.ip_version == IpVersion::V4;
+    if !v4 && !fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
+        return Err(LinuxError::new("the scenario wants IPv6, which this kernel does not have"));
+    }
+    for address in addresses {
+        netlink.add_address(index, *address, if v4 { V4_NETWORK } else { V6_NETWORK })?;
+    }
+    for (setting, value) in SETTINGS {
+        // A kernel without one of them behaves as if it were set.
+        match fs::write(format!("/proc/sys/net/{setting}"), value) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(LinuxError::io(&format!("cannot set net/{setting} to {value}"), error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
+fn switch_offloads_off(name: &str) -> io::Result<()> {
+    let socket = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Inet,
+        nix::sys::socket::SockType::Datagram,
+        nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    for command in [ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+        let mut value = [command, 0];
+        // SAFETY: a zeroed `ifreq` is a valid one.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: the request and the value that it points to outlive the call.
+        if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The name of the device at both ends.
+const DEVICE: &str = "weir0";
+/// The device index of `lo` in every network namespace.
+const LOOPBACK: u32 = 1;
+/// The network in which all addresses of a scenario lie, 10.0.0.0/8 or fd00::/16, is behind the device.
+const V4_NETWORK: u8 = 8;
+const V6_NETWORK: u8 = 16;
+/// Packets that may wait in a TUN device while this process does not run.
+const TUN_QUEUE: u32 = 10_000;
+/// A hardware address of local administration.
+const FAR_ADDRESS: [u8; 6] = [0x02, 0x77, 0x65, 0x69, 0x72, 0x01];
+/// Settings of both ends.
+const SETTINGS: &[(&str, &str)] = &[
+    // Echoes for everybody in the namespace.
+    ("ipv4/ping_group_range", "0 0"),
+    // What one run learns of a destination must not reach the next connection.
+    ("ipv4/tcp_no_metrics_save", "1"),
+    // One process opens more connections, and to fewer addresses, than the usual limits foresee.
+    ("ipv4/tcp_max_syn_backlog", "65536"),
+    ("core/somaxconn", "65536"),
+    ("ipv4/icmp_ratelimit", "0"),
+    ("ipv4/icmp_msgs_per_sec", "1000000"),
+    // Packets between two addresses of ours are no spoofs.
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv6/conf/all/accept_ra", "0"),
+];
+// include/uapi/linux/ethtool.h
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
+const ETHTOOL_SGRO: u32 = 0x2c;

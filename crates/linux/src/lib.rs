@@ -1,0 +1,44 @@
+//! What touches the Linux kernel: namespaces, devices, the live data path.
+//!
+//! A lab is a client and a server, each in a network namespace of its own, with a scenario's path between
+//! them. [`isolate`] moves this process out of the host's namespaces, [`Hosts::new`] makes the two ends,
+//! and [`DataPath::start`] carries packets between them through the same hops that the simulator runs.
+
+mod buffers;
+mod clock;
+mod datapath;
+mod device;
+mod hosts;
+mod isolate;
+mod lateness;
+mod netlink;
+mod pcap;
+mod program;
+mod router;
+mod rows;
+mod tun;
+mod veth;
+
+pub use buffers::FlowFate;
+pub use clock::Clock;
+pub use datapath::{DataPath, PathReport, PathSample, Settings};
+pub use hosts::{Device, Hosts};
+pub use isolate::{Namespace, isolate};
+pub use program::{Program, name_hosts};
+pub use rows::OwnedQueueRow;
+
+/// What cannot be done, in one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct LinuxError(String);
+
+impl LinuxError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// `what` failed because of `error`.
+    fn io(what: &str, error: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {error}"))
+    }
+}

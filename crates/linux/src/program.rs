@@ -1,0 +1,131 @@
+//! Programs of the user in a lab's namespaces.
+
+#![allow(unsafe_code, reason = "what happens between fork and exec is declared unsafe")]
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use weir_world::Scenario;
+
+use crate::{LinuxError, Namespace};
+
+/// A program at work in a namespace.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    name: String,
+}
+
+impl Program {
+    /// Starts `words`, a program and its arguments, in `namespace`. It has this process' standard streams;
+    /// with `quiet` it reads nothing and its output goes to standard error.
+    ///
+    /// # Errors
+    /// If there is no such program, or it cannot be started.
+    pub fn start(
+        words: &[OsString],
+        namespace: &Namespace,
+        quiet: bool,
+    ) -> Result<Self, LinuxError> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(LinuxError::new("there is no program to run"));
+        };
+        let name = program.to_string_lossy().into_owned();
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if quiet {
+            let errors = io::stderr().as_fd().try_clone_to_owned();
+            let errors = errors.map_err(|error| LinuxError::io("no standard error", error))?;
+            command.stdin(Stdio::null()).stdout(errors);
+        }
+        let fd = namespace.as_fd().as_raw_fd();
+        // SAFETY: between fork and exec only system calls are made, of which all are safe there.
+        unsafe {
+            command.pre_exec(move || {
+                // SAFETY: the namespace outlives the start.
+                let namespace = std::os::fd::BorrowedFd::borrow_raw(fd);
+                setns(namespace, CloneFlags::CLONE_NEWNET)?;
+                for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+                    let default =
+                        SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+                    sigaction(signal, &default)?;
+                }
+                Ok(())
+            });
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| LinuxError::io(&format!("cannot run `{name}`"), error))?;
+        Ok(Self { child, name })
+    }
+
+    /// How the program has ended: its exit code, or 128 and the number of the signal; `None` while it goes
+    /// on.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn ended(&mut self) -> Result<Option<i32>, LinuxError> {
+        let status = self
+            .child
+            .try_wait()
+            .map_err(|error| LinuxError::io(&format!("cannot wait for `{}`", self.name), error))?;
+        Ok(status.map(|status| {
+            status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+        }))
+    }
+
+    /// Asks the program to end, and ends it if it does not within `patience`.
+    pub fn end(mut self, patience: std::time::Duration) {
+        let until = std::time::Instant::now() + patience;
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
+        while std::time::Instant::now() < until {
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes the hosts of `scenario` known by their names to every program in this process' mount namespace,
+/// beside those in /etc/hosts.
+///
+/// # Errors
+/// If the file cannot be laid over /etc/hosts.
+pub fn name_hosts(scenario: &Scenario) -> Result<(), LinuxError> {
+    let fail = |error: &dyn std::fmt::Display| LinuxError::io("cannot name the lab's hosts", error);
+    let mut text = fs::read_to_string(HOSTS).unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}\tclient", scenario.client_address());
+    for (number, host) in scenario.hosts.iter().enumerate() {
+        let _ = writeln!(text, "{}\t{}", scenario.server_address(number as u32), host.name);
+    }
+    // A file that nobody else sees and that goes with the namespace: on a file system in memory, which
+    // covers the folder only until the file is in its place.
+    let none: Option<&str> = None;
+    let cover = "/tmp";
+    mount(Some("weir"), cover, Some("tmpfs"), MsFlags::empty(), none)
+        .map_err(|error| fail(&error))?;
+    let file = format!("{cover}/hosts");
+    let placed = fs::write(&file, text).map_err(|error| fail(&error)).and_then(|()| {
+        mount(Some(file.as_str()), HOSTS, none, MsFlags::MS_BIND, none).map_err(|error| fail(&error))
+    });
+    umount2(cover, MntFlags::MNT_DETACH).map_err(|error| fail(&error))?;
+    placed
+}
+
+const HOSTS: &str = "/etc/hosts";
+const POLL: std::time::Duration = std::time::Duration::from_millis(10);

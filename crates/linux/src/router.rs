@@ -1,0 +1,219 @@
+//! From the bytes that a kernel sends to descriptors on the path, and back.
+
+use std::net::IpAddr;
+
+use weir_core::{Packet, Time};
+use weir_path::{End, Path, Place};
+use weir_wire::{
+    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_ecn,
+    time_exceeded,
+};
+use weir_world::{Direction, Scenario};
+
+use crate::buffers::{Buffers, handle, index_of};
+
+/// Takes in what the two ends send, and finishes what arrives at them.
+pub(crate) struct Router {
+    pub path: Path<Buffers>,
+    scenario: Scenario,
+    hash_key: u64,
+    /// Hops of each direction.
+    hops: [u32; 2],
+    /// Whether packets go out whole, with their checksums done.
+    finish_checksums: bool,
+    /// Packets that are no IP, or damaged.
+    pub malformed: u64,
+    /// Packets to or from addresses that no host of the scenario has.
+    pub unroutable: u64,
+}
+
+impl Router {
+    pub fn new(
+        path: Path<Buffers>,
+        scenario: &Scenario,
+        hash_key: u64,
+        finish_checksums: bool,
+    ) -> Self {
+        let hops = [Direction::Up, Direction::Down].map(|way| scenario.hops(way).len() as u32);
+        Self {
+            path,
+            scenario: scenario.clone(),
+            hash_key,
+            hops,
+            finish_checksums,
+            malformed: 0,
+            unroutable: 0,
+        }
+    }
+
+    /// The kernel at `from` has sent `bytes`.
+    pub fn take_in(&mut self, bytes: &mut [u8], virtio: &Virtio, from: End, now: Time) {
+        let Ok(headers) = parse(bytes) else {
+            self.malformed += 1;
+            return;
+        };
+        let Some(host) = self.host_of(&headers, from) else {
+            self.unroutable += 1;
+            return;
+        };
+        let cut = match virtio.gso {
+            None => None,
+            Some(_) => match Cut::new(&headers, virtio) {
+                Ok(cut) => Some(cut),
+                Err(_) => {
+                    self.malformed += 1;
+                    return;
+                }
+            },
+        };
+        let mut checksum = virtio.checksum;
+        if let (None, true, Checksum::Partial { start, offset }) =
+            (cut, self.finish_checksums, checksum)
+        {
+            if complete_checksum(&mut bytes[..headers.total_len], start, offset).is_err() {
+                self.malformed += 1;
+                return;
+            }
+            checksum = Checksum::Valid;
+        }
+        // Routers stand in front of every hop and, on the way up, behind the last.
+        let routers = match from {
+            End::Client => self.hops[Direction::Up as usize] + 1,
+            End::Server => self.hops[Direction::Down as usize],
+        };
+        let ttl = u32::from(headers.ttl);
+        let ends_at = (ttl <= routers).then(|| ttl.saturating_sub(1));
+        let owner = self.owner_of(&headers, from);
+        let bytes = &bytes[..headers.total_len];
+        let whole = headers.packet(0, owner, self.hash_key);
+        let number =
+            self.path.traffic.put(bytes, headers, cut, checksum, host, ends_at);
+        match cut {
+            None => {
+                self.path.send(Packet { handle: handle(number, 0), ..whole }, from, now);
+            }
+            Some(cut) => {
+                for segment in cut.segments() {
+                    let packet = segment.packet(&whole, handle(number, segment.index));
+                    self.path.send(packet, from, now);
+                }
+            }
+        }
+    }
+
+    /// Everything that is due by `now` happens; what arrives at a host is handed to `deliver` with the
+    /// time at which it was due.
+    pub fn advance(&mut self, now: Time, mut deliver: impl FnMut(Packet, End, Time)) {
+        while let Some((due, source)) = self.path.events.next_by(now) {
+            self.path.on_event(source, due);
+            self.hand_over(due, &mut deliver);
+        }
+    }
+
+    /// Hands over what has arrived by `due`, in particular on a path without any delay.
+    pub fn hand_over(&mut self, due: Time, mut deliver: impl FnMut(Packet, End, Time)) {
+        while let Some((packet, place)) = self.path.next_arrived() {
+            match place {
+                Place::End(end) => deliver(packet, end, due),
+                Place::Router { direction, passed } => {
+                    self.answer(packet, direction, passed, due);
+                }
+            }
+        }
+    }
+
+    /// Finishes the packet for the kernel at its end: its ECN field as the queues left it, its time to
+    /// live as the routers left it. Writes the headers of a segment into `head`; a single packet is changed
+    /// where it lies. Returns the length of the headers in `head`, 0 for a single packet.
+    pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
+        let routers = match end {
+            End::Server => self.hops[Direction::Up as usize] + 1,
+            End::Client => self.hops[Direction::Down as usize],
+        };
+        let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
+        let piece = self.path.traffic.get_mut(packet.handle);
+        let (out, written) = match piece.cut {
+            Some(cut) => {
+                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
+                let written = cut
+                    .write_headers(&piece.bytes, &segment, packet.ecn, fill, head)
+                    .expect("the longest headers fit");
+                (&mut head[..written], written)
+            }
+            None => {
+                set_ecn(&mut piece.bytes, packet.ecn);
+                (&mut piece.bytes[..], 0)
+            }
+        };
+        for _ in 0..routers {
+            // Packets whose time ended did not come this far.
+            let _ = decrement_ttl(out);
+        }
+        written
+    }
+
+    /// The packet as it is now, in one piece, its checksum done: for a capture, or for an answer.
+    pub fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
+        let piece = self.path.traffic.get(packet.handle);
+        out.clear();
+        match piece.cut {
+            Some(cut) => {
+                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
+                out.resize(Cut::MAX_HEADERS, 0);
+                let written = cut
+                    .write_headers(&piece.bytes, &segment, packet.ecn, Fill::Full, out)
+                    .expect("the longest headers fit");
+                out.truncate(written);
+                out.extend_from_slice(&piece.bytes[segment.payload()]);
+            }
+            None => {
+                out.extend_from_slice(&piece.bytes);
+                set_ecn(out, packet.ecn);
+                if let Checksum::Partial { start, offset } = piece.checksum {
+                    // It was checked when the packet came in.
+                    let _ = complete_checksum(out, start, offset);
+                }
+            }
+        }
+    }
+
+    /// The router behind `passed` hops tells the sender that its packet's time to live has ended.
+    fn answer(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
+        let mut original = Vec::new();
+        self.whole(&packet, &mut original);
+        let host = self.path.traffic.get(packet.handle).host;
+        self.path.traffic.release(packet.handle);
+        let Ok(headers) = parse(&original) else { return };
+        let address = self.scenario.router_address(passed);
+        let mut out = [0; LONGEST_ANSWER];
+        let Some(len) = time_exceeded(&original, &headers, address, &mut out) else { return };
+        let Ok(headers) = parse(&out[..len]) else { return };
+        let reply = headers.packet(0, NOBODY, self.hash_key);
+        let number =
+            self.path.traffic.put(&out[..len], headers, None, Checksum::Valid, host, None);
+        let reply = Packet { handle: handle(number, 0), ..reply };
+        self.path.send_back(reply, direction, passed, now);
+    }
+
+    fn host_of(&self, headers: &Headers, from: End) -> Option<u32> {
+        let client = self.scenario.client_address();
+        let (near, far): (IpAddr, IpAddr) = match from {
+            End::Client => (headers.key.src, headers.key.dst),
+            End::Server => (headers.key.dst, headers.key.src),
+        };
+        if near == client { self.scenario.server_of(far) } else { None }
+    }
+
+    /// The flow or probe of the scenario to which the packet belongs, if it does.
+    fn owner_of(&self, headers: &Headers, from: End) -> u32 {
+        let key = match from {
+            End::Client => headers.key,
+            End::Server => headers.key.reversed(),
+        };
+        self.scenario.owner_of(&key).unwrap_or(NOBODY)
+    }
+}
+
+/// The owner of packets that no flow or probe of the scenario has sent.
+pub(crate) const NOBODY: u32 = u32::MAX;
+const LONGEST_ANSWER: usize = 1_280;
