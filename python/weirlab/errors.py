@@ -29,3 +29,7 @@ class Interrupted(WeirError):
     """The user ended a run; what was measured until then is kept."""
 
     exit_code = 130
+
+
+class LabError(WeirError):
+    """The lab could not do what was asked."""

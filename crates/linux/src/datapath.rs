@@ -163,6 +163,7 @@ impl Carrier {
         // Timers that fire when they are due, not up to 50 us later.
         prctl::set_timerslack(1).map_err(|error| LinuxError::io("no exact timers", error))?;
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
+        self.lateness.start();
         let started = self.clock.now();
         let cpu_started = Clock::thread_cpu_ns();
         let mut next_row = emulator.after(started);

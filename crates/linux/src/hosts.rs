@@ -71,6 +71,18 @@ impl Hosts {
         Ok(Self { client, server, device, without_tun, devices: Some(devices) })
     }
 
+    /// Packets that the kernels sent and that were lost because nobody read them in time.
+    ///
+    /// # Errors
+    /// If a namespace cannot be looked into.
+    pub fn overrun(&self) -> Result<u64, LinuxError> {
+        let mut lost = 0;
+        for end in [&self.client, &self.server] {
+            lost += end.within(sent_and_dropped)?;
+        }
+        Ok(lost)
+    }
+
     /// The devices of the client and the server, once.
     pub(crate) fn take_devices(&mut self) -> [Box<dyn device::Device>; 2] {
         self.devices.take().expect("a pair of hosts has one data path")
@@ -138,6 +150,16 @@ fn configure(scenario: &Scenario, addresses: &[IpAddr]) -> Result<(), LinuxError
     Ok(())
 }
 
+/// The device's count of packets that were to be sent and were dropped (proc_net_dev(5)).
+fn sent_and_dropped() -> Result<u64, LinuxError> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev")
+        .map_err(|error| LinuxError::io("cannot read the devices' counters", error))?;
+    let line = table.lines().find_map(|line| line.trim().strip_prefix(DEVICE)?.strip_prefix(':'));
+    Ok(line
+        .and_then(|numbers| numbers.split_whitespace().nth(SENT_AND_DROPPED)?.parse().ok())
+        .unwrap_or(0))
+}
+
 /// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
 fn switch_offloads_off(name: &str) -> io::Result<()> {
     let socket = nix::sys::socket::socket(
@@ -188,6 +210,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv6/conf/all/accept_ra", "0"),
 ];
+/// The column of `/proc/net/dev`, counted from 0 behind the name.
+const SENT_AND_DROPPED: usize = 11;
 // include/uapi/linux/ethtool.h
 const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_STSO: u32 = 0x1f;

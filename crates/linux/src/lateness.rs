@@ -17,7 +17,12 @@ pub(crate) struct Lateness {
 impl Lateness {
     pub fn new() -> Self {
         let empty = || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("sound bounds");
-        Self { interval: empty(), whole: empty(), cpu_ns: Clock::thread_cpu_ns() }
+        Self { interval: empty(), whole: empty(), cpu_ns: 0 }
+    }
+
+    /// The calling thread is the data path from now on.
+    pub fn start(&mut self) {
+        self.cpu_ns = Clock::thread_cpu_ns();
     }
 
     /// A packet that was due at `due` was handed over at `now`.

@@ -33,7 +33,8 @@ pub use rows::OwnedQueueRow;
 pub struct LinuxError(String);
 
 impl LinuxError {
-    fn new(message: impl Into<String>) -> Self {
+    /// An error that says `message`.
+    pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 

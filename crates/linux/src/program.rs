@@ -82,19 +82,22 @@ impl Program {
         }))
     }
 
-    /// Asks the program to end, and ends it if it does not within `patience`.
-    pub fn end(mut self, patience: std::time::Duration) {
+    /// Asks the program to end, and ends it if it does not within `patience`. Returns how it has ended, as
+    /// far as the kernel tells.
+    pub fn end(mut self, patience: std::time::Duration) -> Option<i32> {
         let until = std::time::Instant::now() + patience;
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
         let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
         while std::time::Instant::now() < until {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
+            match self.ended() {
+                Ok(None) => std::thread::sleep(POLL),
+                Ok(Some(code)) => return Some(code),
+                Err(_) => return None,
             }
-            std::thread::sleep(POLL);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.ended().ok().flatten()
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod describe;
+mod lab;
 mod simulate;
 
 use pyo3::create_exception;
@@ -25,7 +26,9 @@ mod _native {
         parse_size, parse_time, rng_name, tcp_profiles,
     };
     #[pymodule_export]
-    use super::simulate::{check_scenario, simulate};
+    use super::lab::lab;
+    #[pymodule_export]
+    use super::simulate::{check_scenario, check_simulation, simulate};
 }
 
 /// Turns any error into the exception of this module: all of them are one sentence for people.

@@ -21,6 +21,13 @@ pub(crate) fn check_scenario(scenario: &str) -> PyResult<()> {
     Scenario::from_json(scenario).map(|_| ()).map_err(fail)
 }
 
+/// Checks that the simulator can do what a resolved scenario, given as JSON, asks for.
+#[pyfunction]
+pub(crate) fn check_simulation(scenario: &str) -> PyResult<()> {
+    let scenario = Scenario::from_json(scenario).map_err(fail)?;
+    weir_sim::check(&scenario).map_err(fail)
+}
+
 /// Runs what `manifest` says, a JSON object with at least the resolved `scenario` and the `seed`, and
 /// writes the record into `folder`.
 ///

@@ -13,4 +13,4 @@ mod run;
 mod sampler;
 mod slab;
 
-pub use run::{Outcome, SimError, Simulation};
+pub use run::{Outcome, SimError, Simulation, check};

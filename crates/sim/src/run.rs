@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_core::{Duration, FlowKey, Seed, Time};
 use weir_link::{Trace, TraceError};
 use weir_path::{End, Path, Place, QueueSampler, Source, Ticker};
+use weir_tcp::Endpoint;
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, Verdict};
 
 use crate::cargo::Cargo;
@@ -52,6 +53,14 @@ pub enum SimError {
     /// A recording is not one.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A congestion control that the simulated TCP does not have.
+    #[error("flow `{flow}`: {error}")]
+    Tcp {
+        /// The flow's name.
+        flow: String,
+        /// What is wrong.
+        error: weir_tcp::UnknownAlgorithm,
+    },
     /// A probe that only live worlds have.
     #[error("probe `{0}`: the simulator has no probes of kind tcp: run it in the world `lab`")]
     TcpProbe(String),
@@ -74,6 +83,22 @@ struct Agenda {
     end: Source,
 }
 
+/// Checks that the simulator can do what `scenario` asks for.
+///
+/// # Errors
+/// If it cannot: the first thing.
+pub fn check(scenario: &Scenario) -> Result<(), SimError> {
+    scenario.check()?;
+    for flow in &scenario.flows {
+        Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS)
+            .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
+    }
+    match scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
+        Some(probe) => Err(SimError::TcpProbe(probe.name.clone())),
+        None => Ok(()),
+    }
+}
+
 impl Simulation {
     /// Sets `scenario` up. `traces` are the texts of the recordings that it names.
     ///
@@ -84,10 +109,7 @@ impl Simulation {
         traces: &BTreeMap<String, String>,
         seed: Seed,
     ) -> Result<Self, SimError> {
-        scenario.check()?;
-        if let Some(probe) = scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
-            return Err(SimError::TcpProbe(probe.name.clone()));
-        }
+        check(scenario)?;
         let mut parsed = BTreeMap::new();
         for name in scenario.traces() {
             let text = traces.get(name).ok_or_else(|| SimError::MissingTrace(name.to_owned()))?;
@@ -304,6 +326,8 @@ impl Agenda {
     }
 }
 
+/// With IPv4 and timestamps on Ethernet.
+const TYPICAL_MSS: u32 = 1448;
 /// Throughput, TCP, queues, progress.
 const TICKERS: usize = 4;
 /// How often the sink hears of progress.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Dscp, Duration, Rate, Seed, Time};
 use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, Trace};
 use weir_qdisc::{Device, Port, SetUp};
-use weir_tcp::{Endpoint, Overrides, Profile};
+use weir_tcp::{Overrides, Profile};
 
 /// What is to happen: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -464,18 +464,14 @@ impl Hop {
 }
 
 impl TcpSettings {
-    /// The profile with its changes, once the names are known to exist.
+    /// The profile with its changes. Which congestion controls there are is up to the world.
     ///
     /// # Errors
-    /// If the profile or the congestion control does not exist, or the receive window is too small to
-    /// move data.
+    /// If the profile does not exist, or the receive window is too small to move data.
     pub fn profile(&self) -> Result<Arc<Profile>, ScenarioError> {
         let profile = Profile::named(&self.profile)
             .map_err(|error| ScenarioError::new(error.to_string()))?
             .with(&self.overrides);
-        let profile = Arc::new(profile);
-        Endpoint::new(Arc::clone(&profile), &self.congestion_control, 1448)
-            .map_err(|error| ScenarioError::new(error.to_string()))?;
         if profile.receive_window < MIN_WINDOW {
             return Err(ScenarioError::new(format!(
                 "receive window {} bytes: write {MIN_WINDOW} or more",
@@ -485,7 +481,7 @@ impl TcpSettings {
         if profile.initial_window == 0 {
             return Err(ScenarioError::new("initial window 0: write 1 segment or more"));
         }
-        Ok(profile)
+        Ok(Arc::new(profile))
     }
 }
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
+    "lab": "Run any program on an emulated line.",
     "study": "Hold the simulator against a real Linux.",
     "list": "List the tests, links and queues that there are.",
     "doctor": "Say what this machine can do.",

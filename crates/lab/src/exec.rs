@@ -1,0 +1,118 @@
+//! Any program on an emulated line.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration as WallDuration;
+
+use weir_core::Seed;
+use weir_linux::{Clock, DataPath, Device, Hosts, LinuxError, PathSample, Program, Settings};
+use weir_world::{Scenario, Sink, Verdict};
+
+use crate::quality::Quality;
+use crate::{LabError, signals, traces};
+
+/// A program to be run on a line.
+#[derive(Clone, Debug, Default)]
+pub struct Exec {
+    /// The program and its arguments, at the client.
+    pub program: Vec<OsString>,
+    /// What runs at the server meanwhile, for the shell.
+    pub server_command: Option<String>,
+    /// Where to keep the packets that arrive at both ends, as pcapng.
+    pub capture: Option<PathBuf>,
+}
+
+/// How a program has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit code; 128 and the number of the signal if one ended it.
+    pub exit_code: i32,
+    /// Nanoseconds that it took.
+    pub reached_ns: u64,
+    /// How packets left and entered the kernel.
+    pub device: Device,
+    /// How well the lab did its own work.
+    pub quality: Quality,
+}
+
+/// Runs a program on the line of `scenario`, whose loads and probes are left out. The process must have
+/// [entered](crate::enter) a lab.
+///
+/// # Errors
+/// If the lab cannot be made or a program cannot be started.
+pub fn exec(
+    scenario: &Scenario,
+    texts: &BTreeMap<String, String>,
+    seed: Seed,
+    exec: &Exec,
+    sink: &mut dyn Sink,
+) -> Result<Ended, LabError> {
+    scenario.check()?;
+    let parsed = traces(scenario, texts)?;
+    let mut hosts = Hosts::new(scenario, true)?;
+    weir_linux::name_hosts(scenario)?;
+    let clock = Clock::starting_at(Clock::monotonic_ns());
+    let (sender, samples) = mpsc::channel();
+    let settings = Settings { clock, seed, capture: exec.capture.clone() };
+    let trace = |name: &str| parsed[name].clone();
+    let path = DataPath::start(scenario, &mut hosts, &trace, settings, sender)?;
+
+    let mut server = None;
+    if let Some(command) = &exec.server_command {
+        let words = ["/bin/sh", "-c", command.as_str()].map(OsString::from);
+        let mut started = Program::start(&words, &hosts.server, true)?;
+        std::thread::sleep(SERVER_HEAD_START);
+        if let Some(code) = started.ended()?
+            && code != 0
+        {
+            return Err(early(command, code).into());
+        }
+        server = Some(started);
+    }
+    let mut program = Program::start(&exec.program, &hosts.client, false)?;
+    let exit_code = loop {
+        match samples.recv_timeout(POLL) {
+            Ok(PathSample::Queue(row)) => sink.queue(&row.row()),
+            Ok(PathSample::Emulator(row)) => sink.emulator(&row),
+            Err(RecvTimeoutError::Timeout) => {}
+            // The data path has failed: it says why when it is asked to finish.
+            Err(RecvTimeoutError::Disconnected) => break None,
+        }
+        if let Some(code) = program.ended()? {
+            break Some(code);
+        }
+        if signals::end_requested() || sink.progress(clock.now()) == Verdict::Stop {
+            break None;
+        }
+    };
+    let reached_ns = clock.now().as_nanos();
+    let exit_code = match exit_code {
+        Some(code) => code,
+        None => program.end(PATIENCE).unwrap_or(1),
+    };
+    if let Some(server) = server {
+        let _ = server.end(PATIENCE);
+    }
+    let report = path.finish()?;
+    while let Ok(sample) = samples.try_recv() {
+        match sample {
+            PathSample::Queue(row) => sink.queue(&row.row()),
+            PathSample::Emulator(row) => sink.emulator(&row),
+        }
+    }
+    let quality = Quality::new(&report, hosts.overrun()?);
+    Ok(Ended { exit_code, reached_ns, device: hosts.device, quality })
+}
+
+fn early(command: &str, code: i32) -> LinuxError {
+    LinuxError::new(format!("the server's command `{command}` ended at once, with code {code}"))
+}
+
+/// How often somebody looks whether the program has ended.
+const POLL: WallDuration = WallDuration::from_millis(5);
+/// Time for the server's command to open its port.
+const SERVER_HEAD_START: WallDuration = WallDuration::from_millis(300);
+/// How long a program that is asked to end may take.
+const PATIENCE: WallDuration = WallDuration::from_secs(2);

@@ -1,0 +1,68 @@
+//! The world lab: a scenario under the real TCP of this machine's kernel, in real time.
+//!
+//! [`enter`] moves the process into a lab of its own; then [`run`] does what a scenario says, or [`exec`]
+//! runs any program on its line. Both leave nothing behind: namespaces end with the process.
+
+mod exec;
+mod live;
+mod quality;
+mod request;
+mod signals;
+
+pub use exec::{Exec, Ended, exec};
+pub use live::{Live, QueueView, View};
+pub use quality::{Quality, Warning};
+pub use request::serve;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_link::{Trace, TraceError};
+use weir_linux::LinuxError;
+use weir_world::{Scenario, ScenarioError};
+
+/// Why a lab could not be made or did not come to its end, in one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The scenario is not sound.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A recording is not one.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A recording was not handed in.
+    #[error("the recording `{0}` was not given")]
+    MissingTrace(String),
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] weir_record::RecordError),
+    /// The request is none.
+    #[error("not a request to a lab: {0}")]
+    Request(serde_json::Error),
+    /// The kernel refused something.
+    #[error(transparent)]
+    Linux(#[from] LinuxError),
+}
+
+/// Moves this process into namespaces of its own. It must have one thread only.
+///
+/// # Errors
+/// If this machine does not allow it: the sentence names the setting.
+pub fn enter() -> Result<(), LabError> {
+    weir_linux::isolate()?;
+    signals::listen();
+    Ok(())
+}
+
+/// The recordings that `scenario` names, from their `texts`.
+fn traces(
+    scenario: &Scenario,
+    texts: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Arc<Trace>>, LabError> {
+    let mut parsed = BTreeMap::new();
+    for name in scenario.traces() {
+        let text = texts.get(name).ok_or_else(|| LabError::MissingTrace(name.to_owned()))?;
+        parsed.insert(name.to_owned(), Arc::new(Trace::parse(name, text)?));
+    }
+    Ok(parsed)
+}

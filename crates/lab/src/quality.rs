@@ -1,0 +1,113 @@
+//! Whether the instrument itself was good enough.
+
+use std::fmt;
+
+use serde::Serialize;
+use weir_core::Duration;
+use weir_linux::PathReport;
+
+/// How well the lab did its own work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Quality {
+    /// Packets that the data path handed over.
+    pub packets: u64,
+    /// How much later than computed it did: the median, in nanoseconds.
+    pub late_p50_ns: u64,
+    /// The 99th percentile.
+    pub late_p99_ns: u64,
+    /// The 99.9th percentile.
+    pub late_p999_ns: u64,
+    /// Share of one processor that the data path used, in percent.
+    pub cpu_percent: f64,
+    /// Packets that were no IP, or damaged.
+    pub malformed: u64,
+    /// Packets to or from addresses that no host of the scenario has.
+    pub unroutable: u64,
+    /// Packets that a kernel did not take from the data path.
+    pub refused: u64,
+    /// Packets that were lost in front of the data path, because it did not read them in time.
+    pub overrun: u64,
+}
+
+/// What a reader must know before any number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Warning {
+    /// Packets were handed over late.
+    Late {
+        /// The 99th percentile of lateness.
+        p99_ns: u64,
+    },
+    /// The data path used up a processor.
+    OutOfCpu {
+        /// The share that it used.
+        percent: f64,
+    },
+    /// Packets were lost that no queue of the scenario has dropped.
+    Overrun {
+        /// How many.
+        packets: u64,
+    },
+}
+
+impl Quality {
+    /// What a data path reports, with the packets that were lost in front of it.
+    #[must_use]
+    pub fn new(report: &PathReport, overrun: u64) -> Self {
+        let [p50, p99, p999] = report.late.map(Duration::as_nanos);
+        Self {
+            packets: report.packets,
+            late_p50_ns: p50,
+            late_p99_ns: p99,
+            late_p999_ns: p999,
+            cpu_percent: (report.cpu_share * 1000.0).round() / 10.0,
+            malformed: report.malformed,
+            unroutable: report.unroutable,
+            refused: report.refused,
+            overrun,
+        }
+    }
+
+    /// What a reader must know before any number.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        if self.late_p99_ns > LATE.as_nanos() {
+            warnings.push(Warning::Late { p99_ns: self.late_p99_ns });
+        }
+        if self.cpu_percent > BUSY_PERCENT {
+            warnings.push(Warning::OutOfCpu { percent: self.cpu_percent });
+        }
+        let lost = self.overrun + self.refused;
+        if lost > 0 {
+            warnings.push(Warning::Overrun { packets: lost });
+        }
+        warnings
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late { p99_ns } => write!(
+                f,
+                "the emulator was late: 1 % of packets left {:.1} ms or more after their time; use a quieter \
+                 machine or a slower line",
+                *p99_ns as f64 / 1e6
+            ),
+            Self::OutOfCpu { percent } => write!(
+                f,
+                "the emulator used {percent:.0} % of a processor: this machine is too slow for the line"
+            ),
+            Self::Overrun { packets } => write!(
+                f,
+                "{packets} packets were lost between kernel and emulator, by no queue of the scenario: this \
+                 machine is too slow for the line"
+            ),
+        }
+    }
+}
+
+/// Later than this is too late: a packet of 1500 bytes takes 120 us at 100 Mbit/s.
+const LATE: Duration = Duration::from_micros(1_000);
+const BUSY_PERCENT: f64 = 90.0;

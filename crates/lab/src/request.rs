@@ -1,0 +1,114 @@
+//! What the command line asks of a lab's process, and what it answers: JSON.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use weir_core::Seed;
+use weir_linux::Device;
+use weir_record::Recorder;
+use weir_world::{Scenario, Sink, Verdict};
+
+use crate::exec::{Exec, exec};
+use crate::live::{Live, View};
+use crate::quality::{Quality, Warning};
+use crate::{LabError, signals};
+
+/// A request.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    /// Run a program on a line.
+    Exec {
+        scenario: Box<Scenario>,
+        traces: BTreeMap<String, String>,
+        seed: u64,
+        program: Vec<String>,
+        server_command: Option<String>,
+        capture: Option<PathBuf>,
+        record: Option<Keep>,
+    },
+}
+
+/// Where to keep samples.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keep {
+    folder: PathBuf,
+    manifest: Map<String, Value>,
+}
+
+/// Enters a lab and does what `request` says, a JSON object. `show` is called with a view of the run, as
+/// JSON, a few times a second, and may end it.
+///
+/// Returns what came out, as JSON.
+///
+/// # Errors
+/// If the request is none, or what it asks for cannot be done.
+pub fn serve(
+    request: &str,
+    show: &mut (dyn FnMut(&str) -> Verdict + Send),
+) -> Result<String, LabError> {
+    let request: Request = serde_json::from_str(request).map_err(LabError::Request)?;
+    crate::enter()?;
+    let mut show = |view: &View| {
+        let text = serde_json::to_string(view).expect("a view is plain JSON");
+        if signals::end_requested() { Verdict::Stop } else { show(&text) }
+    };
+    let answer = match request {
+        Request::Exec { scenario, traces, seed, program, server_command, capture, record } => {
+            let program = program.into_iter().map(OsString::from).collect();
+            let wanted = Exec { program, server_command, capture };
+            let seed = Seed::new(seed);
+            let ended = keeping(record, |keep| {
+                let mut live = Live::new(keep, &mut show);
+                let ended = exec(&scenario, &traces, seed, &wanted, &mut live)?;
+                let outcome = outcome(ended.reached_ns, &ended.quality, ended.device);
+                Ok((ended, true, outcome))
+            })?;
+            json!({
+                "exit_code": ended.exit_code,
+                "reached_ns": ended.reached_ns,
+                "quality": ended.quality,
+                "warnings": texts(&ended.quality.warnings()),
+            })
+        }
+    };
+    Ok(answer.to_string())
+}
+
+/// Does `work` with a record open, if one is to be kept, and ends it with what `work` says of the outcome.
+fn keeping<T>(
+    record: Option<Keep>,
+    work: impl FnOnce(Option<&mut dyn Sink>) -> Result<(T, bool, Map<String, Value>), LabError>,
+) -> Result<T, LabError> {
+    let Some(Keep { folder, manifest }) = record else {
+        return work(None).map(|(result, ..)| result);
+    };
+    let manifest = Value::Object(manifest).to_string();
+    let mut recorder = Recorder::create(&folder, &manifest, |_| Verdict::Continue)?;
+    let (result, complete, outcome) = work(Some(&mut recorder))?;
+    recorder.finish(complete, outcome)?;
+    Ok(result)
+}
+
+/// What the manifest says at the end.
+fn outcome(reached_ns: u64, quality: &Quality, device: Device) -> Map<String, Value> {
+    let mut outcome = Map::new();
+    outcome.insert("reached_ns".to_owned(), json!(reached_ns));
+    outcome.insert("packets".to_owned(), json!(quality.packets));
+    outcome.insert("emulator".to_owned(), json!(quality));
+    outcome.insert("warnings".to_owned(), json!(texts(&quality.warnings())));
+    let device = match device {
+        Device::Tun => "tun",
+        Device::Veth => "veth with a packet socket",
+    };
+    outcome.insert("device".to_owned(), json!(device));
+    outcome
+}
+
+fn texts(warnings: &[Warning]) -> Vec<String> {
+    warnings.iter().map(Warning::to_string).collect()
+}

@@ -1,0 +1,23 @@
+//! The lab's process.
+
+use pyo3::prelude::*;
+use weir_world::Verdict;
+
+use crate::fail;
+
+/// Moves this process, which must have one thread, into a lab and does there what `request` says. Both it
+/// and the answer are JSON.
+///
+/// `show` is called a few times a second with a view of the run, as JSON; if it returns false or raises,
+/// the run ends.
+#[pyfunction]
+pub(crate) fn lab(py: Python<'_>, request: &str, show: Py<PyAny>) -> PyResult<String> {
+    let mut show = |view: &str| {
+        let go_on = Python::attach(|py| show.call1(py, (view,))?.is_truthy(py));
+        match go_on {
+            Ok(true) => Verdict::Continue,
+            Ok(false) | Err(_) => Verdict::Stop,
+        }
+    };
+    py.detach(|| weir_lab::serve(request, &mut show)).map_err(fail)
+}
