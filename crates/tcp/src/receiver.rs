@@ -285,6 +285,9 @@ impl Receiver {
             self.delivered = self.delivered.max(first.end_offset);
             self.ahead.remove(0);
         }
+        // The sender may wait for an acknowledgement of the end of a burst (`tcp_measure_rcv_mss`,
+        // `__tcp_cleanup_rbuf`).
+        self.ack.at_once |= !gaps && segment.flags.has(Flags::PSH);
         if gaps {
             // RFC 5681, section 4.2: at once when a gap is filled in part or in full.
             self.ack.at_once |= self.ahead.is_empty();
