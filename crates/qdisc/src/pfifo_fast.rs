@@ -151,21 +151,21 @@ mod tests {
         };
         let band = || Band::new(100);
         let mut queue = PfifoFast { bands: [band(), band(), band()] };
-        let mut dropped = Dropped::default();
-        let fill = |queue: &mut PfifoFast, dropped: &mut Dropped| {
-            let before = dropped.0;
-            while dropped.0 == before {
-                queue.enqueue(packet, Time::ZERO, dropped);
+        let mut fates = Dropped::default();
+        let mut filled = |queue: &mut PfifoFast| {
+            let before = fates.0;
+            while fates.0 == before {
+                queue.enqueue(packet, Time::ZERO, &mut fates);
             }
             queue.backlog().packets
         };
-        assert_eq!(fill(&mut queue, &mut dropped), 100);
+        assert_eq!(filled(&mut queue), 100);
         for left in 1..16 {
-            queue.dequeue(Time::ZERO, &mut dropped).unwrap();
-            assert_eq!(fill(&mut queue, &mut dropped), 100 - left, "nothing is handed back yet");
+            queue.dequeue(Time::ZERO, &mut Dropped::default()).unwrap();
+            assert_eq!(filled(&mut queue), 100 - left, "nothing is handed back yet");
         }
-        queue.dequeue(Time::ZERO, &mut dropped).unwrap();
-        assert_eq!(fill(&mut queue, &mut dropped), 100);
+        queue.dequeue(Time::ZERO, &mut Dropped::default()).unwrap();
+        assert_eq!(filled(&mut queue), 100);
     }
 
     #[test]
