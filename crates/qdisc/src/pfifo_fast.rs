@@ -152,12 +152,12 @@ mod tests {
         let band = || Band::new(100);
         let mut queue = PfifoFast { bands: [band(), band(), band()] };
         let mut fates = Dropped::default();
-        let mut filled = |queue: &mut PfifoFast| {
+        let mut filled = |it: &mut PfifoFast| {
             let before = fates.0;
             while fates.0 == before {
-                queue.enqueue(packet, Time::ZERO, &mut fates);
+                it.enqueue(packet, Time::ZERO, &mut fates);
             }
-            queue.backlog().packets
+            it.backlog().packets
         };
         assert_eq!(filled(&mut queue), 100);
         for left in 1..16 {
