@@ -92,6 +92,16 @@ def test_a_goal_is_the_wider_of_share_and_amount(goal: linux.Goal, ours: float, 
     assert goal.allows(ours, 10.0) is met
 
 
+def test_a_difference_is_set_against_the_scatter_of_seeds() -> None:
+    runs = [{"down_mbps": value} for value in (10.0, 11.0, 12.0)]
+    finding = linux.finding("down_mbps", runs, [11.5, 12.5, 13.5])
+    assert (finding.met, finding.is_scatter) == (False, True)
+    # Student's t of four degrees of freedom, 2.776, times the root of 2 / 3.
+    assert finding.scatter == pytest.approx(2.267, abs=0.001)
+    assert not linux.finding("down_mbps", runs, [21.5, 22.5, 23.5]).is_scatter
+    assert linux.finding("down_mbps", runs[:1], [11.5]).scatter is None
+
+
 def test_an_unknown_experiment_is_one_sentence() -> None:
     with pytest.raises(UsageError, match="study `linux` has no experiment `A_moon` \\(known: A_pfifo1000, "):
         linux.chosen(["A_moon"], of=REFERENCE)

@@ -36,6 +36,11 @@ impl Fifo {
         Self { limit, packets: VecDeque::new(), book: Book::default() }
     }
 
+    /// Changes when it is full; what waits stays.
+    pub(crate) fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn has_room(&self, len: u32) -> bool {
         let backlog = self.book.backlog();
         match self.limit {

@@ -3,6 +3,9 @@
 //! Follows Linux `net/sched/sch_generic.c` (`pfifo_fast_ops`) and `rt_tos2priority`. The band comes
 //! from the old TOS bits, so that EF, CS1 and CS5 share the middle band with best effort; this is
 //! what Linux does, and why DSCP alone gains nothing here.
+//!
+//! A band is a ring whose slots are handed back in batches (`include/linux/ptr_ring.h`), so that a full
+//! one holds up to 15 packets less than `txqueuelen`.
 
 use weir_core::{Packet, Time};
 
@@ -12,20 +15,51 @@ use crate::linux::priority_of_tos;
 use crate::registry::Discipline;
 
 struct PfifoFast {
-    bands: [Fifo; BAND_NAMES.len()],
+    bands: [Band; BAND_NAMES.len()],
+}
+
+/// A FIFO in a ring.
+struct Band {
+    fifo: Fifo,
+    slots: u32,
+    /// Place of the next packet to leave (`consumer_head`).
+    head: u32,
+    /// First place that is not handed back yet (`consumer_tail`).
+    tail: u32,
 }
 
 impl PfifoFast {
     /// The first band that has a packet.
-    fn busiest(&mut self) -> Option<&mut Fifo> {
-        self.bands.iter_mut().find(|band| band.backlog().packets > 0)
+    fn busiest(&mut self) -> Option<&mut Band> {
+        self.bands.iter_mut().find(|band| band.fifo.backlog().packets > 0)
+    }
+}
+
+impl Band {
+    fn new(slots: u32) -> Self {
+        Self { fifo: Fifo::new(Limit::Packets(slots)), slots, head: 0, tail: 0 }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = self.fifo.dequeue(now, fates)?;
+        let batch = if BATCH > self.slots / 2 { 1 } else { BATCH };
+        self.head += 1;
+        if self.head - self.tail >= batch || self.head >= self.slots {
+            self.tail = self.head;
+        }
+        if self.head >= self.slots {
+            self.head = 0;
+            self.tail = 0;
+        }
+        self.fifo.set_limit(Limit::Packets(self.slots - (self.head - self.tail)));
+        Some(packet)
     }
 }
 
 impl Qdisc for PfifoFast {
     fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
         let band = BAND_OF_PRIORITY[usize::from(priority_of_tos(packet.tos()))];
-        self.bands[band].enqueue(packet, now, fates);
+        self.bands[band].fifo.enqueue(packet, now, fates);
     }
 
     fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
@@ -33,14 +67,14 @@ impl Qdisc for PfifoFast {
     }
 
     fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.busiest()?.peek(now, fates)
+        self.busiest()?.fifo.peek(now, fates)
     }
 
     fn backlog(&self) -> Backlog {
         let mut sum = Backlog::default();
-        for band in &self.bands {
-            sum.packets += band.backlog().packets;
-            sum.bytes += band.backlog().bytes;
+        for Band { fifo, .. } in &self.bands {
+            sum.packets += fifo.backlog().packets;
+            sum.bytes += fifo.backlog().bytes;
         }
         sum
     }
@@ -48,14 +82,14 @@ impl Qdisc for PfifoFast {
     fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for band in &self.bands {
-            sum += band.stats();
+            sum += band.fifo.stats();
         }
         sum
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
-        for (name, band) in BAND_NAMES.into_iter().zip(&self.bands) {
-            visit(ClassView { name, backlog: band.backlog(), stats: band.stats() });
+        for (name, Band { fifo, .. }) in BAND_NAMES.into_iter().zip(&self.bands) {
+            visit(ClassView { name, backlog: fifo.backlog(), stats: fifo.stats() });
         }
     }
 }
@@ -68,12 +102,15 @@ pub(crate) static PFIFO_FAST: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["pfifo_fast"],
-    // Each band holds `txqueuelen` packets.
+    // Each band has `txqueuelen` slots.
     build: |_, device| {
-        let band = || Fifo::new(Limit::Packets(device.tx_queue_len));
+        let band = || Band::new(device.tx_queue_len);
         Ok(Box::new(PfifoFast { bands: [band(), band(), band()] }))
     },
 };
+
+/// Slots that are handed back together: two cache lines of pointers (`ptr_ring_init`).
+const BATCH: u32 = 16;
 
 const BAND_NAMES: [&str; 3] = ["band 0", "band 1", "band 2"];
 
@@ -82,7 +119,54 @@ const BAND_OF_PRIORITY: [usize; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1,
 
 #[cfg(test)]
 mod tests {
+    use weir_core::{Dscp, Ecn, FlowKey, Protocol};
+
     use super::*;
+    use crate::contract::{DropReason, MarkReason};
+
+    #[derive(Default)]
+    struct Dropped(u32);
+
+    impl Fates for Dropped {
+        fn on_drop(&mut self, _: Packet, _: DropReason) {
+            self.0 += 1;
+        }
+
+        fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+    }
+
+    #[test]
+    fn slots_are_handed_back_in_batches_of_sixteen() {
+        let address = "10.0.0.1".parse().unwrap();
+        let protocol = Protocol::UDP;
+        let key = FlowKey { src: address, dst: address, sport: 1, dport: 2, protocol };
+        let packet = Packet {
+            handle: 0,
+            enqueued_at: Time::ZERO,
+            label: key.label(1),
+            len: 1514,
+            owner: 0,
+            dscp: Dscp::new(0).unwrap(),
+            ecn: Ecn::NotEct,
+        };
+        let band = || Band::new(100);
+        let mut queue = PfifoFast { bands: [band(), band(), band()] };
+        let mut fates = Dropped::default();
+        let mut filled = |it: &mut PfifoFast| {
+            let before = fates.0;
+            while fates.0 == before {
+                it.enqueue(packet, Time::ZERO, &mut fates);
+            }
+            it.backlog().packets
+        };
+        assert_eq!(filled(&mut queue), 100);
+        for left in 1..16 {
+            queue.dequeue(Time::ZERO, &mut Dropped::default()).unwrap();
+            assert_eq!(filled(&mut queue), 100 - left, "nothing is handed back yet");
+        }
+        queue.dequeue(Time::ZERO, &mut Dropped::default()).unwrap();
+        assert_eq!(filled(&mut queue), 100);
+    }
 
     #[test]
     fn low_delay_tos_goes_first_and_expedited_forwarding_does_not() {

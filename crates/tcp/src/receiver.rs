@@ -163,7 +163,7 @@ impl Receiver {
         if segment.seq == self.next {
             self.on_expected(segment, own, profile.timers, now);
             self.window.on_read(segment, self.delivered, now_us);
-            if self.window.grow() {
+            if self.window.grow(self.held()) {
                 self.ack.quick |= 1;
             }
         } else if segment.seq < self.next {
@@ -174,7 +174,7 @@ impl Receiver {
             self.on_ahead(segment, block);
             // Without SACK a larger window would keep the acknowledgement from counting as a duplicate
             // (`tcp_data_queue_ofo`).
-            if profile.sack && self.window.grow() {
+            if profile.sack && self.window.grow(self.held()) {
                 self.ack.quick |= 1;
             }
         }
@@ -252,6 +252,11 @@ impl Receiver {
         self.window.current
     }
 
+    /// Segments that wait behind a gap.
+    fn held(&self) -> u32 {
+        self.ahead.iter().map(|range| range.block.end - range.block.start).sum()
+    }
+
     /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.
     fn on_ecn(&mut self, segment: &Segment, ecn: Ecn) {
         if segment.flags.has(Flags::CWR) {
@@ -285,6 +290,9 @@ impl Receiver {
             self.delivered = self.delivered.max(first.end_offset);
             self.ahead.remove(0);
         }
+        // The sender may wait for an acknowledgement of the end of a burst (`tcp_measure_rcv_mss`,
+        // `__tcp_cleanup_rbuf`).
+        self.ack.at_once |= !gaps && segment.flags.has(Flags::PSH);
         if gaps {
             // RFC 5681, section 4.2: at once when a gap is filled in part or in full.
             self.ack.at_once |= self.ahead.is_empty();
@@ -515,12 +523,14 @@ impl ReceiveWindow {
         }
     }
 
-    /// Opens by two segments for each that arrives, as far as the buffer allows; says whether it did.
-    fn grow(&mut self) -> bool {
-        if self.current >= self.clamp {
+    /// Opens by two segments for each that arrives, as far as the buffer allows in which `held` segments
+    /// wait for a gap to be filled (`tcp_grow_window`); says whether it did.
+    fn grow(&mut self, held: u32) -> bool {
+        let most = self.clamp.saturating_sub(held * self.mss);
+        if self.current >= most {
             return false;
         }
-        self.current = (self.current + 2 * self.mss).min(self.clamp);
+        self.current = (self.current + 2 * self.mss).min(most);
         true
     }
 

@@ -38,6 +38,9 @@ impl Flags {
     /// Congestion window reduced (RFC 3168, section 6.1.2).
     pub const CWR: Self = Self(1 << 3);
 
+    /// Push: the end of what was handed down at once.
+    pub const PSH: Self = Self(1 << 4);
+
     /// Both sets of bits.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

@@ -517,9 +517,15 @@ impl Sender {
             self.sent_offset += u64::from(len);
             self.counters.segments_sent += 1;
             self.counters.bytes_sent += u64::from(len);
-            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
             bytes += u64::from(len);
             sent += 1;
+            let last =
+                sent == quota || self.unsent() == 0 || self.next_segment_end() > self.window_end;
+            if last && sent > 1 {
+                // All offloaded data is pushed (`__tcp_transmit_skb`).
+                segment.flags = segment.flags.with(Flags::PSH);
+            }
+            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
         }
         self.window.nxt = self.board.nxt();
         self.note_sent(bytes, profile, now);

@@ -34,7 +34,7 @@ def study_table(results: Sequence[Result], *, kernel: str) -> Table:
             continue
         cells = [_cell(column, one.findings.get(column.figure)) for column in columns]
         table.add_row(f"{one.name}\n{_met(one)}", *cells)
-    table.caption = "\n".join(["*: farther from Linux than the goal", *absent])
+    table.caption = "\n".join([LEGEND, *absent])
     return table
 
 
@@ -58,7 +58,10 @@ def verdict(results: Sequence[Result]) -> str:
     goals = [finding for one in ran for finding in one.findings.values() if finding.met is not None]
     met = sum(1 for finding in goals if finding.met)
     whole = sum(1 for one in ran if one.met)
+    scattered = sum(1 for finding in goals if finding.is_scatter)
     text = f"{met} of {len(goals)} goals met, {whole} of {len(ran)} experiments wholly."
+    if scattered:
+        text += f" {scattered} missed goals are within the scatter of seeds."
     absent = len(results) - len(ran)
     return f"{text} {absent} could not be run." if absent else text
 
@@ -77,14 +80,17 @@ def _anybody_has(column: _Column, results: Sequence[Result]) -> bool:
 
 
 def _met(result: Result) -> str:
-    return "met" if result.met else "missed"
+    if result.met:
+        return "met"
+    missed = [finding for finding in result.findings.values() if finding.met is False]
+    return "scatter" if all(finding.is_scatter for finding in missed) else "missed"
 
 
 def _cell(column: _Column, finding: Finding | None) -> Text:
     if finding is None:
         return Text("")
-    style = "bold red" if finding.met is False else ""
-    mark = "*" if finding.met is False else ""
+    mark = _mark(finding)
+    style = {"*": "bold red", "~": "yellow"}.get(mark, "")
     cell = Text(f"{mark}{finding.ours:.{column.digits}f}", style=style)
     cell.append(f"\n{finding.linux:.{column.digits}f}")
     return cell.append(f"\n{_difference(finding)}", style="dim")
@@ -96,7 +102,14 @@ def _markdown_cell(column: _Column, finding: Finding | None) -> str:
     both = f"{finding.ours:.{column.digits}f} / {finding.linux:.{column.digits}f}"
     difference = _difference(finding)
     text = f"{both} ({difference})" if difference else both
-    return f"**{text}**" if finding.met is False else text
+    return {"*": f"**{text}**", "~": f"~ {text}"}.get(_mark(finding), text)
+
+
+def _mark(finding: Finding) -> str:
+    """`*` for a missed goal, `~` for one that other seeds might meet."""
+    if finding.met is not False:
+        return ""
+    return "~" if finding.is_scatter else "*"
 
 
 def _difference(finding: Finding) -> str:
@@ -108,6 +121,8 @@ def _difference(finding: Finding) -> str:
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
+
+LEGEND = "*: farther from Linux than the goal; ~: that too, but no farther than other seeds may be"
 
 COLUMNS = (
     _Column("down\nMbit/s", "down_mbps", 2),

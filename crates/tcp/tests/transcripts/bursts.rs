@@ -45,6 +45,17 @@ fn segments_leave_in_pairs() {
     t.later(us(100)).arrives(ack(17)).leaves(&[data(21), data(22)]);
 }
 
+/// RFC 9293, section 3.9.1 leaves it to the implementation what is pushed; Linux pushes the last segment
+/// of each burst of several (`__tcp_transmit_skb`).
+#[test]
+fn the_end_of_a_burst_is_pushed() {
+    let mut t = in_avoidance(bursty(), 12, ms(100));
+    t.later(us(100)).arrives(ack(13)).leaves(&[data(18).pushed(false)]);
+    t.later(us(100)).arrives(ack(14)).leaves(&[]);
+    t.later(us(100)).arrives(ack(15));
+    t.leaves(&[data(19).pushed(false), data(20).pushed(true)]);
+}
+
 /// A segment that was held back leaves with the next acknowledgement, when more than a millisecond has
 /// passed since something left.
 #[test]

@@ -77,6 +77,19 @@ fn every_second_segment_is_acknowledged() {
     }
 }
 
+/// A segment that is pushed may be the last one for now, and its sender may wait: Linux acknowledges it as
+/// soon as the application has read it (`tcp_measure_rcv_mss`, `__tcp_cleanup_rbuf`). From then on the
+/// acknowledgements fall on the ends of bursts.
+#[test]
+fn a_pushed_segment_is_acknowledged_at_once() {
+    let mut t = behind_the_start(linux());
+    t.arrives(data(16).pushed(true)).leaves(&[ack(17)]);
+    t.arrives(data(17)).leaves(&[]);
+    t.arrives(data(18).pushed(true)).leaves(&[ack(19)]);
+    t.arrives(data(19)).leaves(&[]);
+    t.arrives(data(20)).leaves(&[ack(21)]);
+}
+
 /// ... full-sized: small ones add up until they are worth more than one (`__tcp_ack_snd_check`).
 #[test]
 fn small_segments_add_up() {

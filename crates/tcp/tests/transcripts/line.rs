@@ -28,6 +28,7 @@ pub struct Line {
     pub window: Option<u32>,
     pub len: Option<u16>,
     pub ecn: Option<Ecn>,
+    pub pushed: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,7 @@ impl Line {
             window: None,
             len: None,
             ecn: None,
+            pushed: None,
         }
     }
 
@@ -119,6 +121,12 @@ impl Line {
     /// With this codepoint in its IP header.
     pub fn ecn(mut self, ecn: Ecn) -> Self {
         self.ecn = Some(ecn);
+        self
+    }
+
+    /// With the push flag, or without.
+    pub fn pushed(mut self, pushed: bool) -> Self {
+        self.pushed = Some(pushed);
         self
     }
 
@@ -165,6 +173,7 @@ impl Line {
             && agree(self.window, sent.window)
             && agree(self.len, sent.len)
             && agree(self.ecn, sent.ecn)
+            && agree(self.pushed, sent.pushed)
     }
 
     /// What there is to say about `segment`; `next` is the next data segment that was never sent.
@@ -194,6 +203,7 @@ impl Line {
         line.window = Some(segment.window);
         line.len = Some(segment.len);
         line.ecn = Some(ecn);
+        line.pushed = Some(segment.flags.has(Flags::PSH));
         line
     }
 }
@@ -262,6 +272,9 @@ impl Line {
         }
         if let Some(ecn) = self.ecn {
             write!(f, ", {ecn:?}")?;
+        }
+        if self.pushed == Some(true) {
+            write!(f, ", pushed")?;
         }
         Ok(())
     }

@@ -101,6 +101,22 @@ fn linux_grows_the_window_with_what_is_read() {
     assert_eq!(offered, 168_000);
 }
 
+/// What waits behind a gap takes up the buffer: the window grows only as far as the rest of it reaches
+/// (`tcp_grow_window`, `tcp_space`). A fresh buffer holds 82370 bytes.
+#[test]
+fn the_window_does_not_grow_into_what_waits_behind_a_gap() {
+    let mut t = linux().accepted();
+    t.arrives(data(0)).leaves(&[ack(1).window(67_160)]);
+    for (number, window) in [(2, 69_160), (3, 71_160), (4, 73_160), (5, 75_160), (6, 77_160)] {
+        t.arrives(data(number)).skips();
+        assert_eq!(t.last_window(), window, "behind segment {number}");
+    }
+    for number in 7..20 {
+        t.later(ms(2)).arrives(data(number)).skips();
+        assert_eq!(t.last_window(), 77_160, "behind segment {number}");
+    }
+}
+
 /// RFC 5681, section 2: an acknowledgement whose window differs from the last one's is no duplicate.
 /// Without SACK Linux therefore leaves the window as it is while something is missing, which
 /// makes duplicates that set off the fast retransmit (`tcp_data_queue_ofo`). With SACK it grows.

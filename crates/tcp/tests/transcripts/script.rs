@@ -320,6 +320,9 @@ impl Script {
             sack: line.sack,
             ..Segment::default()
         };
+        if line.pushed == Some(true) {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
         match line.kind {
             Kind::Syn => segment.flags = line.flags.with(Flags::SYN),
             Kind::SynAck => segment.flags = segment.flags.with(Flags::SYN),
