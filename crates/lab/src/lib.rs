@@ -9,7 +9,7 @@ mod quality;
 mod request;
 mod signals;
 
-pub use exec::{Exec, Ended, exec};
+pub use exec::{Ended, Exec, exec};
 pub use live::{Live, QueueView, View};
 pub use quality::{Quality, Warning};
 pub use request::serve;

@@ -51,9 +51,9 @@ pub enum Warning {
 }
 
 impl Quality {
-    /// What a data path reports, with the packets that were lost in front of it.
+    /// What a data path reports, with the packets that the devices in front of it have dropped.
     #[must_use]
-    pub fn new(report: &PathReport, overrun: u64) -> Self {
+    pub fn new(report: &PathReport, dropped: u64) -> Self {
         let [p50, p99, p999] = report.late.map(Duration::as_nanos);
         Self {
             packets: report.packets,
@@ -64,7 +64,7 @@ impl Quality {
             malformed: report.malformed,
             unroutable: report.unroutable,
             refused: report.refused,
-            overrun,
+            overrun: report.overrun + dropped,
         }
     }
 

@@ -16,12 +16,19 @@ pub(crate) struct Piece {
     pub cut: Option<Cut>,
     /// The state of a single packet's checksum.
     pub checksum: Checksum,
+    /// Where it goes.
+    pub way: Way,
+    /// Segments that are still under way.
+    left: u32,
+}
+
+/// Where a piece goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
     /// The number of the server to or from which it goes.
     pub host: u32,
     /// The router at which its time to live ends, by the number of hops in front of it.
     pub ends_at: Option<u32>,
-    /// Segments that are still under way.
-    left: u32,
 }
 
 /// All pieces under way, and what became of those that did not arrive.
@@ -64,16 +71,14 @@ impl Buffers {
         headers: Headers,
         cut: Option<Cut>,
         checksum: Checksum,
-        host: u32,
-        ends_at: Option<u32>,
+        way: Way,
     ) -> u32 {
         let size = size_class(bytes.len());
-        let mut memory =
-            self.spare[size].pop().unwrap_or_else(|| Vec::with_capacity(SIZES[size]));
+        let mut memory = self.spare[size].pop().unwrap_or_else(|| Vec::with_capacity(SIZES[size]));
         memory.clear();
         memory.extend_from_slice(bytes);
         let left = cut.map_or(1, |cut| cut.count() as u32);
-        let piece = Piece { bytes: memory, headers, cut, checksum, host, ends_at, left };
+        let piece = Piece { bytes: memory, headers, cut, checksum, way, left };
         if let Some(number) = self.free.pop() {
             self.pieces[number as usize] = Some(piece);
             return number;
@@ -100,11 +105,11 @@ impl Buffers {
         if piece.left > 0 {
             return;
         }
-        if let Some(piece) = self.pieces[number].take() {
-            let spare = &mut self.spare[size_class(piece.bytes.len())];
-            if spare.len() < MOST_SPARE {
-                spare.push(piece.bytes);
-            }
+        let memory = std::mem::take(&mut piece.bytes);
+        self.pieces[number] = None;
+        let spare = &mut self.spare[size_class(memory.len())];
+        if spare.len() < MOST_SPARE {
+            spare.push(memory);
         }
         self.free.push(number as u32);
     }
@@ -134,11 +139,11 @@ impl Fates for Buffers {
 
 impl Traffic for Buffers {
     fn host_of(&self, packet: &Packet) -> u32 {
-        self.get(packet.handle).host
+        self.get(packet.handle).way.host
     }
 
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
-        self.get(packet.handle).ends_at == Some(passed)
+        self.get(packet.handle).way.ends_at == Some(passed)
     }
 }
 

@@ -24,8 +24,8 @@ use crate::buffers::{Buffers, FlowFate, index_of};
 use crate::device::{Device, LONGEST};
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
-use crate::rows::{OwnedQueueRow, Rows};
 use crate::router::Router;
+use crate::rows::{OwnedQueueRow, Rows};
 use crate::{Clock, Hosts, LinuxError};
 
 /// What a data path is to do.
@@ -70,6 +70,8 @@ pub struct PathReport {
     pub unroutable: u64,
     /// Packets that a kernel did not take.
     pub refused: u64,
+    /// Packets that were lost on their way from a kernel because they were not read in time.
+    pub overrun: u64,
     /// What became of the packets of each flow.
     pub flows: Vec<FlowFate>,
 }
@@ -199,6 +201,7 @@ impl Carrier {
             malformed: self.router.malformed,
             unroutable: self.router.unroutable,
             refused: self.refused,
+            overrun: self.devices.iter_mut().map(|device| device.take_overrun()).sum(),
             flows: self.router.path.traffic.flows.clone(),
         })
     }
@@ -235,7 +238,7 @@ impl Carrier {
                 self.router.take_in(&mut self.buffer[..len], &virtio, end, now);
                 let outbox = &mut self.outbox;
                 self.router
-                    .hand_over(now, |packet, end, due| outbox[end as usize].push((packet, due)));
+                    .hand_over(now, |packet, to, due| outbox[to as usize].push((packet, due)));
             }
         }
         Ok(busy)
@@ -316,9 +319,7 @@ impl Carrier {
             let written = self.router.finish(&packet, end, &mut head);
             let found = open.iter().position(|train| train.flow == packet.label.hash);
             if let Some(at) = found {
-                let train = &mut open[at];
-                if train.packets.len() < MOST_JOINED && train.join.push(&head[..written]) {
-                    train.packets.push((packet, due));
+                if open[at].take(&head[..written], (packet, due)) {
                     continue;
                 }
                 let train = open.swap_remove(at);
@@ -392,6 +393,17 @@ struct Train {
     flow: u32,
     join: Join,
     packets: Vec<(Packet, Time)>,
+}
+
+impl Train {
+    /// Takes a packet with these headers in, if it continues the train.
+    fn take(&mut self, head: &[u8], packet: (Packet, Time)) -> bool {
+        let continues = self.packets.len() < MOST_JOINED && self.join.push(head);
+        if continues {
+            self.packets.push(packet);
+        }
+        continues
+    }
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -17,6 +17,10 @@ pub(crate) trait Device: Send {
     /// Hands a packet to the kernel: `head` and then `payload`.
     fn send(&mut self, virtio: &Virtio, head: &[u8], payload: &[IoSlice<'_>]) -> io::Result<()>;
 
+    /// Packets that were lost on their way here because nobody read them in time, as far as the device itself
+    /// counts them, since the last call.
+    fn take_overrun(&mut self) -> u64;
+
     /// Whether packets of many segments can be handed over.
     fn takes_super_packets(&self) -> bool;
 }

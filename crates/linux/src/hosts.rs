@@ -1,7 +1,10 @@
 //! The two ends of a lab: a client and a server, each in a network namespace of its own, each with one
 //! device behind which this process is the network.
 
-#![allow(unsafe_code, reason = "switching a device's offloads off is an ioctl without a safe wrapper")]
+#![allow(
+    unsafe_code,
+    reason = "switching a device's offloads off is an ioctl without a safe wrapper"
+)]
 
 use std::fs;
 use std::io;
@@ -89,10 +92,7 @@ impl Hosts {
     }
 }
 
-fn tun_device(
-    scenario: &Scenario,
-    offloads: bool,
-) -> Result<Box<dyn device::Device>, LinuxError> {
+fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn device::Device>, LinuxError> {
     let tun = Tun::new(DEVICE, offloads)
         .map_err(|error| LinuxError::io("cannot make a TUN device", error))?;
     let settings = LinkSettings {
@@ -114,7 +114,8 @@ fn veth_device(
     netlink.add_veth(near, DEVICE, FAR_ADDRESS, end.as_fd().as_raw_fd())?;
     let settings = LinkSettings { mtu: Some(mtu), no_arp: true, ..LinkSettings::default() };
     end.within(|| {
-        switch_offloads_off(DEVICE).map_err(|error| LinuxError::io("cannot set a veth up", error))?;
+        switch_offloads_off(DEVICE)
+            .map_err(|error| LinuxError::io("cannot set a veth up", error))?;
         Netlink::new()?.set_up(index_of(DEVICE)?, settings)
     })?;
     // The near end is for the packet socket alone: no address, no resolution, no router solicitations.

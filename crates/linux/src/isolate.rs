@@ -60,9 +60,8 @@ pub fn isolate() -> Result<(), LinuxError> {
 /// Goes on in a child, the first process of the new process namespace; the caller stays behind and ends
 /// as the child does.
 fn become_first_process() -> Result<(), LinuxError> {
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD]
-        .into_iter()
-        .collect();
+    let signals: SigSet =
+        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect();
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut before))
         .map_err(|error| LinuxError::io("cannot hold signals back", error))?;
@@ -82,9 +81,8 @@ fn become_first_process() -> Result<(), LinuxError> {
 fn exit_as(child: Pid, signals: &SigSet) -> ! {
     loop {
         match signals.wait() {
-            Ok(Signal::SIGCHLD) | Err(_) => {}
-            // The terminal has sent this one to the child as well.
-            Ok(Signal::SIGINT) => {}
+            // The terminal has sent Ctrl-C to the child as well.
+            Ok(Signal::SIGCHLD | Signal::SIGINT) | Err(_) => {}
             Ok(signal) => {
                 let _ = kill(child, signal);
             }
@@ -112,7 +110,9 @@ fn forbidden(error: &nix::Error) -> LinuxError {
     });
     LinuxError::new(match setting {
         Some(Switch { file, forbids, allows }) => {
-            format!("the lab needs user namespaces, which {file} = {forbids} forbids here: set it to {allows}")
+            format!(
+                "the lab needs user namespaces, which {file} = {forbids} forbids here: set it to {allows}"
+            )
         }
         None => format!(
             "the lab needs user namespaces, which this kernel or a container's security profile forbids \

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
-use netlink_packet_route::AddressFamily;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use crate::LinuxError;
@@ -98,12 +98,7 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewAddress(message), flags, &what)
     }
 
-    fn ask(
-        &self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-        what: &str,
-    ) -> Result<(), LinuxError> {
+    fn ask(&self, message: RouteNetlinkMessage, flags: u16, what: &str) -> Result<(), LinuxError> {
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
         request.header.sequence_number = 1;

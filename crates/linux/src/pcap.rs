@@ -44,12 +44,7 @@ impl Capture {
     }
 
     /// Writes `packet`, which arrives at `at`.
-    pub fn write(
-        &mut self,
-        router: &Router,
-        packet: &Packet,
-        at: Time,
-    ) -> Result<(), LinuxError> {
+    pub fn write(&mut self, router: &Router, packet: &Packet, at: Time) -> Result<(), LinuxError> {
         router.whole(packet, &mut self.packet);
         let block = EnhancedPacketBlock {
             interface_id: 0,

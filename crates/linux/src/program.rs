@@ -51,8 +51,8 @@ impl Program {
         unsafe {
             command.pre_exec(move || {
                 // SAFETY: the namespace outlives the start.
-                let namespace = std::os::fd::BorrowedFd::borrow_raw(fd);
-                setns(namespace, CloneFlags::CLONE_NEWNET)?;
+                let target = std::os::fd::BorrowedFd::borrow_raw(fd);
+                setns(target, CloneFlags::CLONE_NEWNET)?;
                 for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
                     let default =
                         SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
@@ -124,7 +124,8 @@ pub fn name_hosts(scenario: &Scenario) -> Result<(), LinuxError> {
         .map_err(|error| fail(&error))?;
     let file = format!("{cover}/hosts");
     let placed = fs::write(&file, text).map_err(|error| fail(&error)).and_then(|()| {
-        mount(Some(file.as_str()), HOSTS, none, MsFlags::MS_BIND, none).map_err(|error| fail(&error))
+        mount(Some(file.as_str()), HOSTS, none, MsFlags::MS_BIND, none)
+            .map_err(|error| fail(&error))
     });
     umount2(cover, MntFlags::MNT_DETACH).map_err(|error| fail(&error))?;
     placed

@@ -10,7 +10,7 @@ use weir_wire::{
 };
 use weir_world::{Direction, Scenario};
 
-use crate::buffers::{Buffers, handle, index_of};
+use crate::buffers::{Buffers, Way, handle, index_of};
 
 /// Takes in what the two ends send, and finishes what arrives at them.
 pub(crate) struct Router {
@@ -70,7 +70,8 @@ impl Router {
         if let (None, true, Checksum::Partial { start, offset }) =
             (cut, self.finish_checksums, checksum)
         {
-            if complete_checksum(&mut bytes[..headers.total_len], start, offset).is_err() {
+            let whole = &mut bytes[..headers.total_len];
+            if complete_checksum(whole, start, offset).is_err() {
                 self.malformed += 1;
                 return;
             }
@@ -86,8 +87,8 @@ impl Router {
         let owner = self.owner_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, owner, self.hash_key);
-        let number =
-            self.path.traffic.put(bytes, headers, cut, checksum, host, ends_at);
+        let way = Way { host, ends_at };
+        let number = self.path.traffic.put(bytes, headers, cut, checksum, way);
         match cut {
             None => {
                 self.path.send(Packet { handle: handle(number, 0), ..whole }, from, now);
@@ -181,16 +182,17 @@ impl Router {
     fn answer(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
         let mut original = Vec::new();
         self.whole(&packet, &mut original);
-        let host = self.path.traffic.get(packet.handle).host;
+        let way = Way { ends_at: None, ..self.path.traffic.get(packet.handle).way };
         self.path.traffic.release(packet.handle);
         let Ok(headers) = parse(&original) else { return };
         let address = self.scenario.router_address(passed);
         let mut out = [0; LONGEST_ANSWER];
         let Some(len) = time_exceeded(&original, &headers, address, &mut out) else { return };
-        let Ok(headers) = parse(&out[..len]) else { return };
-        let reply = headers.packet(0, NOBODY, self.hash_key);
-        let number =
-            self.path.traffic.put(&out[..len], headers, None, Checksum::Valid, host, None);
+        let answer = &out[..len];
+        let Ok(answer_headers) = parse(answer) else { return };
+        let reply = answer_headers.packet(0, NOBODY, self.hash_key);
+        let traffic = &mut self.path.traffic;
+        let number = traffic.put(answer, answer_headers, None, Checksum::Valid, way);
         let reply = Packet { handle: handle(number, 0), ..reply };
         self.path.send_back(reply, direction, passed, now);
     }

@@ -13,7 +13,7 @@ use crate::fail;
 #[pyfunction]
 pub(crate) fn lab(py: Python<'_>, request: &str, show: Py<PyAny>) -> PyResult<String> {
     let mut show = |view: &str| {
-        let go_on = Python::attach(|py| show.call1(py, (view,))?.is_truthy(py));
+        let go_on = Python::attach(|held| show.call1(held, (view,))?.is_truthy(held));
         match go_on {
             Ok(true) => Verdict::Continue,
             Ok(false) | Err(_) => Verdict::Stop,

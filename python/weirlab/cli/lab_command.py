@@ -29,7 +29,9 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say on which line a program runs."""
     for option in reversed(
         [
-            click.option("--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."),
+            click.option(
+                "--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."
+            ),
             click.option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
             click.option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
             click.option("--queue-down", metavar="TC", help="Queue for the download direction only."),
@@ -146,5 +148,3 @@ def _live_view() -> Callable[[View], bool]:
         return True
 
     return show
-
-
