@@ -1,0 +1,134 @@
+//! What of a scenario real sockets cannot do: found before anything starts.
+
+use std::fs;
+use std::io;
+
+use socket2::{Domain, Socket, Type};
+use weir_core::Duration;
+use weir_tcp::Profile;
+use weir_world::{Flow, Probe, ProbeKind, Scenario};
+
+use crate::error::NetError;
+use crate::probes::UDP_LEAST;
+use crate::sys::option;
+
+/// The congestion controls that this kernel offers.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn available_congestion_controls() -> io::Result<Vec<String>> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Checks that real sockets can do what `scenario` asks for, where `available` are the congestion
+/// controls of the kernel.
+///
+/// `bursts` is not looked at: it is the business of the data path. A receive window that the kernel does
+/// not grant is found by [`crate::Ends::start`].
+///
+/// # Errors
+/// If they cannot: the first thing, with what is allowed.
+pub fn check(scenario: &Scenario, available: &[String]) -> Result<(), NetError> {
+    for flow in &scenario.flows {
+        check_flow(flow, available)
+            .map_err(|error| NetError::new(format!("flow `{}`: {error}", flow.name)))?;
+    }
+    for probe in &scenario.probes {
+        check_probe(probe)
+            .map_err(|error| NetError::new(format!("probe `{}`: {error}", probe.name)))?;
+    }
+    check_open_files(scenario)
+}
+
+fn check_flow(flow: &Flow, available: &[String]) -> Result<(), String> {
+    let tcp = &flow.tcp;
+    let control = &tcp.congestion_control;
+    if !available.contains(control) {
+        return Err(format!(
+            "congestion control `{control}`: this kernel has {}",
+            available.join(", ")
+        ));
+    }
+    if tcp.profile != LINUX {
+        return Err(format!(
+            "profile `{}`: real sockets speak the kernel's TCP: write `{LINUX}`",
+            tcp.profile
+        ));
+    }
+    let profile = Profile::named(LINUX).expect("it is the default");
+    if let Some(segments) = tcp.overrides.initial_window
+        && segments != profile.initial_window
+    {
+        return Err(format!(
+            "initial_window {segments}: a socket cannot change it: leave it out or write {}",
+            profile.initial_window
+        ));
+    }
+    if tcp.overrides.pacing == Some(false) && PACES_ALWAYS.contains(&control.as_str()) {
+        return Err(format!("pacing off: `{control}` always paces: leave it out"));
+    }
+    match tcp.overrides.rto_min_ns {
+        Some(ns) if ns != profile.rto_min.as_nanos() => check_rto_min(Duration::from_nanos(ns)),
+        _ => Ok(()),
+    }
+}
+
+/// Asks the kernel, on a socket that goes nowhere.
+fn check_rto_min(rto_min: Duration) -> Result<(), String> {
+    let tried = Socket::new(Domain::IPV4, Type::STREAM, None)
+        .and_then(|socket| set_rto_min(&socket, rto_min));
+    tried.map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => format!("rto_min {rto_min}: the kernel takes 2 ticks to 200ms"),
+        _ => format!(
+            "rto_min {rto_min}: this kernel cannot change it for a socket (Linux 6.15 and later can): \
+             leave it out"
+        ),
+    })
+}
+
+/// Sets the shortest retransmission timeout of a socket.
+pub(crate) fn set_rto_min(socket: &Socket, rto_min: Duration) -> io::Result<()> {
+    let micros = i32::try_from(rto_min.as_micros()).unwrap_or(i32::MAX);
+    option::set(socket, libc::IPPROTO_TCP, TCP_RTO_MIN_US, micros)
+}
+
+fn check_probe(probe: &Probe) -> Result<(), String> {
+    let (least, most) = match probe.kind {
+        ProbeKind::Udp => (UDP_LEAST as u32, MOST_PAYLOAD),
+        ProbeKind::Tcp => (1, MOST_REQUEST),
+        ProbeKind::Icmp | ProbeKind::UdpTtl => (0, MOST_PAYLOAD),
+    };
+    if (least..=most).contains(&probe.payload_bytes) {
+        return Ok(());
+    }
+    Err(format!("payload {} bytes: write {least} to {most}", probe.payload_bytes))
+}
+
+fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
+    let flows = scenario.flows.len() as u64;
+    // Both ends of each, a listener of each that the server opens, and what the process has anyway.
+    let needed = 3 * flows + 4 * scenario.probes.len() as u64 + OTHER_FILES;
+    let most =
+        option::raise_open_files().map_err(|error| NetError::io("limit of open files", &error))?;
+    if needed > most {
+        return Err(NetError::new(format!(
+            "{flows} flows need {needed} open files, and this process may have {most}: raise the limit \
+             (ulimit -Hn) or write fewer flows"
+        )));
+    }
+    Ok(())
+}
+
+/// The kernel's own.
+const LINUX: &str = "linux";
+/// Congestion controls that switch pacing on themselves (`SK_PACING_NEEDED` in `net/ipv4/tcp_bbr.c`).
+const PACES_ALWAYS: [&str; 1] = ["bbr"];
+/// `include/uapi/linux/tcp.h` since Linux 6.15.
+const TCP_RTO_MIN_US: i32 = 45;
+/// What fits into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
+const MOST_PAYLOAD: u32 = 65_000;
+/// What a fresh socket's send buffer takes at once (`tcp_wmem`).
+const MOST_REQUEST: u32 = 16_384;
+/// Standard streams, epoll, the record, and some room.
+const OTHER_FILES: u64 = 100;

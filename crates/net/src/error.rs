@@ -1,0 +1,31 @@
+//! What can go wrong.
+
+use std::io;
+
+/// Why loads or probes could not be set up or failed on the way: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NetError {
+    message: String,
+}
+
+impl NetError {
+    /// An error with that message.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+
+    /// What was tried, and what the kernel said.
+    pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
+        Self::new(format!("{what}: {}", reason(error)))
+    }
+}
+
+/// The kernel's words without the number that the standard library appends.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}

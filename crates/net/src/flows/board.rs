@@ -1,0 +1,136 @@
+//! What the threads of the loads know of each other.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use socket2::Socket;
+use weir_core::{Protocol, Time};
+use weir_world::{Direction, Flow, Opener};
+
+use super::handshake::Gate;
+use crate::plan::Plan;
+
+/// The end of the path at which a thread works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// All loads, as all threads see them.
+pub(crate) struct Board {
+    pub plan: Arc<Plan>,
+    pub flows: Vec<FlowState>,
+    /// Who may open a connection.
+    pub gate: Gate,
+}
+
+/// A load. Its sockets are kept until the very end, so that the kernel can be asked about them.
+pub(crate) struct FlowState {
+    pub start: Time,
+    pub stop: Time,
+    /// Bytes that the receiver has read.
+    pub delivered: AtomicU64,
+    first_data: OnceLock<Time>,
+    completed: OnceLock<Time>,
+    pub sender: OnceLock<Arc<Socket>>,
+    pub receiver: OnceLock<Arc<Socket>>,
+}
+
+impl Side {
+    /// The other end.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether it opens the connection of `flow`.
+    pub fn opens(self, flow: &Flow) -> bool {
+        (self == Self::Client) == (flow.opened_by == Opener::Client)
+    }
+
+    /// Whether it sends the data of `flow`.
+    pub fn sends(self, flow: &Flow) -> bool {
+        (self == Self::Client) == (flow.direction == Direction::Up)
+    }
+}
+
+impl Board {
+    pub fn new(plan: Arc<Plan>) -> Self {
+        let state = |(n, flow): (usize, &Flow)| {
+            let start = plan.scenario.flow_start(n, plan.seed);
+            FlowState {
+                start,
+                stop: flow.stop().max(start),
+                delivered: AtomicU64::new(0),
+                first_data: OnceLock::new(),
+                completed: OnceLock::new(),
+                sender: OnceLock::new(),
+                receiver: OnceLock::new(),
+            }
+        };
+        let flows = plan.scenario.flows.iter().enumerate().map(state).collect();
+        Self { plan, flows, gate: Gate::default() }
+    }
+
+    pub fn spec(&self, flow: usize) -> &Flow {
+        &self.plan.scenario.flows[flow]
+    }
+
+    /// The address and port of the end of `flow` at `side`.
+    pub fn end(&self, flow: usize, side: Side) -> SocketAddr {
+        let key = self.plan.scenario.flow_key(flow);
+        let (client, server) = self.plan.addresses.ends(&key, self.spec(flow).host);
+        match side {
+            Side::Client => client,
+            Side::Server => server,
+        }
+    }
+
+    /// The load that has these ends, seen from `side`.
+    pub fn owner(&self, side: Side, local: SocketAddr, peer: SocketAddr) -> Option<usize> {
+        let (client, server) = match side {
+            Side::Client => (local, peer),
+            Side::Server => (peer, local),
+        };
+        let plan = &self.plan;
+        plan.addresses
+            .owner(&plan.scenario, client, server, Protocol::TCP)
+            .filter(|&owner| owner < self.flows.len())
+    }
+
+    /// Puts a connected socket where the sampler finds it.
+    pub fn show(&self, flow: usize, side: Side, socket: &Arc<Socket>) {
+        let state = &self.flows[flow];
+        let place = if side.sends(self.spec(flow)) { &state.sender } else { &state.receiver };
+        // A second connection of the same ends would be a stranger's: the first one stays.
+        let _ = place.set(Arc::clone(socket));
+    }
+
+    /// `bytes` more of `flow` were read at `now`.
+    pub fn delivered(&self, flow: usize, bytes: u64, now: Time) {
+        let state = &self.flows[flow];
+        state.first_data.get_or_init(|| now);
+        // The receiver is the only writer; the times are set before the count that implies them.
+        let total = state.delivered.load(Ordering::Relaxed) + bytes;
+        if self.spec(flow).bytes == Some(total) {
+            state.completed.get_or_init(|| now);
+        }
+        state.delivered.store(total, Ordering::Release);
+    }
+}
+
+impl FlowState {
+    /// When data first arrived.
+    pub fn first_data(&self) -> Option<Time> {
+        self.first_data.get().copied()
+    }
+
+    /// When everything was delivered, for a load of fixed size.
+    pub fn completed(&self) -> Option<Time> {
+        self.completed.get().copied()
+    }
+}

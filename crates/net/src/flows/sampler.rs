@@ -1,0 +1,154 @@
+//! Samples of TCP loads, taken at fixed intervals on a thread of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use weir_core::{Duration, Time};
+use weir_path::Ticker;
+use weir_world::{FlowRow, ThroughputRow};
+
+use super::board::Board;
+use crate::ends::Sample;
+use crate::tcp_info::TcpInfo;
+
+/// What the last samples saw, so that the next report what came since.
+pub(crate) struct Sampler {
+    board: Arc<Board>,
+    samples: Sender<Sample>,
+    /// Delivered bytes and bytes on the wire, by flow.
+    seen: Vec<(u64, u64)>,
+}
+
+impl Sampler {
+    pub fn new(board: Arc<Board>, samples: Sender<Sample>) -> Self {
+        let seen = vec![(0, 0); board.flows.len()];
+        Self { board, samples, seen }
+    }
+
+    /// Takes samples until the run ends, then the totals.
+    ///
+    /// Rows carry the planned time, so that those of all loads line up. Asking the kernel about thousands
+    /// of sockets takes a while; if it takes more than a quarter of an interval, intervals are left out.
+    pub fn run(mut self) {
+        let plan = Arc::clone(&self.board.plan);
+        let (clock, end) = (plan.clock, plan.end());
+        let sampling = plan.scenario.sampling;
+        let tickers = [Ticker::new(sampling.throughput_ns), Ticker::new(sampling.tcp_ns)];
+        let mut next = tickers.map(|ticker| ticker.map_or(Time::MAX, |t| t.after(Time::ZERO)));
+        while !plan.control.is_stopped() {
+            let due = next[0].min(next[1]).min(end);
+            let wait = clock.until(due);
+            if !wait.is_zero() {
+                std::thread::sleep(std::time::Duration::from_nanos(wait.min(NAP).as_nanos()));
+                continue;
+            }
+            if due == end {
+                break;
+            }
+            for number in 0..tickers.len() {
+                let Some(ticker) = tickers[number] else { continue };
+                if next[number] > due {
+                    continue;
+                }
+                let before = clock.now();
+                match number {
+                    0 => self.throughput(due),
+                    _ => self.tcp(due),
+                }
+                let cost = clock.now().since(before);
+                next[number] = ticker.after(due.max(clock.now() + cost * 3));
+            }
+        }
+        let reached = clock.now().min(end);
+        if sampling.throughput_ns > 0 {
+            self.throughput(reached);
+        }
+        if sampling.tcp_ns > 0 && next[1] == reached {
+            self.tcp(reached);
+        }
+        self.totals();
+        plan.control.samples_are_taken();
+    }
+
+    /// A row for each flow that is running, or still delivers after it stopped.
+    fn throughput(&mut self, now: Time) {
+        for flow in 0..self.seen.len() {
+            let state = &self.board.flows[flow];
+            let before = self.seen[flow];
+            let delivered = state.delivered.load(Ordering::Acquire);
+            let running = state.start < now && now < state.stop;
+            if delivered != before.0 {
+                let wire = self.wire_bytes(flow).unwrap_or(before.1);
+                self.seen[flow] = (delivered, wire.max(before.1));
+            }
+            let seen = self.seen[flow];
+            if running || seen != before {
+                self.send(Sample::Throughput(ThroughputRow {
+                    t: now,
+                    flow: flow as u32,
+                    bytes: seen.0 - before.0,
+                    wire_bytes: seen.1 - before.1,
+                }));
+            }
+        }
+    }
+
+    fn wire_bytes(&self, flow: usize) -> Option<u64> {
+        let receiver = self.board.flows[flow].receiver.get()?;
+        let header = self.board.plan.scenario.ip_version.header_bytes();
+        TcpInfo::of(receiver).ok().map(|info| info.wire_bytes(header))
+    }
+
+    /// A row for each flow that is running, once its sender has a socket.
+    fn tcp(&self, now: Time) {
+        for (flow, state) in self.board.flows.iter().enumerate() {
+            if now <= state.start || now >= state.stop {
+                continue;
+            }
+            if let Some(info) = state.sender.get().and_then(|sender| TcpInfo::of(sender).ok()) {
+                self.send(Sample::Tcp(info.row(now, flow as u32)));
+            }
+        }
+    }
+
+    fn totals(&self) {
+        for (flow, state) in self.board.flows.iter().enumerate() {
+            let info = state.sender.get().and_then(|sender| TcpInfo::of(sender).ok());
+            let (sent, again) = info.map_or((0, 0), |info| info.sent_bytes());
+            let (segments, segments_again) = info.map_or((0, 0), |info| info.sent_segments());
+            let delivered = match self.board.plan.scenario.sampling.throughput_ns {
+                0 => state.delivered.load(Ordering::Acquire),
+                // As the rows have it, which add up.
+                _ => self.seen[flow].0,
+            };
+            self.send(Sample::Flow(FlowRow {
+                flow: flow as u32,
+                first_data: state.first_data().filter(|_| delivered > 0),
+                delivered_bytes: delivered,
+                sent_bytes: sent,
+                sent_segments: segments,
+                retransmitted_bytes: again,
+                retransmitted_segments: segments_again,
+                timeouts: info.map_or(Some(0), |info| info.timeouts()),
+                loss_probes: None,
+                fast_recoveries: None,
+                ecn_reductions: None,
+                dropped_packets: 0,
+                dropped_bytes: 0,
+                marked_packets: 0,
+                completed: state
+                    .completed()
+                    .filter(|_| self.board.spec(flow).bytes == Some(delivered)),
+            }));
+        }
+    }
+
+    fn send(&self, sample: Sample) {
+        // Whoever no longer listens has no use for the rest either.
+        let _ = self.samples.send(sample);
+    }
+}
+
+/// How soon an early end is noticed.
+const NAP: Duration = Duration::from_millis(20);

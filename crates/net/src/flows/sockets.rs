@@ -1,0 +1,101 @@
+//! Sockets of TCP loads, with the options that a scenario asks for.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use weir_core::Duration;
+use weir_world::Flow;
+
+use crate::check::set_rto_min;
+use crate::error::NetError;
+use crate::sys::option;
+
+/// A TCP socket bound to `address` that does not block. `shared`: other sockets of this process listen on
+/// the same port.
+pub(crate) fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    if shared {
+        socket.set_reuse_port(true)?;
+    }
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}
+
+/// Gives an end of `flow` what the scenario asks for. `sends` tells which end it is.
+///
+/// For an end that is accepted this comes after the handshake, which only the receive window would notice:
+/// a window offered first is 64 KB at most, and takes the one asked for with the first data.
+pub(crate) fn set_up(socket: &Socket, flow: &Flow, sends: bool) -> Result<(), NetError> {
+    let attempt = |what: &str, result: io::Result<()>| {
+        result.map_err(|error| NetError::io(format_args!("flow `{}`: {what}", flow.name), &error))
+    };
+    let control = &flow.tcp.congestion_control;
+    attempt(
+        &format!("congestion control `{control}`"),
+        socket.set_tcp_congestion(control.as_bytes()),
+    )?;
+    attempt("DSCP", set_dscp(socket, flow.dscp))?;
+    let overrides = &flow.tcp.overrides;
+    if let Some(ns) = overrides.rto_min_ns
+        && ns != DEFAULT_RTO_MIN_NS
+    {
+        attempt("rto_min", set_rto_min(socket, Duration::from_nanos(ns)))?;
+    }
+    if sends {
+        attempt("TCP_NOTSENT_LOWAT", socket.set_tcp_notsent_lowat(MOST_NOT_SENT))?;
+        if overrides.pacing == Some(true) {
+            attempt("pacing", set_pacing(socket))?;
+        }
+    } else if let Some(bytes) = overrides.receive_window_bytes {
+        set_receive_window(socket, bytes)
+            .map_err(|error| NetError::new(format!("flow `{}`: {error}", flow.name)))?;
+    }
+    Ok(())
+}
+
+/// Sets the DSCP of what `socket` sends. The kernel keeps the ECN bits of TCP to itself.
+pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
+    let tos = u32::from(dscp) << 2;
+    match socket.domain()? {
+        Domain::IPV4 => socket.set_tos_v4(tos),
+        _ => socket.set_tclass_v6(tos),
+    }
+}
+
+/// Switches the stack's own pacing on, as a limit of the rate does, without limiting it.
+fn set_pacing(socket: &Socket) -> io::Result<()> {
+    let rate = libc::c_ulong::MAX - 1;
+    option::set_bytes(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate.to_ne_bytes())
+}
+
+/// Bounds the receive window, and reserves the buffer that it needs.
+fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
+    let window = i32::try_from(bytes).map_err(|_| format!("receive window {bytes}: too large"))?;
+    let wanted = window.saturating_mul(BUFFER_PER_WINDOW);
+    // Beyond net.core.rmem_max for those who may.
+    let force = option::set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted / 2);
+    let granted = force
+        .or_else(|_| socket.set_recv_buffer_size(wanted as usize / 2))
+        .and_then(|()| socket.recv_buffer_size())
+        .map_err(|error| format!("receive window {bytes} bytes: {error}"))?;
+    // The kernel counts packets at their size in memory: half of the buffer is window, safely.
+    if granted < 2 * bytes as usize {
+        return Err(format!(
+            "receive window {bytes} bytes: this kernel grants {} here: raise net.core.rmem_max",
+            granted / 2
+        ));
+    }
+    option::set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)
+        .map_err(|error| format!("receive window {bytes} bytes: {error}"))
+}
+
+/// Data that waits in a sender's socket: enough to keep a path busy between two wake-ups, and little
+/// enough that the buffer is never mistaken for a queue. More is handed in when half of it is sent.
+const MOST_NOT_SENT: u32 = 128 * 1024;
+/// Bytes of buffer for a byte of window: packets that are not full take more memory than they carry.
+const BUFFER_PER_WINDOW: i32 = 4;
+/// `TCP_RTO_MIN` in Linux.
+const DEFAULT_RTO_MIN_NS: u64 = 200_000_000;

@@ -1,0 +1,413 @@
+//! All ends of TCP loads at one side, on one thread.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+
+use socket2::{SockAddr, Socket};
+use weir_core::{Duration, Time};
+
+use super::board::{Board, Side};
+use super::handshake::{Offer, Switches};
+use super::sockets::{bound, set_up};
+use crate::error::NetError;
+use crate::sys::epoll::{Epoll, Events, Interest, Ready};
+use crate::sys::option;
+
+/// The ends of all loads at one side.
+pub(crate) struct Worker {
+    side: Side,
+    board: Arc<Board>,
+    epoll: Epoll,
+    switches: Option<Switches>,
+    listeners: Vec<(SocketAddr, Socket)>,
+    /// By flow.
+    ends: BTreeMap<usize, End>,
+    agenda: VecDeque<(Time, Action)>,
+    /// Loads that are due, in order: the first may have to wait for handshakes of others.
+    to_open: VecDeque<usize>,
+    /// What senders send, over and over.
+    data: Vec<u8>,
+}
+
+/// One end of a connection.
+struct End {
+    socket: Arc<Socket>,
+    phase: Phase,
+    /// Bytes still to be handed in; 0 for a receiver.
+    left: u64,
+    sends: bool,
+    acknowledge_at_once: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Bound, and not connected yet.
+    Waiting,
+    Connecting,
+    Open,
+    /// Nothing more to hand in or to read.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Open(usize),
+    Stop(usize),
+}
+
+impl Worker {
+    /// Opens all sockets that can be opened before the start, where the calling thread is.
+    pub fn new(side: Side, board: Arc<Board>) -> Result<Self, NetError> {
+        let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
+        let with_dscp = board.plan.scenario.flows.iter().any(|flow| flow.dscp != 0);
+        let switches = if board.flows.is_empty() { None } else { Some(Switches::open(with_dscp)?) };
+        let mut worker = Self {
+            side,
+            board,
+            epoll,
+            switches,
+            listeners: Vec::new(),
+            ends: BTreeMap::new(),
+            agenda: VecDeque::new(),
+            to_open: VecDeque::new(),
+            data: vec![0; WRITE],
+        };
+        worker.listen()?;
+        worker.prepare()?;
+        worker.plan();
+        Ok(worker)
+    }
+
+    /// Works until the run is over, then closes everything.
+    pub fn run(mut self) -> Result<(), NetError> {
+        let mut events = Events::new(EVENTS);
+        while !self.board.plan.control.ends_may_close() {
+            let timeout = self.act()?;
+            self.wait(&mut events, timeout)?;
+        }
+        self.close(&mut events)
+    }
+
+    fn listen(&mut self) -> Result<(), NetError> {
+        let board = Arc::clone(&self.board);
+        let flows = 0..board.flows.len();
+        let (opened, accepted): (Vec<_>, Vec<_>) =
+            flows.partition(|&flow| self.side.opens(board.spec(flow)));
+        let opened: BTreeSet<_> = opened.iter().map(|&flow| board.end(flow, self.side)).collect();
+        let addresses: BTreeMap<_, _> =
+            accepted.iter().rev().map(|&flow| (board.end(flow, self.side), flow)).collect();
+        for (address, flow) in addresses {
+            let listener = bound(address, opened.contains(&address))
+                .and_then(|socket| socket.listen(BACKLOG).map(|()| socket))
+                .map_err(|error| self.error(flow, &format!("listening on {address}"), &error))?;
+            let token = LISTENER | self.listeners.len() as u64;
+            self.epoll
+                .add(&listener, token, Interest::READ)
+                .map_err(|error| self.error(flow, "epoll", &error))?;
+            self.listeners.push((address, listener));
+        }
+        Ok(())
+    }
+
+    /// Binds the ends that will open connections, so that nothing but that is left to do at the start.
+    fn prepare(&mut self) -> Result<(), NetError> {
+        let board = Arc::clone(&self.board);
+        let listening: BTreeSet<_> = self.listeners.iter().map(|(address, _)| *address).collect();
+        for flow in 0..board.flows.len() {
+            if !self.side.opens(board.spec(flow)) {
+                continue;
+            }
+            let address = board.end(flow, self.side);
+            let socket = bound(address, listening.contains(&address))
+                .map_err(|error| self.error(flow, &format!("binding {address}"), &error))?;
+            self.put(flow, socket, Phase::Waiting)?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self) {
+        let mut agenda = Vec::new();
+        for (flow, state) in self.board.flows.iter().enumerate() {
+            let spec = self.board.spec(flow);
+            if self.side.opens(spec) {
+                agenda.push((state.start, Action::Open(flow)));
+            }
+            if self.side.sends(spec) {
+                agenda.push((state.stop, Action::Stop(flow)));
+            }
+        }
+        // Stable: of what is due at once, loads come in order, and each starts before it stops.
+        agenda.sort_by_key(|(at, _)| *at);
+        self.agenda = agenda.into();
+    }
+
+    /// Does what is due, and says how long nothing will be.
+    fn act(&mut self) -> Result<Duration, NetError> {
+        let clock = self.board.plan.clock;
+        while let Some(&(at, action)) = self.agenda.front()
+            && clock.until(at).is_zero()
+        {
+            self.agenda.pop_front();
+            match action {
+                Action::Open(flow) => self.to_open.push_back(flow),
+                Action::Stop(flow) => self.stop(flow),
+            }
+        }
+        while let Some(&flow) = self.to_open.front() {
+            if !self.open(flow)? {
+                return Ok(GATE_POLL);
+            }
+            self.to_open.pop_front();
+        }
+        let next = self.agenda.front().map(|&(at, _)| clock.until(at));
+        Ok(next.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT))
+    }
+
+    fn wait(&mut self, events: &mut Events, timeout: Duration) -> Result<(), NetError> {
+        let epoll = |error| NetError::io("epoll", &error);
+        for ready in self.epoll.wait(events, timeout).map_err(epoll)? {
+            if ready.token & LISTENER != 0 {
+                self.accept((ready.token & !LISTENER) as usize)?;
+            } else {
+                self.serve(ready)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a connection, unless handshakes of others are in the way.
+    fn open(&mut self, flow: usize) -> Result<bool, NetError> {
+        let end = self.ends.get_mut(&flow).expect("it was prepared");
+        if end.phase != Phase::Waiting {
+            return Ok(true);
+        }
+        let offer = Offer::of(&self.board.spec(flow).tcp.overrides);
+        if !self.board.gate.enter(self.side, offer) {
+            return Ok(false);
+        }
+        if let Some(switches) = &mut self.switches {
+            switches.set(offer)?;
+        }
+        let socket = Arc::clone(&end.socket);
+        let peer = self.board.end(flow, self.side.other());
+        end.phase = Phase::Connecting;
+        match socket.connect(&SockAddr::from(peer)) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => {
+                self.leave_gate()?;
+                self.lose(flow, &error);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        self.board.show(flow, self.side, &socket);
+        self.watch(flow, Interest::BOTH, true)?;
+        Ok(true)
+    }
+
+    fn leave_gate(&mut self) -> Result<(), NetError> {
+        let Self { board, switches, .. } = self;
+        board.gate.leave(|| switches.as_mut().map_or(Ok(()), Switches::reset))
+    }
+
+    fn accept(&mut self, listener: usize) -> Result<(), NetError> {
+        loop {
+            let (local, socket) = &self.listeners[listener];
+            let (socket, peer) = match socket.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if is_passing(&error) => return Ok(()),
+                Err(error) => {
+                    return Err(NetError::io(format_args!("accepting on {local}"), &error));
+                }
+            };
+            // A stranger's connection is closed by being dropped.
+            let owner = peer.as_socket().and_then(|peer| self.board.owner(self.side, *local, peer));
+            let Some(flow) = owner.filter(|flow| !self.ends.contains_key(flow)) else { continue };
+            let nonblocking = socket.set_nonblocking(true);
+            nonblocking.map_err(|error| self.error(flow, "accepting", &error))?;
+            let socket = self.put(flow, socket, Phase::Open)?;
+            self.board.show(flow, self.side, &socket);
+            let interest = self.interest(flow);
+            self.watch(flow, interest, true)?;
+            let state = &self.board.flows[flow];
+            if self.side.sends(self.board.spec(flow)) && self.board.plan.clock.now() >= state.stop {
+                self.stop(flow);
+            }
+        }
+    }
+
+    fn put(&mut self, flow: usize, socket: Socket, phase: Phase) -> Result<Arc<Socket>, NetError> {
+        let spec = self.board.spec(flow);
+        let sends = self.side.sends(spec);
+        set_up(&socket, spec, sends)?;
+        let socket = Arc::new(socket);
+        let end = End {
+            socket: Arc::clone(&socket),
+            phase,
+            left: if sends { spec.bytes.unwrap_or(u64::MAX) } else { 0 },
+            sends,
+            acknowledge_at_once: spec.tcp.overrides.delayed_ack == Some(false),
+        };
+        self.ends.insert(flow, end);
+        Ok(socket)
+    }
+
+    /// Something happened to an end.
+    fn serve(&mut self, ready: Ready) -> Result<(), NetError> {
+        let flow = ready.token as usize;
+        let Some(end) = self.ends.get_mut(&flow) else { return Ok(()) };
+        if ready.broken()
+            && let Ok(Some(error)) = end.socket.take_error()
+        {
+            if end.phase == Phase::Connecting {
+                self.leave_gate()?;
+            }
+            self.lose(flow, &error);
+            return Ok(());
+        }
+        if end.phase == Phase::Connecting && ready.writable() {
+            end.phase = Phase::Open;
+            self.leave_gate()?;
+            let interest = self.interest(flow);
+            self.watch(flow, interest, false)?;
+        }
+        let End { phase, sends, ref socket, .. } = self.ends[&flow];
+        let result = match (phase, sends) {
+            (Phase::Open, true) if ready.writable() => self.write(flow),
+            (Phase::Open | Phase::Done, false) if ready.readable() => self.read(flow),
+            _ if ready.broken() => self.epoll.remove(&**socket),
+            _ => Ok(()),
+        };
+        match result {
+            Err(error) if !is_passing(&error) => self.lose(flow, &error),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Hands in what fits: a level-triggered wait says when there is room again.
+    fn write(&mut self, flow: usize) -> io::Result<()> {
+        let end = self.ends.get_mut(&flow).expect("it was just served");
+        let most = usize::try_from(end.left).unwrap_or(usize::MAX).min(self.data.len());
+        let written = end.socket.send(&self.data[..most])?;
+        if end.left != u64::MAX {
+            end.left -= written as u64;
+        }
+        if end.left == 0 {
+            end.phase = Phase::Done;
+            // Goes out behind the last byte.
+            end.socket.shutdown(Shutdown::Write)?;
+            self.epoll.modify(&*end.socket, flow as u64, Interest::NONE)?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything that is there, once: what comes meanwhile is the next wait's.
+    fn read(&mut self, flow: usize) -> io::Result<()> {
+        let end = self.ends.get_mut(&flow).expect("it was just served");
+        let bytes = option::discard(&end.socket, READ)?;
+        if bytes == 0 {
+            end.phase = Phase::Done;
+            return self.epoll.remove(&*end.socket);
+        }
+        self.board.delivered(flow, bytes as u64, self.board.plan.clock.now());
+        if end.acknowledge_at_once {
+            // The kernel forgets it after a few segments.
+            end.socket.set_tcp_quickack(true)?;
+        }
+        Ok(())
+    }
+
+    /// Hands in no more. What the socket holds still goes out, and the connection stays.
+    fn stop(&mut self, flow: usize) {
+        let Some(end) = self.ends.get_mut(&flow) else { return };
+        end.left = 0;
+        match end.phase {
+            Phase::Open => {
+                end.phase = Phase::Done;
+                let _ = self.epoll.modify(&*end.socket, flow as u64, Interest::NONE);
+            }
+            // A handshake under way completes, and nothing follows.
+            Phase::Connecting | Phase::Waiting | Phase::Done => {}
+        }
+    }
+
+    /// A connection broke: the run goes on, and ends with this error.
+    fn lose(&mut self, flow: usize, error: &io::Error) {
+        let Some(end) = self.ends.get_mut(&flow) else { return };
+        end.phase = Phase::Done;
+        let _ = self.epoll.remove(&*end.socket);
+        let control = &self.board.plan.control;
+        if !control.ends_may_close() {
+            let peer = self.board.end(flow, self.side.other());
+            control.fail(self.error(flow, &format!("connection to {peer}"), error));
+        }
+    }
+
+    /// Ends all connections by one reset each: senders first, then receivers once they have heard of it,
+    /// so that data under way is not answered by resets.
+    fn close(mut self, events: &mut Events) -> Result<(), NetError> {
+        for end in self.ends.values().filter(|end| end.sends) {
+            // One that never was connected has nothing to end.
+            let _ = option::abort(&end.socket);
+        }
+        self.ends.retain(|_, end| !end.sends);
+        let clock = self.board.plan.clock;
+        let give_up = clock.now() + GRACE;
+        while self.ends.values().any(|end| end.phase == Phase::Open) && clock.now() < give_up {
+            self.wait(events, GATE_POLL)?;
+        }
+        for end in self.ends.values() {
+            let _ = option::abort(&end.socket);
+        }
+        self.switches.as_mut().map_or(Ok(()), Switches::put_back)
+    }
+
+    fn interest(&self, flow: usize) -> Interest {
+        let end = &self.ends[&flow];
+        match (end.sends, end.left) {
+            (false, _) => Interest::READ,
+            (true, 0) => Interest::NONE,
+            (true, _) => Interest::WRITE,
+        }
+    }
+
+    fn watch(&self, flow: usize, interest: Interest, first: bool) -> Result<(), NetError> {
+        let socket = &*self.ends[&flow].socket;
+        let token = flow as u64;
+        let result = if first {
+            self.epoll.add(socket, token, interest)
+        } else {
+            self.epoll.modify(socket, token, interest)
+        };
+        result.map_err(|error| self.error(flow, "epoll", &error))
+    }
+
+    fn error(&self, flow: usize, what: &str, error: &io::Error) -> NetError {
+        NetError::io(format_args!("flow `{}`: {what}", self.board.spec(flow).name), error)
+    }
+}
+
+/// Whether trying again later is all there is to do.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || error.kind() == io::ErrorKind::ConnectionAborted
+}
+
+/// Marks the tokens of listeners.
+const LISTENER: u64 = 1 << 63;
+/// What a listener may have waiting: thousands of loads may start at once. `net.core.somaxconn` bounds it.
+const BACKLOG: i32 = 16_384;
+/// Handed to the kernel at once: more than a socket takes, which [`super::sockets`] bounds.
+const WRITE: usize = 256 * 1024;
+/// Taken from the kernel at once. Nothing is copied.
+const READ: usize = 4 * 1024 * 1024;
+/// Events told by one wait: enough for a wait to be cheap, few enough to be fair to what is due.
+const EVENTS: usize = 512;
+/// How soon an end that is asked to close does.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+/// How often a load that waits for the handshakes of others looks.
+const GATE_POLL: Duration = Duration::from_millis(1);
+/// How long receivers wait for what is under way when all is over.
+const GRACE: Duration = Duration::from_millis(200);

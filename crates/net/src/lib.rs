@@ -1,0 +1,30 @@
+//! The loads and probes of a scenario on real Linux sockets.
+//!
+//! [`Ends::start`] opens all sockets of the client and the servers, each in its [`Place`], and sends rows
+//! of the record as the run goes on. It knows nothing of namespaces or data paths: whatever carries the
+//! packets between the places is measured.
+//!
+//! | thread | where | does |
+//! |---|---|---|
+//! | `client flows`, `server flows` | its place | all ends of TCP loads, by epoll |
+//! | `samples` | anywhere | throughput, `TCP_INFO`, totals |
+//! | `probes` | client | sends all trains of pings, takes the answers |
+//! | `echo` | server | answers UDP and TCP probes |
+
+mod addresses;
+mod check;
+mod clock;
+mod counters;
+mod ends;
+mod error;
+mod flows;
+mod plan;
+mod probes;
+mod sys;
+mod tcp_info;
+
+pub use addresses::Addresses;
+pub use check::{available_congestion_controls, check};
+pub use clock::Clock;
+pub use ends::{Ends, Place, Sample, Totals};
+pub use error::NetError;

@@ -1,0 +1,233 @@
+//! What became of each ping of a train: pure book-keeping.
+
+use std::collections::BTreeMap;
+
+use weir_core::{Duration, Time};
+use weir_world::LatencyRow;
+
+/// When pings are due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    next: Time,
+    period: Duration,
+    stop: Time,
+}
+
+/// The pings of one train.
+#[derive(Debug)]
+pub(crate) struct Book {
+    probe: u32,
+    next_seq: u32,
+    under_way: BTreeMap<u32, Sent>,
+}
+
+/// A ping under way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Time,
+    timer_error: Duration,
+    /// When it arrived at the server, once that is known.
+    arrived: Option<Time>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub seq: u32,
+    /// When it came in.
+    pub at: Time,
+    /// What the server says of itself, if it does.
+    pub echo: Option<Turn>,
+}
+
+/// A server's turn: when a ping came in, and when its answer went out. Both on the client's clock: on a
+/// machine with another clock only the difference means something, and there is to be no `Turn` but a
+/// span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub arrived: Time,
+    pub answered: Time,
+}
+
+impl Schedule {
+    /// One ping each `period` from `start` on, as long as it is before `stop`.
+    pub const fn new(start: Time, period: Duration, stop: Time) -> Self {
+        Self { next: start, period, stop }
+    }
+
+    /// When the next ping is due.
+    pub fn next(&self) -> Option<Time> {
+        (self.next < self.stop).then_some(self.next)
+    }
+
+    /// The next one was sent, or cannot be.
+    pub fn advance(&mut self) {
+        self.next += self.period;
+    }
+}
+
+impl Book {
+    pub const fn new(probe: u32) -> Self {
+        Self { probe, next_seq: 0, under_way: BTreeMap::new() }
+    }
+
+    /// The number that the next ping carries.
+    pub const fn next_seq(&self) -> u32 {
+        self.next_seq
+    }
+
+    /// The next ping, due at `planned`, was sent at `at`.
+    pub fn sent(&mut self, planned: Time, at: Time) {
+        let timer_error = at.checked_since(planned).unwrap_or(Duration::ZERO);
+        self.under_way.insert(self.next_seq, Sent { at, timer_error, arrived: None });
+        self.next_seq += 1;
+    }
+
+    /// The server saw ping number `seq` at `at`.
+    pub fn arrived(&mut self, seq: u32, at: Time) {
+        if let Some(sent) = self.under_way.get_mut(&seq) {
+            sent.arrived.get_or_insert(at);
+        }
+    }
+
+    /// The row of an answered ping; `None` for an answer that came before, or to nothing.
+    ///
+    /// The time that the server took does not count: up and down add up to the round trip.
+    pub fn answered(&mut self, answer: Answer) -> Option<LatencyRow> {
+        let sent = self.under_way.remove(&answer.seq)?;
+        // Clocks are compared to within tens of nanoseconds: a way is never shorter than nothing.
+        let span = |from: Time, to: Time| to.checked_since(from).unwrap_or(Duration::ZERO);
+        let ways =
+            answer.echo.map(|turn| (span(sent.at, turn.arrived), span(turn.answered, answer.at)));
+        let rtt = ways.map_or_else(|| span(sent.at, answer.at), |(up, down)| up + down);
+        let mut row = self.row(answer.seq, sent);
+        row.rtt = Some(rtt);
+        row.up = ways.map(|(up, _)| up);
+        row.down = ways.map(|(_, down)| down);
+        Some(row)
+    }
+
+    /// The oldest ping under way: what an answer without a number is taken to mean.
+    pub fn oldest(&self) -> Option<u32> {
+        self.under_way.keys().next().copied()
+    }
+
+    /// The number of the last ping sent whose lowest 16 bits are `low`.
+    pub fn widen(&self, low: u16) -> Option<u32> {
+        let last = self.next_seq.checked_sub(1)?;
+        let behind = (last as u16).wrapping_sub(low);
+        last.checked_sub(u32::from(behind))
+    }
+
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Rows of all pings that were not answered. One that the server saw has its way up: its answer was
+    /// lost.
+    pub fn lost(&mut self) -> impl Iterator<Item = LatencyRow> {
+        let lost = std::mem::take(&mut self.under_way);
+        lost.into_iter().map(|(seq, sent)| {
+            let up = sent.arrived.map(|at| at.checked_since(sent.at).unwrap_or(Duration::ZERO));
+            LatencyRow { up, ..self.row(seq, sent) }
+        })
+    }
+
+    const fn row(&self, seq: u32, sent: Sent) -> LatencyRow {
+        LatencyRow {
+            t: sent.at,
+            probe: self.probe,
+            seq,
+            rtt: None,
+            up: None,
+            down: None,
+            timer_error: sent.timer_error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    fn answer(seq: u32, at: u64) -> Answer {
+        Answer { seq, at: ms(at), echo: None }
+    }
+
+    fn book(sent: u32) -> Book {
+        let mut book = Book::new(7);
+        for seq in 0..sent {
+            assert_eq!(book.next_seq(), seq);
+            book.sent(ms(10 * u64::from(seq)), ms(10 * u64::from(seq)));
+        }
+        book
+    }
+
+    #[test]
+    fn pings_are_due_once_a_period_until_the_stop() {
+        let mut schedule = Schedule::new(ms(5), Duration::from_millis(10), ms(25));
+        let mut due = Vec::new();
+        while let Some(at) = schedule.next() {
+            due.push(at);
+            schedule.advance();
+        }
+        assert_eq!(due, [ms(5), ms(15)]);
+    }
+
+    #[test]
+    fn the_servers_turn_is_no_part_of_the_round_trip() {
+        let mut book = book(1);
+        let echo = Some(Turn { arrived: ms(4), answered: ms(6) });
+        let row = book.answered(Answer { echo, ..answer(0, 9) }).unwrap();
+        assert_eq!(row.up, Some(Duration::from_millis(4)));
+        assert_eq!(row.down, Some(Duration::from_millis(3)));
+        assert_eq!(row.rtt, Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn a_late_ping_tells_by_how_much_and_counts_from_when_it_left() {
+        let mut book = Book::new(0);
+        book.sent(ms(10), ms(12));
+        let row = book.answered(answer(0, 20)).unwrap();
+        assert_eq!((row.t, row.timer_error), (ms(12), Duration::from_millis(2)));
+        assert_eq!((row.rtt, row.up, row.down), (Some(Duration::from_millis(8)), None, None));
+    }
+
+    #[test]
+    fn loss_is_told_apart_by_direction() {
+        let mut book = book(4);
+        // 0 is answered, 1 is lost on its way, 2's answer is lost, 3's answer comes late.
+        for seq in [0, 2, 3] {
+            book.arrived(seq, ms(10 * u64::from(seq) + 3));
+        }
+        assert!(book.answered(answer(0, 6)).is_some());
+        assert!(book.answered(answer(3, 90)).is_some());
+        let lost: Vec<_> = book.lost().map(|row| (row.seq, row.rtt, row.up)).collect();
+        assert_eq!(lost, [(1, None, None), (2, None, Some(Duration::from_millis(3)))]);
+        assert_eq!(book.under_way(), 0);
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_only_to_what_was_sent() {
+        let mut book = book(2);
+        assert!(book.answered(answer(1, 15)).is_some());
+        assert!(book.answered(answer(1, 16)).is_none());
+        assert!(book.answered(answer(5, 17)).is_none());
+        assert_eq!(book.oldest(), Some(0));
+    }
+
+    #[test]
+    fn numbers_of_16_bits_are_taken_to_be_the_latest_such() {
+        let mut book = Book::new(0);
+        assert_eq!(book.widen(0), None);
+        book.next_seq = 70_000;
+        assert_eq!(book.widen(69_999_u32 as u16), Some(69_999));
+        assert_eq!(book.widen(65_535), Some(65_535));
+        assert_eq!(book.widen(0), Some(65_536));
+        assert_eq!(book.widen(69_999_u32 as u16 + 1), Some(70_000 - 65_536));
+    }
+}

@@ -1,0 +1,15 @@
+//! Probes: trains of pings from the client, and what answers them at the servers.
+
+mod book;
+mod echo;
+mod icmp;
+mod message;
+mod prober;
+mod sockets;
+mod tcp;
+mod ttl;
+mod udp;
+
+pub(crate) use echo::Echo;
+pub(crate) use message::UDP_LEAST;
+pub(crate) use prober::Prober;

@@ -1,0 +1,60 @@
+//! What the sockets of all probes have in common.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::book::{Answer, Book};
+use crate::clock::Clock;
+use crate::flows::set_dscp;
+use crate::sys::option;
+
+/// One train's way of asking and of being answered.
+pub(super) trait Pinger {
+    fn socket(&self) -> &Socket;
+
+    /// Whether another ping may be sent now.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// The first ping is due.
+    fn begin(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Sends ping number `seq`.
+    fn send(&mut self, seq: u32) -> io::Result<()>;
+
+    /// Takes one answer. `None` if what came in was none; [`io::ErrorKind::WouldBlock`] if there is
+    /// nothing.
+    fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>>;
+}
+
+/// A socket bound to `address` that does not block, whose packets carry `dscp` and come with the time at
+/// which the kernel took them in.
+pub(super) fn bound(
+    kind: Type,
+    protocol: Option<Protocol>,
+    address: SocketAddr,
+    dscp: u8,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, protocol)?;
+    socket.set_nonblocking(true)?;
+    stamp(&socket)?;
+    set_dscp(&socket, dscp)?;
+    if kind == Type::STREAM {
+        socket.set_reuse_address(true)?;
+    }
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}
+
+/// Asks for the time at which the kernel took packets in (socket(7)).
+pub(super) fn stamp(socket: &Socket) -> io::Result<()> {
+    option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Room for the longest payload, and a header before it.
+pub(super) const LONGEST: usize = 65_536;

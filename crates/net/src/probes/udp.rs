@@ -1,0 +1,58 @@
+//! UDP echo.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{SockAddr, Socket, Type};
+
+use super::book::{Answer, Book, Turn};
+use super::message::{read_answer, write_request};
+use super::sockets::{LONGEST, Pinger, bound};
+use crate::clock::Clock;
+use crate::sys::message;
+use crate::sys::time::monotonic_ns;
+
+/// Asks a server's echo.
+pub(super) struct Udp {
+    socket: Socket,
+    payload: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Udp {
+    pub fn new(
+        client: SocketAddr,
+        server: SocketAddr,
+        dscp: u8,
+        payload: usize,
+    ) -> io::Result<Self> {
+        let socket = bound(Type::DGRAM, None, client, dscp)?;
+        socket.connect(&SockAddr::from(server))?;
+        Ok(Self { socket, payload: vec![0; payload], buffer: vec![0; LONGEST] })
+    }
+}
+
+impl Pinger for Udp {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn send(&mut self, seq: u32) -> io::Result<()> {
+        write_request(&mut self.payload, seq, monotonic_ns());
+        self.socket.send(&self.payload).map(|_| ())
+    }
+
+    fn receive(&mut self, _book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+        let received = message::receive(&self.socket, &mut self.buffer)?;
+        let at = clock.of_stamp(received.real_ns);
+        Ok(read_answer(&self.buffer[..received.len]).map(|(seq, arrived, answered)| Answer {
+            seq,
+            at,
+            // One machine, one clock. A server elsewhere has another.
+            echo: Some(Turn {
+                arrived: clock.of_monotonic_ns(arrived),
+                answered: clock.of_monotonic_ns(answered),
+            }),
+        }))
+    }
+}

@@ -1,0 +1,319 @@
+//! Whole scenarios over loopback, which has the addresses 127.0.0.0/8: each test takes its own, so that
+//! all may run at once. Nothing here depends on how fast the machine is.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use weir_core::{Duration, Seed, Time};
+use weir_net::{
+    Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
+};
+use weir_tcp::Overrides;
+use weir_world::{
+    Direction, Flow, FlowRow, Hop, Host, IpVersion, LatencyRow, LineRate, Opener, Path, Probe,
+    ProbeKind, Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
+};
+
+/// What a run left.
+#[derive(Default)]
+struct Rows {
+    latency: Vec<LatencyRow>,
+    throughput: Vec<ThroughputRow>,
+    tcp: Vec<TcpRow>,
+    flows: Vec<FlowRow>,
+}
+
+const MS: u64 = 1_000_000;
+
+fn scenario(duration_ms: u64) -> Scenario {
+    let hop = Hop {
+        name: "line".into(),
+        queue: "pfifo".into(),
+        rate: LineRate::Unlimited,
+        framing: weir_link::Framing::NONE,
+        delay_ns: 0,
+        jitter_ns: 0,
+        loss: None,
+        tx_queue_len: 1000,
+        reference_rate_bps: None,
+    };
+    Scenario {
+        name: "loopback".into(),
+        duration_ns: duration_ms * MS,
+        phases: vec![],
+        path: Path { up: vec![hop.clone()], down: vec![hop] },
+        hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+        flows: vec![],
+        probes: vec![],
+        start_jitter_ns: 0,
+        sampling: Sampling { throughput_ns: 50 * MS, tcp_ns: 50 * MS, queue_ns: 0 },
+        ip_version: IpVersion::V4,
+        mtu_bytes: 1500,
+    }
+}
+
+fn flow(name: &str, direction: Direction, span_ms: (u64, u64), bytes: Option<u64>) -> Flow {
+    Flow {
+        name: name.into(),
+        direction,
+        host: 0,
+        opened_by: Opener::Client,
+        dscp: 0,
+        tcp: TcpSettings {
+            profile: "linux".into(),
+            congestion_control: "cubic".into(),
+            overrides: Overrides::default(),
+        },
+        start_ns: span_ms.0 * MS,
+        stop_ns: span_ms.1 * MS,
+        bytes,
+    }
+}
+
+fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
+    Probe {
+        name: name.into(),
+        kind,
+        host: 0,
+        dscp: 46,
+        payload_bytes: 60,
+        period_ns: period_ms * MS,
+        start_ns: 0,
+        stop_ns: stop_ms * MS,
+        ttl: None,
+    }
+}
+
+/// Addresses of test number `net`.
+fn addresses(net: u8) -> Addresses {
+    let at = |station| IpAddr::V4(Ipv4Addr::new(127, 77, net, station));
+    Addresses { client: at(1), servers: vec![at(2)] }
+}
+
+fn start(scenario: Scenario, net: u8) -> Result<(Ends, mpsc::Receiver<Sample>), NetError> {
+    let (sender, receiver) = mpsc::channel();
+    let clock = Clock::starting_in(Duration::from_millis(30));
+    let setting = (&Arc::new(scenario), Seed::new(1), clock);
+    let ends = Ends::start_at(addresses(net), setting, Place::here(), Place::here(), sender)?;
+    Ok((ends, receiver))
+}
+
+fn collect(receiver: &mpsc::Receiver<Sample>) -> Rows {
+    let mut rows = Rows::default();
+    for sample in receiver.try_iter() {
+        match sample {
+            Sample::Latency(row) => rows.latency.push(row),
+            Sample::Throughput(row) => rows.throughput.push(row),
+            Sample::Tcp(row) => rows.tcp.push(row),
+            Sample::Flow(row) => rows.flows.push(row),
+        }
+    }
+    rows
+}
+
+fn run(scenario: Scenario, net: u8) -> (Rows, Totals) {
+    let (ends, receiver) = start(scenario, net).unwrap();
+    let totals = ends.join().unwrap();
+    (collect(&receiver), totals)
+}
+
+fn goodput(rows: &Rows, flow: u32) -> u64 {
+    rows.throughput.iter().filter(|row| row.flow == flow).map(|row| row.bytes).sum()
+}
+
+#[test]
+fn goodput_rows_add_up_and_start_and_stop_are_kept() {
+    let mut scenario = scenario(430);
+    scenario.flows = vec![
+        flow("up", Direction::Up, (50, 300), None),
+        flow("down", Direction::Down, (100, 200), None),
+    ];
+    let (rows, totals) = run(scenario, 1);
+    assert_eq!(rows.flows.len(), 2);
+    for (flow, start, stop) in [(0, 50, 300), (1, 100, 200)] {
+        let total = rows.flows[flow as usize];
+        assert!(total.delivered_bytes > 0);
+        assert_eq!(goodput(&rows, flow), total.delivered_bytes);
+        assert!(total.sent_bytes >= total.delivered_bytes);
+        assert!(total.first_data.unwrap() >= Time::from_millis(start));
+        assert_eq!(total.completed, None);
+        let of_tcp = rows.tcp.iter().filter(|row| row.flow == flow);
+        for row in of_tcp {
+            assert!(row.t > Time::from_millis(start) && row.t < Time::from_millis(stop));
+            assert!(row.cwnd > 0 && row.live.is_some());
+        }
+        for row in rows.throughput.iter().filter(|row| row.flow == flow) {
+            assert!(row.t > Time::from_millis(start));
+            assert!(row.wire_bytes >= row.bytes / 2, "{row:?}");
+        }
+    }
+    assert!(rows.throughput.is_sorted_by_key(|row| row.t));
+    assert!(rows.tcp.is_sorted_by_key(|row| row.t));
+    assert!(rows.tcp.iter().any(|row| row.srtt.is_some()));
+    assert!(totals.client.get("Tcp:ActiveOpens").is_some_and(|opens| *opens >= 2));
+    assert!(totals.server.get("Tcp:PassiveOpens").is_some_and(|opens| *opens >= 2));
+}
+
+#[test]
+fn a_flow_of_fixed_size_delivers_exactly_that() {
+    let mut scenario = scenario(400);
+    scenario.flows = vec![
+        flow("up", Direction::Up, (0, 400), Some(1_234_567)),
+        flow("down", Direction::Down, (0, 400), Some(1)),
+    ];
+    let (rows, _) = run(scenario, 2);
+    for (row, bytes) in rows.flows.iter().zip([1_234_567, 1]) {
+        assert_eq!(row.delivered_bytes, bytes);
+        assert_eq!(row.sent_bytes - row.retransmitted_bytes, bytes);
+        assert!(row.completed.unwrap() >= row.first_data.unwrap());
+        assert_eq!(goodput(&rows, row.flow), bytes);
+    }
+}
+
+#[test]
+fn a_server_may_open_the_connection_and_share_its_port_with_others() {
+    let mut scenario = scenario(300);
+    let opened = |name: &str, direction, by| Flow {
+        opened_by: by,
+        ..flow(name, direction, (0, 200), Some(100_000))
+    };
+    scenario.flows = vec![
+        opened("active up", Direction::Up, Opener::Client),
+        opened("passive up", Direction::Up, Opener::Server),
+        opened("passive down", Direction::Down, Opener::Server),
+    ];
+    let (rows, _) = run(scenario, 3);
+    let delivered: Vec<_> = rows.flows.iter().map(|row| row.delivered_bytes).collect();
+    assert_eq!(delivered, [100_000; 3]);
+}
+
+#[test]
+fn echoes_of_all_kinds_are_answered_and_ways_add_up() {
+    let mut scenario = scenario(300);
+    scenario.probes = vec![
+        probe("udp", ProbeKind::Udp, 10, 300),
+        probe("tcp", ProbeKind::Tcp, 20, 300),
+        probe("udp too", ProbeKind::Udp, 1, 300),
+    ];
+    let (rows, _) = run(scenario, 4);
+    let of = |probe: u32| rows.latency.iter().filter(move |row| row.probe == probe);
+    assert_eq!(of(0).count(), 30);
+    assert_eq!(of(2).count(), 300);
+    assert!(of(1).count() > 0);
+    for row in of(0).chain(of(2)).filter(|row| row.rtt.is_some()) {
+        assert_eq!(row.rtt, Some(row.up.unwrap() + row.down.unwrap()));
+    }
+    for row in of(1) {
+        assert_eq!((row.up, row.down), (None, None));
+    }
+    for probe in 0..3 {
+        assert!(of(probe).filter(|row| row.rtt.is_some()).count() > 0);
+    }
+    // A ping leaves when it is planned or later, and says by how much.
+    for row in of(0) {
+        let planned = Time::from_millis(10 * u64::from(row.seq));
+        assert_eq!(row.t.since(planned), row.timer_error);
+    }
+}
+
+#[test]
+fn the_kernel_answers_icmp_where_it_may_be_asked() {
+    let mut scenario = scenario(200);
+    scenario.probes =
+        vec![probe("udp", ProbeKind::Udp, 50, 200), probe("icmp", ProbeKind::Icmp, 10, 200)];
+    let (ends, receiver) = match start(scenario, 5) {
+        Ok(started) => started,
+        Err(error) => {
+            // An ordinary user may be refused both kinds of socket.
+            assert_eq!(error.to_string(), "probe `icmp`: opening its socket: permission denied");
+            return;
+        }
+    };
+    ends.join().unwrap();
+    let rows = collect(&receiver);
+    let icmp: Vec<_> = rows.latency.iter().filter(|row| row.probe == 1).collect();
+    assert_eq!(icmp.len(), 20);
+    assert!(icmp.iter().any(|row| row.rtt.is_some()));
+    assert!(icmp.iter().all(|row| row.up.is_none()));
+}
+
+#[test]
+fn a_thousand_flows_fit_into_one_process() {
+    let mut scenario = scenario(1_500);
+    let one = |n: usize| {
+        let direction = if n.is_multiple_of(2) { Direction::Up } else { Direction::Down };
+        flow(&format!("flow {n}"), direction, (0, 1_500), Some(10_000))
+    };
+    scenario.flows = (0..1_000).map(one).collect();
+    let available = available_congestion_controls().unwrap();
+    check(&scenario, &available).unwrap();
+    let (rows, _) = run(scenario, 6);
+    assert_eq!(rows.flows.len(), 1_000);
+    assert!(rows.flows.iter().all(goodput_is_whole));
+    let bytes: u64 = rows.throughput.iter().map(|row| row.bytes).sum();
+    assert_eq!(bytes, 10_000_000);
+}
+
+fn goodput_is_whole(row: &FlowRow) -> bool {
+    row.delivered_bytes == 10_000 && row.completed.is_some()
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_what_was_measured() {
+    let mut scenario = scenario(60_000);
+    scenario.flows = vec![flow("up", Direction::Up, (0, 60_000), None)];
+    scenario.probes = vec![probe("udp", ProbeKind::Udp, 10, 60_000)];
+    let (ends, receiver) = start(scenario, 7).unwrap();
+    let mut first = receiver.recv().unwrap();
+    while !matches!(first, Sample::Throughput(row) if row.bytes > 0) {
+        first = receiver.recv().unwrap();
+    }
+    ends.stop();
+    ends.join().unwrap();
+    let rows = collect(&receiver);
+    assert_eq!(rows.flows.len(), 1);
+    assert!(rows.flows[0].delivered_bytes > 0);
+    assert!(rows.latency.iter().all(|row| row.rtt.is_some()), "nothing is taken for lost");
+}
+
+#[test]
+fn a_port_in_use_is_told_in_one_sentence() {
+    let taken = TcpListener::bind("127.77.8.2:5001").unwrap();
+    let mut scenario = scenario(100);
+    scenario.flows = vec![flow("up", Direction::Up, (0, 100), None)];
+    let error = start(scenario, 8).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "flow `up`: listening on 127.77.8.2:5001: address already in use"
+    );
+    drop(taken);
+}
+
+#[test]
+fn what_sockets_cannot_do_is_refused_before_the_start() {
+    let available = ["reno".to_owned(), "cubic".to_owned()];
+    let error = |change: fn(&mut Scenario)| {
+        let mut scenario = scenario(100);
+        scenario.flows = vec![flow("up", Direction::Up, (0, 100), None)];
+        scenario.probes = vec![probe("ping", ProbeKind::Udp, 10, 100)];
+        change(&mut scenario);
+        check(&scenario, &available).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(|s| s.flows[0].tcp.congestion_control = "vegas".into()),
+        "flow `up`: congestion control `vegas`: this kernel has reno, cubic"
+    );
+    assert_eq!(
+        error(|s| s.flows[0].tcp.profile = "classic".into()),
+        "flow `up`: profile `classic`: real sockets speak the kernel's TCP: write `linux`"
+    );
+    assert_eq!(
+        error(|s| s.flows[0].tcp.overrides.initial_window = Some(3)),
+        "flow `up`: initial_window 3: a socket cannot change it: leave it out or write 10"
+    );
+    assert_eq!(
+        error(|s| s.probes[0].payload_bytes = 8),
+        "probe `ping`: payload 8 bytes: write 24 to 65000"
+    );
+}
