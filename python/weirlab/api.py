@@ -105,7 +105,7 @@ def run_all(
             watcher.finished(number)
         return complete
 
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = world.at_once or jobs or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max_workers=min(workers, len(runs))) as pool:
         futures = [pool.submit(carry_out, number) for number in range(len(runs))]
         try:

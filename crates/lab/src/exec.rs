@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::Duration as WallDuration;
 
-use weir_core::Seed;
-use weir_linux::{Clock, DataPath, Device, Hosts, LinuxError, PathSample, Program, Settings};
+use weir_core::{Duration, Seed};
+use weir_linux::{DataPath, Device, Hosts, LinuxError, Program, Settings};
+use weir_net::Clock;
 use weir_world::{Scenario, Sink, Verdict};
 
 use crate::quality::Quality;
+use crate::run::pass_on;
 use crate::{LabError, signals, traces};
 
 /// A program to be run on a line.
@@ -53,7 +55,7 @@ pub fn exec(
     let parsed = traces(scenario, texts)?;
     let mut hosts = Hosts::new(scenario, true)?;
     weir_linux::name_hosts(scenario)?;
-    let clock = Clock::starting_at(Clock::monotonic_ns());
+    let clock = Clock::starting_in(Duration::ZERO);
     let (sender, samples) = mpsc::channel();
     let settings = Settings { clock, seed, capture: exec.capture.clone() };
     let trace = |name: &str| parsed[name].clone();
@@ -73,12 +75,11 @@ pub fn exec(
     }
     let mut program = Program::start(&exec.program, &hosts.client, false)?;
     let exit_code = loop {
-        match samples.recv_timeout(POLL) {
-            Ok(PathSample::Queue(row)) => sink.queue(&row.row()),
-            Ok(PathSample::Emulator(row)) => sink.emulator(&row),
-            Err(RecvTimeoutError::Timeout) => {}
-            // The data path has failed: it says why when it is asked to finish.
-            Err(RecvTimeoutError::Disconnected) => break None,
+        std::thread::sleep(POLL);
+        pass_on(&samples, sink);
+        if path.has_ended() {
+            // It says why when it is asked to finish.
+            break None;
         }
         if let Some(code) = program.ended()? {
             break Some(code);
@@ -96,12 +97,7 @@ pub fn exec(
         let _ = server.end(PATIENCE);
     }
     let report = path.finish()?;
-    while let Ok(sample) = samples.try_recv() {
-        match sample {
-            PathSample::Queue(row) => sink.queue(&row.row()),
-            PathSample::Emulator(row) => sink.emulator(&row),
-        }
-    }
+    pass_on(&samples, sink);
     let quality = Quality::new(&report, hosts.overrun()?);
     Ok(Ended { exit_code, reached_ns, device: hosts.device, quality })
 }

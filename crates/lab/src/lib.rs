@@ -7,12 +7,14 @@ mod exec;
 mod live;
 mod quality;
 mod request;
+mod run;
 mod signals;
 
 pub use exec::{Ended, Exec, exec};
 pub use live::{Live, QueueView, View};
 pub use quality::{Quality, Warning};
 pub use request::serve;
+pub use run::{Outcome, check, run};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +35,12 @@ pub enum LabError {
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
+    /// A load or probe cannot be had, or failed.
+    #[error(transparent)]
+    Net(#[from] weir_net::NetError),
+    /// The kernel does not say what it has.
+    #[error("cannot read what congestion controls this kernel has: {0}")]
+    Kernel(std::io::Error),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] weir_record::RecordError),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -14,6 +15,7 @@ use weir_world::{Scenario, Sink, Verdict};
 use crate::exec::{Exec, exec};
 use crate::live::{Live, View};
 use crate::quality::{Quality, Warning};
+use crate::run::run;
 use crate::{LabError, signals};
 
 /// A request.
@@ -30,6 +32,17 @@ enum Request {
         capture: Option<PathBuf>,
         record: Option<Keep>,
     },
+    /// Run the scenario that the manifest holds, with its seed.
+    Run(Run),
+}
+
+/// What a run in the lab needs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    traces: BTreeMap<String, String>,
+    capture: Option<PathBuf>,
+    record: Keep,
 }
 
 /// Where to keep samples.
@@ -58,6 +71,7 @@ pub fn serve(
         if signals::end_requested() { Verdict::Stop } else { show(&text) }
     };
     let answer = match request {
+        Request::Run(run) => do_run(run, &mut show)?,
         Request::Exec { scenario, traces, seed, program, server_command, capture, record } => {
             let program = program.into_iter().map(OsString::from).collect();
             let wanted = Exec { program, server_command, capture };
@@ -77,6 +91,37 @@ pub fn serve(
         }
     };
     Ok(answer.to_string())
+}
+
+fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {
+    let Run { traces, capture, record } = wanted;
+    let known: Known = serde_json::from_value(Value::Object(record.manifest.clone()))
+        .map_err(LabError::Request)?;
+    let (scenario, seed) = (Arc::new(known.scenario), Seed::new(known.seed));
+    let done = keeping(Some(record), |keep| {
+        let mut live = Live::new(keep, show);
+        let done = run(&scenario, &traces, seed, capture, &mut live)?;
+        let mut outcome = outcome(done.reached.as_nanos(), &done.quality, done.device);
+        outcome.insert(
+            "counters".to_owned(),
+            json!({ "client": done.totals.client, "server": done.totals.server }),
+        );
+        let complete = done.complete;
+        Ok((done, complete, outcome))
+    })?;
+    Ok(json!({
+        "reached_ns": done.reached.as_nanos(),
+        "complete": done.complete,
+        "quality": done.quality,
+        "warnings": texts(&done.quality.warnings()),
+    }))
+}
+
+/// What a manifest says before the run.
+#[derive(Deserialize)]
+struct Known {
+    scenario: Scenario,
+    seed: u64,
 }
 
 /// Does `work` with a record open, if one is to be kept, and ends it with what `work` says of the outcome.

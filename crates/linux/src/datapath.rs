@@ -16,17 +16,19 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, Packet, Seed, Time};
 use weir_link::Trace;
+use weir_net::Clock;
 use weir_path::{End, Path, QueueSampler, Ticker};
 use weir_wire::{Cut, Join, Limits, Virtio};
 use weir_world::{EmulatorRow, QueueRow, Scenario};
 
 use crate::buffers::{Buffers, FlowFate, index_of};
+use crate::clock::thread_cpu_ns;
 use crate::device::{Device, LONGEST};
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
 use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
-use crate::{Clock, Hosts, LinuxError};
+use crate::{Hosts, LinuxError};
 
 /// What a data path is to do.
 pub struct Settings {
@@ -167,7 +169,7 @@ impl Carrier {
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
         let started = self.clock.now();
-        let cpu_started = Clock::thread_cpu_ns();
+        let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
         while !self.stop.load(Ordering::Relaxed) {
@@ -192,7 +194,7 @@ impl Carrier {
         if let Some(capture) = self.capture.take() {
             capture.finish()?;
         }
-        let cpu = Clock::thread_cpu_ns() - cpu_started;
+        let cpu = thread_cpu_ns() - cpu_started;
         let wall = ended.since(started).as_nanos().max(1);
         Ok(PathReport {
             packets: self.packets,

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use weir_world::{IpVersion, Scenario};
 
@@ -32,9 +33,9 @@ pub enum Device {
 /// The two ends.
 pub struct Hosts {
     /// The client's namespace.
-    pub client: Namespace,
+    pub client: Arc<Namespace>,
     /// The servers' namespace: all servers live in one.
-    pub server: Namespace,
+    pub server: Arc<Namespace>,
     /// What the ends are joined to.
     pub device: Device,
     /// Why there is no TUN device, where there is none.
@@ -49,7 +50,7 @@ impl Hosts {
     /// # Errors
     /// If the kernel refuses a namespace, a device or an address. Nothing stays behind.
     pub fn new(scenario: &Scenario, offloads: bool) -> Result<Self, LinuxError> {
-        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        let (client, server) = (Arc::new(Namespace::new()?), Arc::new(Namespace::new()?));
         let without_tun = fs::OpenOptions::new()
             .read(true)
             .write(true)

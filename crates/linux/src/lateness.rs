@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use weir_core::{Duration, Time};
 use weir_world::EmulatorRow;
 
-use crate::Clock;
+use crate::clock::thread_cpu_ns;
 
 /// Lateness of the packets of one interval and of the whole run.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Lateness {
 
     /// The calling thread is the data path from now on.
     pub fn start(&mut self) {
-        self.cpu_ns = Clock::thread_cpu_ns();
+        self.cpu_ns = thread_cpu_ns();
     }
 
     /// A packet that was due at `due` was handed over at `now`.
@@ -32,7 +32,7 @@ impl Lateness {
 
     /// What happened since the last row.
     pub fn row(&mut self, now: Time) -> EmulatorRow {
-        let cpu_ns = Clock::thread_cpu_ns();
+        let cpu_ns = thread_cpu_ns();
         let late = |share: f64| Duration::from_nanos(self.interval.value_at_quantile(share));
         let row = EmulatorRow {
             t: now,

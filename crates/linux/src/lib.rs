@@ -20,7 +20,6 @@ mod tun;
 mod veth;
 
 pub use buffers::FlowFate;
-pub use clock::Clock;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use hosts::{Device, Hosts};
 pub use isolate::{Namespace, isolate};

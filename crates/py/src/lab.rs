@@ -1,9 +1,16 @@
 //! The lab's process.
 
 use pyo3::prelude::*;
-use weir_world::Verdict;
+use weir_world::{Scenario, Verdict};
 
 use crate::fail;
+
+/// Checks that the lab can do what a resolved scenario, given as JSON, asks for.
+#[pyfunction]
+pub(crate) fn check_lab(scenario: &str) -> PyResult<()> {
+    let scenario = Scenario::from_json(scenario).map_err(fail)?;
+    weir_lab::check(&scenario).map_err(fail)
+}
 
 /// Moves this process, which must have one thread, into a lab and does there what `request` says. Both it
 /// and the answer are JSON.

@@ -26,7 +26,7 @@ mod _native {
         parse_size, parse_time, rng_name, tcp_profiles,
     };
     #[pymodule_export]
-    use super::lab::lab;
+    use super::lab::{check_lab, lab};
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

@@ -16,6 +16,7 @@ from weirlab.record import new_manifest
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.ui import note
+from weirlab.worlds.lab import CLOCK, OFFLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +88,8 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
     manifest = new_manifest(
         run,
         world="lab",
-        clock="monotonic, nanoseconds since the start of the run",
-        offloads="super-packets are cut before they meet a queue and joined behind the line",
+        clock=CLOCK,
+        offloads=OFFLOADS,
     )
     answer = ask(
         {

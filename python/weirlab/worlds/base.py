@@ -20,6 +20,8 @@ class World(Protocol):
     """A place where scenarios run."""
 
     name: str
+    at_once: int | None
+    """How many runs may go on at once; None for as many as there are processors."""
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses what this world cannot do, before anything starts.
@@ -36,7 +38,7 @@ class World(Protocol):
 
 def world_names() -> list[str]:
     """The names of the worlds."""
-    return ["sim"]
+    return ["sim", "lab"]
 
 
 def world_named(name: str) -> World:
@@ -45,4 +47,8 @@ def world_named(name: str) -> World:
         from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
 
         return SimWorld()
+    if name == "lab":
+        from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
+
+        return LabWorld()
     raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")

@@ -20,9 +20,14 @@ class SimWorld:
     """The simulator."""
 
     name = "sim"
+    at_once = None
 
     def check(self, run: ResolvedRun) -> None:
-        """The simulator can do everything that can be written."""
+        """Refuses congestion controls and probes that only live worlds have."""
+        try:
+            _native.check_simulation(json.dumps(run.scenario))
+        except _native.NativeError as error:
+            raise UsageError(str(error)) from error
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""

@@ -1,0 +1,145 @@
+//! A scenario in the lab, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration as WallDuration;
+
+use weir_core::{Duration, Seed, Time};
+use weir_linux::{DataPath, Device, FlowFate, Hosts, PathSample, Settings};
+use weir_net::{Clock, Ends, Place, Sample, Totals};
+use weir_world::{FlowRow, Scenario, Sink, Verdict};
+
+use crate::quality::Quality;
+use crate::{LabError, signals, traces};
+
+/// What a run in the lab amounted to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Time that was reached.
+    pub reached: Time,
+    /// Whether the run got to its end.
+    pub complete: bool,
+    /// How packets left and entered the kernel.
+    pub device: Device,
+    /// How well the lab did its own work.
+    pub quality: Quality,
+    /// What the two network stacks counted.
+    pub totals: Totals,
+}
+
+/// Checks that the lab can do what `scenario` asks for.
+///
+/// # Errors
+/// If it cannot: the first thing, with what this kernel has.
+pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    scenario.check()?;
+    let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
+    Ok(weir_net::check(scenario, &available)?)
+}
+
+/// Runs `scenario` to its end, or until `sink` or a signal wants to stop. The process must have
+/// [entered](crate::enter) a lab. What was sampled until then is in the sink.
+///
+/// # Errors
+/// If the lab cannot be made, or a load or probe fails on the way.
+pub fn run(
+    scenario: &Arc<Scenario>,
+    texts: &BTreeMap<String, String>,
+    seed: Seed,
+    capture: Option<PathBuf>,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, LabError> {
+    check(scenario)?;
+    let parsed = traces(scenario, texts)?;
+    let bursts = scenario.flows.iter().all(|flow| flow.tcp.overrides.bursts != Some(false));
+    let mut hosts = Hosts::new(scenario, bursts)?;
+    let clock = Clock::starting_in(HEAD_START);
+    let (path_sender, path_samples) = mpsc::channel();
+    let settings = Settings { clock, seed, capture };
+    let trace = |name: &str| parsed[name].clone();
+    let path = DataPath::start(scenario, &mut hosts, &trace, settings, path_sender)?;
+    let (client, server) = (Arc::clone(&hosts.client), Arc::clone(&hosts.server));
+    let places = [client, server].map(|end| Place::new(move || end.enter()));
+    let [client, server] = places;
+    let (end_sender, end_samples) = mpsc::channel();
+    let ends = Ends::start(scenario, seed, clock, client, server, end_sender)?;
+
+    let mut flows = Vec::new();
+    let end = Time::from_nanos(scenario.duration_ns);
+    let mut stopped_at = None;
+    loop {
+        let over = match end_samples.recv_timeout(POLL) {
+            Ok(sample) => {
+                keep(sample, &mut flows, sink);
+                for sample in end_samples.try_iter() {
+                    keep(sample, &mut flows, sink);
+                }
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        pass_on(&path_samples, sink);
+        let now = clock.now();
+        let stop = signals::end_requested() || sink.progress(now.min(end)) == Verdict::Stop;
+        if stopped_at.is_none() && now < end && (stop || path.has_ended()) {
+            stopped_at = Some(now);
+            ends.stop();
+        }
+        if over {
+            break;
+        }
+    }
+    let totals = ends.join();
+    let report = path.finish()?;
+    let totals = totals?;
+    pass_on(&path_samples, sink);
+    for flow in &flows {
+        let fate = report.flows[flow.flow as usize];
+        sink.flow(&with_fate(flow, fate));
+    }
+    let quality = Quality::new(&report, hosts.overrun()?);
+    Ok(Outcome {
+        reached: stopped_at.unwrap_or(end),
+        complete: stopped_at.is_none(),
+        device: hosts.device,
+        quality,
+        totals,
+    })
+}
+
+/// Passes a row on; the totals of flows wait for what the data path has to add.
+fn keep(sample: Sample, flows: &mut Vec<FlowRow>, sink: &mut dyn Sink) {
+    match sample {
+        Sample::Latency(row) => sink.latency(&row),
+        Sample::Throughput(row) => sink.throughput(&row),
+        Sample::Tcp(row) => sink.tcp(&row),
+        Sample::Flow(row) => flows.push(row),
+    }
+}
+
+/// Passes on what the data path has sampled.
+pub(crate) fn pass_on(samples: &Receiver<PathSample>, sink: &mut dyn Sink) {
+    for sample in samples.try_iter() {
+        match sample {
+            PathSample::Queue(row) => sink.queue(&row.row()),
+            PathSample::Emulator(row) => sink.emulator(&row),
+        }
+    }
+}
+
+const fn with_fate(flow: &FlowRow, fate: FlowFate) -> FlowRow {
+    FlowRow {
+        dropped_packets: fate.dropped_packets,
+        dropped_bytes: fate.dropped_bytes,
+        marked_packets: fate.marked_packets,
+        ..*flow
+    }
+}
+
+/// Time to open all sockets before the clock starts.
+const HEAD_START: Duration = Duration::from_millis(300);
+/// How often progress is told and signals are heard.
+const POLL: WallDuration = WallDuration::from_millis(20);
