@@ -21,6 +21,7 @@ from weirlab.scenario import (
     shipped_tests,
 )
 from weirlab.scenario.catalogue import check
+from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,7 +158,8 @@ def test_parameters_set_the_number_of_streams() -> None:
 )
 def test_errors_are_one_sentence(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        resolve(scenario(**words))
+        for run in resolve(scenario(**words)):
+            world_named("sim").check(run)
     text = str(caught.value)
     assert message in text
     assert "\n" not in text
