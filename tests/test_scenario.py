@@ -158,11 +158,15 @@ def test_parameters_set_the_number_of_streams() -> None:
 )
 def test_errors_are_one_sentence(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        for run in resolve(scenario(**words)):
-            world_named("sim").check(run)
+        simulable(words)
     text = str(caught.value)
     assert message in text
     assert "\n" not in text
+
+
+def simulable(words: dict[str, Any]) -> None:
+    for one in resolve(scenario(**words)):
+        world_named("sim").check(one)
 
 
 def hop(**words: Any) -> dict[str, Any]:
