@@ -21,6 +21,7 @@ from weirlab.scenario import (
     shipped_tests,
 )
 from weirlab.scenario.catalogue import check
+from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,10 +158,15 @@ def test_parameters_set_the_number_of_streams() -> None:
 )
 def test_errors_are_one_sentence(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        resolve(scenario(**words))
+        simulable(words)
     text = str(caught.value)
     assert message in text
     assert "\n" not in text
+
+
+def simulable(words: dict[str, Any]) -> None:
+    for one in resolve(scenario(**words)):
+        world_named("sim").check(one)
 
 
 def hop(**words: Any) -> dict[str, Any]:

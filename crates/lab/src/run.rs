@@ -60,9 +60,8 @@ pub fn run(
     let settings = Settings { clock, seed, capture };
     let trace = |name: &str| parsed[name].clone();
     let path = DataPath::start(scenario, &mut hosts, &trace, settings, path_sender)?;
-    let (client, server) = (Arc::clone(&hosts.client), Arc::clone(&hosts.server));
-    let places = [client, server].map(|end| Place::new(move || end.enter()));
-    let [client, server] = places;
+    let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]
+        .map(|end| Place::new(move || end.enter()));
     let (end_sender, end_samples) = mpsc::channel();
     let ends = Ends::start(scenario, seed, clock, client, server, end_sender)?;
 
@@ -71,9 +70,8 @@ pub fn run(
     let mut stopped_at = None;
     loop {
         let over = match end_samples.recv_timeout(POLL) {
-            Ok(sample) => {
-                keep(sample, &mut flows, sink);
-                for sample in end_samples.try_iter() {
+            Ok(first) => {
+                for sample in std::iter::once(first).chain(end_samples.try_iter()) {
                     keep(sample, &mut flows, sink);
                 }
                 false

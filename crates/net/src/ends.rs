@@ -16,6 +16,7 @@ use crate::error::NetError;
 use crate::flows::{Board, Sampler, Side, Worker};
 use crate::plan::{Control, Plan};
 use crate::probes::{Echo, Prober};
+use crate::sys::option;
 
 /// A row of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,14 @@ impl Place {
         Self(Arc::new(enter))
     }
 
+    /// Moves the calling thread there.
+    ///
+    /// # Errors
+    /// If it cannot go there.
+    pub fn enter(&self) -> io::Result<()> {
+        (self.0)()
+    }
+
     /// Where the process is already.
     #[must_use]
     pub fn here() -> Self {
@@ -97,6 +106,8 @@ impl Ends {
         server: Place,
         samples: Sender<Sample>,
     ) -> Result<Self, NetError> {
+        // Where it is refused, `check` says so with the numbers.
+        let _ = option::raise_open_files();
         let scenario = Arc::clone(scenario);
         let plan = Arc::new(Plan { scenario, seed, clock, addresses, control: Control::default() });
         let board = Arc::new(Board::new(Arc::clone(&plan)));
@@ -193,7 +204,8 @@ impl Starting<'_> {
         let (plan, ready, label) = (Arc::clone(self.plan), self.ready.0.clone(), name.to_owned());
         let body = move || {
             let _ending = Ending(&plan);
-            let prepared = (place.0)()
+            let prepared = place
+                .enter()
                 .map_err(|error| NetError::io(format_args!("the place of `{label}`"), &error))
                 .and_then(|()| prepare());
             let result = match prepared {

@@ -239,6 +239,30 @@ fn the_kernel_answers_icmp_where_it_may_be_asked() {
 }
 
 #[test]
+fn the_shortest_timeout_is_the_loads_own_where_the_kernel_lets_it() {
+    let mut scenario = scenario(300);
+    let mut hasty = flow("hasty", Direction::Up, (0, 300), None);
+    hasty.tcp.overrides.rto_min_ns = Some(50 * MS);
+    scenario.flows = vec![hasty, flow("plain", Direction::Up, (0, 300), None)];
+    if let Err(error) = check(&scenario, &["cubic".to_owned()]) {
+        // Before Linux 6.15.
+        assert_eq!(
+            error.to_string(),
+            "flow `hasty`: rto_min 50ms: this kernel cannot change it for a socket (Linux 6.15 and \
+             later can): leave it out"
+        );
+        return;
+    }
+    let (rows, _) = run(scenario, 9);
+    let shortest = |flow| {
+        let of = rows.tcp.iter().filter(|row| row.flow == flow && row.srtt.is_some());
+        of.map(|row| row.rto).min().unwrap()
+    };
+    assert!(shortest(0) < Duration::from_millis(200));
+    assert!(shortest(1) >= Duration::from_millis(200));
+}
+
+#[test]
 fn a_thousand_flows_fit_into_one_process() {
     let mut scenario = scenario(1_500);
     let one = |n: usize| {

@@ -6,6 +6,7 @@ Only what a command needs is imported, when it runs: `weir --help` answers at on
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from importlib import metadata
 
@@ -67,6 +68,9 @@ def main() -> None:
     """Runs the command line; errors become one sentence and an exit code."""
     from weirlab.errors import WeirError  # noqa: PLC0415 - not needed for the help
 
+    # Whoever asks a run to end gets what was measured until then, as with Ctrl-C.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         weir(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -20,8 +20,11 @@ class World(Protocol):
     """A place where scenarios run."""
 
     name: str
-    at_once: int | None
-    """How many runs may go on at once; None for as many as there are processors."""
+
+    @property
+    def at_once(self) -> int | None:
+        """How many runs may go on at once; None for as many as there are processors."""
+        ...
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses what this world cannot do, before anything starts.

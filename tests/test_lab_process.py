@@ -1,0 +1,268 @@
+"""The lab's process: programs on a line, and that nothing stays behind, whatever ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weirlab
+from weirlab.errors import LabError
+from weirlab.lab.client import ask
+from weirlab.scenario import ScenarioSpec, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WEIR = [sys.executable, "-m", "weirlab"]
+
+
+def lab_refusal() -> str | None:
+    """Why there is no lab on this machine, or None."""
+    done = weir("lab", "exec", "--", "true")
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
+def weir(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """Runs `weir` to its end."""
+    return subprocess.run([*WEIR, *words], capture_output=True, text=True, timeout=60, check=False, **more)  # type: ignore[call-overload, no-any-return]
+
+
+REFUSAL = lab_refusal()
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"no lab here: {REFUSAL}")
+
+
+def test_streams_and_exit_code_pass_through() -> None:
+    done = weir(
+        "lab", "exec", "--", "sh", "-c", "read word; echo got $word; echo oops >&2; exit 7", input="in\n"
+    )
+    assert (done.returncode, done.stdout) == (7, "got in\n")
+    assert "oops" in done.stderr
+
+
+def test_a_program_that_a_signal_ends_is_told_so() -> None:
+    done = weir("lab", "exec", "--", "sh", "-c", "kill -KILL $$")
+    assert done.returncode == 128 + signal.SIGKILL
+
+
+PING = """
+import socket, time
+near = socket.socket(socket.AF_INET{six}, socket.SOCK_DGRAM)
+near.settimeout(5)
+times = []
+for number in range(20):
+    start = time.monotonic()
+    near.sendto(b"%d" % number, ("server", 7777))
+    assert near.recv(100) == b"%d" % number
+    times.append(time.monotonic() - start)
+print(sorted(times)[10] * 1e3)
+"""
+
+ECHO = """
+import socket
+far = socket.socket(socket.AF_INET{six}, socket.SOCK_DGRAM)
+far.bind(("", 7777))
+while True:
+    far.sendto(*far.recvfrom(100))
+"""
+
+
+@pytest.mark.parametrize("ip", [4, 6])
+def test_the_server_is_reached_by_name_over_the_line(ip: int, tmp_path: Path) -> None:
+    six = "6" if ip == 6 else ""
+    (tmp_path / "ping.py").write_text(PING.format(six=six))
+    (tmp_path / "echo.py").write_text(ECHO.format(six=six))
+    link = tmp_path / "line.toml"
+    link.write_text(
+        'name = "line"\ntitle = "Line"\n'
+        '[[up]]\nname = "line"\nrate = "10mbit"\ndelay = "15ms"\n'
+        '[[down]]\nname = "line"\nrate = "10mbit"\ndelay = "5ms"\n'
+    )
+    echo = f"exec {sys.executable} {tmp_path / 'echo.py'}"
+    ping = [sys.executable, str(tmp_path / "ping.py")]
+    words = ("--link", str(link), "--ip", str(ip), "--server-command", echo)
+    done = weir("lab", "exec", *words, "--", *ping)
+    assert done.returncode == 0, done.stderr
+    # Never shorter than the line; how much longer is up to how busy the machine is.
+    assert 20.0 <= float(done.stdout) < 60.0
+
+
+def test_a_record_and_a_capture_are_kept(tmp_path: Path) -> None:
+    link = tmp_path / "line.toml"
+    link.write_text(
+        'name = "line"\ntitle = "Line"\n[[up]]\nname = "line"\nrate = "10mbit"\n'
+        '[[down]]\nname = "line"\nrate = "10mbit"\n'
+    )
+    code = (
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x' * 1000, ('server', 9))"
+    )
+    record, capture = tmp_path / "record", tmp_path / "packets.pcapng"
+    words = ("--link", str(link), "--record", str(record), "--pcap", str(capture))
+    done = weir("lab", "exec", *words, "--", sys.executable, "-c", f"{code}; import time; time.sleep(0.3)")
+    assert done.returncode == 0, done.stderr
+    kept = weirlab.open_record(record)
+    assert kept.manifest.complete
+    assert kept.manifest.world == "lab"
+    up = kept.queue.filter(kept.queue["queue"] == "up/line")
+    assert up["departed_bytes"].sum() >= 1000 + 28 + 14
+    bytes_ = capture.read_bytes()
+    assert bytes_[:4] == b"\x0a\x0d\x0d\x0a"
+    assert b"x" * 1000 in bytes_
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--", "no-such-program"), "`no-such-program` is no program that can be found"),
+        (("--queue", "fq_kodel", "--", "true"), "unknown queue discipline `fq_kodel`"),
+        (("--link", "no-such-link", "--", "true"), "unknown link `no-such-link`"),
+        (("--pcap", "/no/such/folder/x", "--", "true"), "`/no/such/folder` is no folder"),
+        (
+            ("--server-command", "exit 3", "--", "true"),
+            "the server's command `exit 3` ended at once, with code 3",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], message: str) -> None:
+    done = weir("lab", "exec", *words)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_refused_before_the_start(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = weir("run", "tcp_download", "--world", "lab", "--cc", "nothing", "--out", str(out))
+    assert done.returncode == 2
+    assert "congestion control `nothing`: this kernel has " in done.stderr
+    assert not list(out.rglob("manifest.json"))
+
+
+def marked() -> list[int]:
+    """The processes of this test that are still there: they carry its mark in their environment."""
+    mark = f"WEIR_TEST_MARK={os.getpid()}".encode()
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Waits until something is true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    """Starts `weir` in a process group of its own, marked."""
+    return subprocess.Popen(
+        [*WEIR, *words],
+        env=os.environ | {"WEIR_TEST_MARK": str(os.getpid())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_asked_to_end_keeps_its_record_and_leaves_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    running = start(
+        "run", "tcp_download", "--world", "lab", "--load", "50s", "--out", str(out), "--no-charts"
+    )
+    until(lambda: any(out.rglob("latency/part-*.parquet")))
+    if number == signal.SIGINT:
+        # Ctrl-C reaches the whole group.
+        os.killpg(running.pid, number)
+    else:
+        running.send_signal(number)
+    output, errors = running.communicate(timeout=30)
+    assert running.returncode == 130, (output, errors)
+    until(lambda: not marked())
+    (manifest,) = out.rglob("manifest.json")
+    kept = weirlab.open_record(manifest.parent)
+    assert not kept.manifest.complete
+    assert kept.manifest.reached_ns is not None
+    assert kept.latency.height > 0
+
+
+def test_after_a_kill_nothing_remains_and_the_record_is_readable(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    running = start(
+        "run", "tcp_download", "--world", "lab", "--load", "50s", "--out", str(out), "--no-charts"
+    )
+    until(lambda: any(out.rglob("latency/part-*.parquet")))
+    running.kill()
+    running.communicate(timeout=30)
+    until(lambda: not marked())
+    (manifest,) = out.rglob("manifest.json")
+    kept = weirlab.open_record(manifest.parent)
+    assert not kept.manifest.complete
+    assert kept.latency.height > 0
+
+
+def test_after_a_kill_the_programs_of_a_lab_are_gone_too() -> None:
+    tree = "sleep 300 & sleep 300 & echo started; wait"
+    running = start("lab", "exec", "--server-command", "sleep 300", "--", "sh", "-c", tree)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "started\n"
+    assert len(marked()) >= 6
+    running.kill()
+    running.communicate(timeout=30)
+    until(lambda: not marked())
+
+
+def test_two_labs_at_once_do_not_meet(tmp_path: Path) -> None:
+    outs = [tmp_path / "a", tmp_path / "b"]
+    words = (
+        "tcp_upload",
+        "--world",
+        "lab",
+        "--idle",
+        "0.5s",
+        "--load",
+        "2s",
+        "--cooldown",
+        "0.5s",
+        "--no-charts",
+    )
+    running = [start("run", *words, "--out", str(out)) for out in outs]
+    for one in running:
+        _, errors = one.communicate(timeout=60)
+        assert one.returncode == 0, errors
+    for out in outs:
+        (manifest,) = out.rglob("manifest.json")
+        assert weirlab.open_record(manifest.parent).flows["delivered_bytes"].sum() > 500_000
+
+
+def test_a_lab_that_cannot_be_made_says_why() -> None:
+    spec = ScenarioSpec.model_validate({"test": "ping", "link": "cable-20-8"})
+    run = resolve(spec)[0]
+    request = {
+        "do": "exec",
+        "scenario": json.loads(json.dumps(run.scenario)),
+        "traces": {},
+        "seed": 1,
+        "program": ["/"],
+        "server_command": None,
+        "capture": None,
+        "record": None,
+    }
+    with pytest.raises(LabError, match="cannot run `/`"):
+        ask(request)
