@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from weirlab.record import open_record
+from weirlab.report import cautions, quality_table
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from weirlab.record import Record
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -85,6 +90,43 @@ def test_show_compare_and_plot_read_what_run_wrote(weir: Weir, tmp_path: Path) -
     drawn = weir("plot", "a", "b", "--kind", "cdf", "--out", "c.svg")
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
+
+
+def test_what_speaks_against_a_record_is_said_before_its_figures(weir: Weir, tmp_path: Path) -> None:
+    weir("run", "tcp_download", "--repeat", "2", *SHORT, "--no-charts", "--out", "o")
+    [manifest, _other] = sorted(tmp_path.glob("o/*/*/manifest.json"))
+    assert "warning" not in weir("compare", "o").stderr
+    odd = json.loads(manifest.read_text()) | {"warnings": ["the clock drifted"]}
+    manifest.write_text(json.dumps(odd))
+    assert "warning: the link's own queue, seed 1: the clock drifted" in weir("compare", "o").stderr
+    assert "warning: the clock drifted" in weir("show", "o").stderr
+    assert [one["warnings"] for one in json.loads(weir("show", "o", "--json").stdout)] == [
+        ["the clock drifted"],
+        [],
+    ]
+
+
+def test_of_many_warnings_a_few_are_said(rrul: list[Record]) -> None:
+    odd = open_record(rrul[0].path)
+    odd.manifest = odd.manifest.model_copy(update={"warnings": ["the clock drifted"]})
+    assert cautions([odd]) == ["the clock drifted"]
+    told = cautions([odd] * 8)
+    assert len(told) == 6
+    assert told[0] == "pfifo_fast, seed 1: the clock drifted"
+    assert told[-1].startswith("3 more of that kind")
+
+
+def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> None:
+    assert quality_table(rrul[0]) is None
+    live = open_record(rrul[0].path)
+    quality = {"late_p50_ns": 3e4, "late_p99_ns": 6e5, "late_p999_ns": 2.5e6, "cpu_percent": 19.0}
+    live.manifest = live.manifest.model_copy(update={"emulator": quality, "device": "tun"})
+    table = quality_table(live)
+    assert table is not None
+    assert table.caption == "device tun, 19.0 % of a processor"
+    assert [next(iter(column.cells)) for column in table.columns[1:]] == ["0.030", "0.600", "2.500"]
+    # The simulator sends its pings in time.
+    assert [list(column.cells)[1] for column in table.columns[1:]] == ["0.000"] * 3
 
 
 @pytest.mark.parametrize("what", ["tests", "links", "queues"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from weirlab.record import find_records
-from weirlab.report import comparison_table, story
+from weirlab.report import cautions, comparison_table, story
 from weirlab.stats import compare
 from weirlab.ui import console, warn
 
@@ -33,5 +33,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
         warn(
             f"these records are not alike: tests {', '.join(sorted(tests))}; links {', '.join(sorted(links))}"
         )
+    for text in cautions(records):
+        warn(text)
     console.print(comparison_table(records, comparisons, width=console.width))
     console.print(story(comparisons))

@@ -12,10 +12,10 @@ import click
 from weirlab.api import run_all
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
-from weirlab.report import charts_of, comparison_table, story
+from weirlab.report import cautions, charts_of, comparison_table, story
 from weirlab.scenario import resolve
 from weirlab.stats import compare
-from weirlab.ui import RunProgress, console, note
+from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import world_named, world_names
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         figures = [comparison.as_dict() for comparison in comparisons]
         click.echo(json.dumps({"out": str(folder), "set_ups": figures}, indent=2))
     else:
+        for text in cautions(records):
+            warn(text)
         console.print(comparison_table(records, comparisons, width=console.width))
         console.print(story(comparisons))
     if charts:

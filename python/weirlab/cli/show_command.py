@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from weirlab.record import Record, find_records
-from weirlab.report import flow_table, latency_table
+from weirlab.report import cautions, flow_table, latency_table, quality_table
 from weirlab.stats import summarise
 from weirlab.ui import console, warn
 
@@ -39,10 +39,13 @@ def _show(record: Record) -> None:
         f"Weir {manifest.versions.get('weir', '?')}, {manifest.host.get('kernel', '')}",
         style="dim",
     )
-    for text in manifest.warnings:
+    for text in cautions([record]):
         warn(text)
     if not manifest.complete:
         warn(f"the run was cut short at {record.reached_ns / 1e9:.1f} s")
+    quality = quality_table(record)
+    if quality is not None:
+        console.print(quality)
     if summary.down or summary.up:
         console.print(flow_table(summary))
     if summary.latency.sent:

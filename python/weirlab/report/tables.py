@@ -9,6 +9,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from weirlab.record.set_ups import queue_name
+from weirlab.stats import quantile
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -62,6 +65,45 @@ def story(comparisons: Sequence[Comparison]) -> Text:
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
     )
     return Text(text + _cost(baseline, best) + ".")
+
+
+def cautions(records: Sequence[Record]) -> list[str]:
+    """Why runs should not be trusted: what a reader must know before any number."""
+    told = [
+        text if len(records) == 1 else f"{queue_name(record)}, seed {record.manifest.seed}: {text}"
+        for record in records
+        for text in record.manifest.warnings
+    ]
+    if len(told) > MOST_CAUTIONS:
+        rest = len(told) - MOST_CAUTIONS
+        told[MOST_CAUTIONS:] = [f"{rest} more of that kind: `weir show` has all"]
+    return told
+
+
+def quality_table(record: Record) -> Table | None:
+    """How well a live world did its own work; None for a simulation, which does it perfectly."""
+    quality = record.manifest.emulator
+    errors = record.latency["timer_error_ns"].drop_nulls()
+    if quality is None:
+        return None
+    table = Table(title="The lab's own work")
+    for heading in ("", "p50", "p99", "p99.9"):
+        table.add_column(heading, justify="right" if heading else "left")
+    late = [quality.get(f"late_{name}_ns") for name in ("p50", "p99", "p999")]
+    table.add_row("packets handed over late, ms", *map(_milliseconds, late))
+    if errors.len():
+        table.add_row(
+            "pings sent late, ms", *(_milliseconds(quantile(errors, q)) for q in (0.5, 0.99, 0.999))
+        )
+    device = record.manifest.device or "unknown"
+    share = quality.get("cpu_percent")
+    used = "" if share is None else f", {share:.1f} % of a processor"
+    table.caption = f"device {device}{used}"
+    return table
+
+
+def _milliseconds(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / 1e6:.3f}"
 
 
 def latency_table(summary: Summary) -> Table:
@@ -155,6 +197,9 @@ def _cost(baseline: Comparison, best: Comparison) -> str:
             parts.append(f"{word} {change:+.1%}")
     return f" ({', '.join(parts)})" if parts else ""
 
+
+MOST_CAUTIONS = 5
+"""More lines than this nobody reads before the numbers."""
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
