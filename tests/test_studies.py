@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from weirlab.api import run_all
-from weirlab.errors import UsageError
-from weirlab.studies import linux
+from weirlab.errors import Interrupted, UsageError
+from weirlab.report.agreement import matrix_markdown
+from weirlab.studies import agreement, linux
+from weirlab.studies.sides import Side
+from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
+from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
     from pathlib import Path
+
+    from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
+    from weirlab.worlds import Progress
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -100,10 +108,72 @@ def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
     done = weir("study")
     assert done.returncode == 0, done.stderr
     assert "linux" in done.stdout
-    assert [one["name"] for one in json.loads(weir("study", "--json").stdout)] == ["linux"]
+    assert [one["name"] for one in json.loads(weir("study", "--json").stdout)] == ["linux", "agreement"]
 
 
 def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
     done = weir("study", "moon")
     assert done.returncode == 2
-    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux)"
+    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux, agreement)"
+
+
+def test_the_matrix_has_a_cell_of_each_kind() -> None:
+    everything = agreement.cells()
+    assert len(everything) == len({cell.folder for cell in everything}) == 72
+    some = agreement.chosen(["20/8 20ms * cubic *", "100/40 80ms codel reno rrul_be"])
+    assert len(some) == 10
+    [run] = agreement.runs_of(some[-1], repeat=1)
+    [hop] = run.scenario["path"]["up"]
+    assert (hop["queue"], hop["rate"], hop["delay_ns"]) == ("codel", {"bps": 40_000_000}, 40_000_000)
+    assert {flow["tcp"]["congestion_control"] for flow in run.scenario["flows"]} == {"reno"}
+    with pytest.raises(UsageError, match="study `agreement` has no cell `moon`"):
+        agreement.chosen(["moon"])
+
+
+class _Counting(SimWorld):
+    """The simulator, which counts its runs, and leaves the one of number `cut` unfinished."""
+
+    def __init__(self, cut: int | None = None) -> None:
+        self.runs, self.cut = 0, cut
+
+    def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
+        self.runs += 1
+        complete = super().run(run, folder, progress)
+        if self.runs != self.cut:
+            return complete
+        manifest = folder / "manifest.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"complete": False}))
+        return False
+
+
+def test_a_study_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
+    wanted = agreement.chosen(["20/8 20ms codel cubic *"])
+
+    def go(world: _Counting, load_ns: int = SECOND) -> dict[str, list[Record]]:
+        side = Side(name="sim", summary="", world=lambda: world, seeds=None)
+        return agreement.measure(
+            wanted,
+            side,
+            tmp_path / "o",
+            repeat=2,
+            jobs=1,
+            watching=lambda runs: RunProgress(runs, quiet=True),
+            load_ns=load_ns,
+        )
+
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        go(_Counting(cut=4))
+    world = _Counting()
+    records = go(world)
+    # Only the one that was cut short is made again.
+    assert world.runs == 1
+    assert [len(of_cell) for of_cell in records.values()] == [2, 2, 2]
+    assert all(record.manifest.complete for of_cell in records.values() for record in of_cell)
+    side = Side(name="sim", summary="", world=lambda: world, seeds=None)
+    same = agreement.agreements(wanted, (side, records), (side, records))
+    assert all(one.met for one in same)
+    text = matrix_markdown(same)
+    assert text.splitlines()[0].startswith("| set-up | down Mbit/s | up Mbit/s |")
+    assert len(text.splitlines()) == 5
+    with pytest.raises(UsageError, match="holds the record of another scenario"):
+        go(_Counting(), load_ns=2 * SECOND)

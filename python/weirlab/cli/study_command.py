@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,27 +13,46 @@ from rich.table import Table
 
 from weirlab.api import run_all
 from weirlab.errors import Interrupted, UsageError
+from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
-from weirlab.studies import STUDIES, linux
-from weirlab.ui import RunProgress, console, note
+from weirlab.studies import STUDIES, agreement, linux
+from weirlab.studies.sides import SIDES
+from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weirlab.scenario import ResolvedRun
+    from weirlab.studies.sides import Side
+
 
 @click.command("study")
 @click.argument("name", required=False)
-@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="Runs of each.")
-@click.option("--only", multiple=True, metavar="NAME", help="Only this experiment; may be repeated.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to keep the records in.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Simulated runs of each.  [default: linux 10, agreement 5]"
+)
+@click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="Only this experiment; may be repeated. For agreement a pattern, such as '20/8 20ms *'.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder to keep the records in; agreement goes on with those that are there.  "
+    "[default: none, for agreement weir-agreement]",
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     name: str | None,
     *,
-    seeds: int,
+    seeds: int | None,
+    repeat: int | None,
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
@@ -44,22 +64,73 @@ def command(  # noqa: PLR0913 - one word each on the command line
     \b
     weir study linux
     weir study linux --only A_codel --seeds 1
+    weir study agreement --only '20/8 20ms * cubic *'
     """  # noqa: D301 - \b keeps click from folding the examples
     if name is None:
         _list(as_json=as_json)
         return
     if name not in STUDIES:
         raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)})")
+    shape = _Shape(as_json=as_json, as_markdown=as_markdown)
+    if name == "agreement":
+        _agreement(
+            only, seeds or SIDES["sim"].runs(1), repeat or 1, jobs, out or Path("weir-agreement"), shape
+        )
+        return
+    if repeat is not None:
+        raise UsageError(
+            f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
+        )
+    _linux(only, seeds or 10, jobs, out, shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shape:
+    """As what the outcome is printed."""
+
+    as_json: bool
+    as_markdown: bool
+
+    @property
+    def quiet(self) -> bool:
+        return self.as_json or self.as_markdown
+
+
+def _agreement(  # noqa: PLR0913, PLR0917 - what was said on the line
+    only: Sequence[str], seeds: int, repeat: int, jobs: int | None, out: Path, shape: _Shape
+) -> None:
+    wanted = agreement.chosen(only)
+    found = {}
+    for side, runs in ((SIDES["sim"], seeds), (SIDES["lab"], repeat)):
+
+        def watching(todo: Sequence[ResolvedRun], side: Side = side) -> RunProgress:
+            return RunProgress(todo, title=f"Agreement ({side.name})", quiet=shape.quiet)
+
+        found[side.name] = agreement.measure(wanted, side, out, repeat=runs, jobs=jobs, watching=watching)
+    results = agreement.agreements(wanted, (SIDES["sim"], found["sim"]), (SIDES["lab"], found["lab"]))
+    if shape.as_json:
+        click.echo(json.dumps([one.as_dict() for one in results], indent=2))
+    elif shape.as_markdown:
+        click.echo(matrix_markdown(results))
+    else:
+        for text in dict.fromkeys(f"{one.name}: {text}" for one in results for text in one.warnings):
+            warn(text)
+        console.print(matrix_table(results))
+        console.print(agreement_verdict(results))
+        note(f"records in {out}")
+
+
+def _linux(only: Sequence[str], seeds: int, jobs: int | None, out: Path | None, shape: _Shape) -> None:
     reference = linux.reference()
     experiments = linux.chosen(only, of=reference)
     if out is not None:
-        results = _run(reference, experiments, seeds, jobs, out, quiet=as_json or as_markdown)
+        results = _run(reference, experiments, seeds, jobs, out, quiet=shape.quiet)
     else:
         with tempfile.TemporaryDirectory(prefix="weir-study-") as folder:
-            results = _run(reference, experiments, seeds, jobs, Path(folder), quiet=as_json or as_markdown)
-    if as_json:
+            results = _run(reference, experiments, seeds, jobs, Path(folder), quiet=shape.quiet)
+    if shape.as_json:
         click.echo(json.dumps([one.as_dict() for one in results], indent=2))
-    elif as_markdown:
+    elif shape.as_markdown:
         click.echo(markdown(results))
     else:
         console.print(study_table(results, kernel=reference.kernel))
