@@ -29,7 +29,9 @@ impl Sampler {
     /// Takes samples until the run ends, then the totals.
     ///
     /// Rows carry the planned time, so that those of all loads line up. Asking the kernel about thousands
-    /// of sockets takes a while; if it takes more than a quarter of an interval, intervals are left out.
+    /// of sockets takes a while; if it takes more than a quarter of an interval, intervals are left out,
+    /// and the row behind them has all that came since. The last row of throughput is of the end of the
+    /// run, so that the rows add up to the totals.
     pub fn run(mut self) {
         let plan = Arc::clone(&self.board.plan);
         let (clock, end) = (plan.clock, plan.end());
