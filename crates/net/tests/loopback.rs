@@ -87,7 +87,7 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
 
 /// Addresses of test number `net`.
 fn addresses(net: u8) -> Addresses {
-    let at = |station| IpAddr::V4(Ipv4Addr::new(127, 77, net, station));
+    let at = |station| IpAddr::V4(own(net, station));
     Addresses { client: at(1), servers: vec![at(2)] }
 }
 
@@ -116,6 +116,11 @@ fn run(scenario: Scenario, net: u8) -> (Rows, Totals) {
     let (ends, receiver) = start(scenario, net).unwrap();
     let totals = ends.join().unwrap();
     (collect(&receiver), totals)
+}
+
+/// An address of this process alone: several of them may run on one machine.
+fn own(net: u8, station: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, (std::process::id() % 200) as u8 + 20, net, station)
 }
 
 fn goodput(rows: &Rows, flow: u32) -> u64 {
@@ -306,13 +311,14 @@ fn a_run_that_is_stopped_keeps_what_was_measured() {
 
 #[test]
 fn a_port_in_use_is_told_in_one_sentence() {
-    let taken = TcpListener::bind("127.77.8.2:5001").unwrap();
+    let address = own(8, 2);
+    let taken = TcpListener::bind((address, 5001)).unwrap();
     let mut scenario = scenario(100);
     scenario.flows = vec![flow("up", Direction::Up, (0, 100), None)];
     let error = start(scenario, 8).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "flow `up`: listening on 127.77.8.2:5001: address already in use"
+        format!("flow `up`: listening on {address}:5001: address already in use")
     );
     drop(taken);
 }
