@@ -74,12 +74,18 @@ impl Sampler {
     }
 
     /// A row for each flow that is running, or still delivers after it stopped.
+    ///
+    /// Bytes count when they are read, bytes on the wire when they arrive: a little before.
     fn throughput(&mut self, now: Time) {
         for flow in 0..self.seen.len() {
             let state = &self.board.flows[flow];
+            if now <= state.start {
+                // What came while this thread was being woken belongs to the next interval.
+                continue;
+            }
             let before = self.seen[flow];
             let delivered = state.delivered.load(Ordering::Acquire);
-            let running = state.start < now && now < state.stop;
+            let running = now < state.stop;
             if delivered != before.0 {
                 let wire = self.wire_bytes(flow).unwrap_or(before.1);
                 self.seen[flow] = (delivered, wire.max(before.1));
