@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -86,9 +88,20 @@ def run_all(
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
     _make_empty(out)
+    return run_into(runs, world, _folders(runs, out), jobs=jobs, watcher=watcher)
+
+
+def run_into(
+    runs: Sequence[ResolvedRun],
+    world: World,
+    folders: Sequence[Path],
+    *,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> list[Record]:
+    """The same with a folder for each run, none of which may exist."""
     for one in runs:
         world.check(one)
-    folders = _folders(runs, out)
     stop = threading.Event()
 
     def carry_out(number: int) -> bool:
@@ -135,6 +148,26 @@ def _make_empty(out: Path) -> None:
         raise UsageError(f"`{out}` cannot take records: {error.strerror}") from error
     if occupied:
         raise UsageError(f"`{out}` is not empty: choose another folder for the records")
+
+
+def kept(run: ResolvedRun, folder: Path) -> Record | None:
+    """The whole record of that run which stands in `folder`; None if it has to be run.
+
+    What stands there of a run that was cut short is taken away.
+
+    Raises:
+        UsageError: if the record there is of another run: it is not ours to take away.
+    """
+    if not (folder / "manifest.json").exists():
+        return None
+    record = open_record(folder)
+    manifest = record.manifest
+    if (manifest.seed, manifest.scenario) != (run.seed, json.loads(json.dumps(run.scenario))):
+        raise UsageError(f"`{folder}` holds the record of another scenario: choose another folder")
+    if manifest.complete:
+        return record
+    shutil.rmtree(folder)
+    return None
 
 
 def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:

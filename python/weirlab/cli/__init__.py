@@ -18,7 +18,8 @@ COMMANDS = {
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
     "lab": "Run any program on an emulated line.",
-    "study": "Hold the simulator against a real Linux.",
+    "validate": "Run a scenario in several worlds and say where they agree.",
+    "study": "Hold the simulator against a real Linux, and against the lab.",
     "list": "List the tests, links and queues that there are.",
     "doctor": "Say what this machine can do.",
 }

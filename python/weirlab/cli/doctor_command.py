@@ -15,6 +15,7 @@ import click
 from rich.table import Table
 
 from weirlab.api import run_all
+from weirlab.lab.check import try_lab
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.ui import console
 from weirlab.worlds import world_named
@@ -39,7 +40,7 @@ class Finding:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(*, as_json: bool) -> None:
     """Say what this machine can do, by trying it; exit code 1 if something is not as it should be."""
-    findings = [_machine(), _memory(), _disk(), _simulator()]
+    findings = [_machine(), _memory(), _disk(), _simulator(), _lab()]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -103,6 +104,14 @@ def _simulator() -> Finding:
         good=record.manifest.complete,
         found=f"5 s of RRUL in {took:.2f} s, {packets} packets through queues",
     )
+
+
+def _lab() -> Finding:
+    """Runs a program that does nothing in a lab."""
+    trial = try_lab()
+    if trial.refusal is not None:
+        return Finding(what="lab", good=False, found=f"{trial.refusal}; the simulator works without")
+    return Finding(what="lab", good=True, found=f"runs, on {trial.device}: {trial.why}")
 
 
 NEEDED_MEMORY_GIB = 2

@@ -30,7 +30,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
     if len(records) == 1:
         curves, what = _of_probes(records[0]), "probe"
     else:
-        curves, what = _of_set_ups(records), "queue set-up"
+        curves, what = _of_set_ups(records), "set-up"
     styles = theme.styles(len(curves))
     rows = [
         table.Row(

@@ -41,6 +41,8 @@ class Manifest(BaseModel):
         warnings: why the run should not be trusted, if anything.
         reached_ns: time of the run that was reached; None while it runs.
         events, packets: what it took.
+        device: how packets left and entered the kernel; live worlds only.
+        emulator: how well a live data path did its work, over the whole run.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -64,6 +66,8 @@ class Manifest(BaseModel):
     reached_ns: int | None = None
     events: int | None = None
     packets: int | None = None
+    device: str | None = None
+    emulator: dict[str, float] | None = None
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
+from weirlab.stats.agreement import Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, interval
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
@@ -13,16 +14,21 @@ from weirlab.stats.summary import (
 )
 
 __all__ = [
+    "Agreement",
     "Comparison",
     "DirectionSummary",
     "Distribution",
     "Factor",
+    "Finding",
+    "Goal",
     "Interval",
     "LatencySummary",
     "Summary",
+    "agreement",
     "coefficient_of_variation",
     "compare",
     "describe",
+    "finding",
     "interval",
     "jain_index",
     "load_latency_ms",

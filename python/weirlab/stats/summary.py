@@ -228,11 +228,10 @@ def _utilisation(record: Record, direction: Direction, start: int, end: int) -> 
     if not finite:
         return None
     slowest = min(finite, key=lambda name: finite[name])
+    # A live world samples a little late: an interval belongs to the phase in which its middle lies.
+    middle = pl.col("t_ns") - record.manifest.scenario["sampling"]["queue_ns"] // 2
     carried = record.queue.filter(
-        (pl.col("queue") == slowest)
-        & (pl.col("class") == "")
-        & (pl.col("t_ns") > start)
-        & (pl.col("t_ns") <= end)
+        (pl.col("queue") == slowest) & (pl.col("class") == "") & (middle > start) & (middle <= end)
     )
     return int(carried["wire_bytes"].sum()) / finite[slowest] if carried.height else None
 

@@ -23,12 +23,10 @@ from weirlab.errors import UsageError
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Direction, Model, PositiveNanoseconds
-from weirlab.stats import jain_index
+from weirlab.stats import Finding, Goal, finding, jain_index
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
     from weirlab.record import Record
 
@@ -93,52 +91,6 @@ class Reference(Model):
     kernel: str
     families: dict[str, Family]
     experiment: list[Experiment]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Goal:
-    """How far the simulator's mean may be from Linux': the wider of the two.
-
-    Attributes:
-        share: as a share of Linux' mean.
-        amount: in the figure's own unit.
-    """
-
-    share: float = 0.0
-    amount: float = 0.0
-
-    def allows(self, ours: float, linux: float) -> bool:
-        """Whether two means are near enough to each other."""
-        return abs(ours - linux) <= max(self.share * abs(linux), self.amount)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One figure beside its reference.
-
-    Attributes:
-        figure: its name.
-        ours, linux: means over the seeds.
-        ours_std, linux_std: standard deviations over the seeds; None for a single one.
-        difference: (ours - linux) / linux; None if Linux has 0.
-        scatter: how far apart the means of two sets of seeds of one and the same thing may be: half of
-            Welch's 95 % interval of the difference; None for a single run.
-        met: whether the goal is met; None for a figure without a goal.
-    """
-
-    figure: str
-    ours: float
-    linux: float
-    ours_std: float | None
-    linux_std: float | None
-    difference: float | None
-    scatter: float | None
-    met: bool | None
-
-    @property
-    def is_scatter(self) -> bool:
-        """Whether the goal is missed by no more than other seeds would miss it."""
-        return self.met is False and self.scatter is not None and abs(self.ours - self.linux) <= self.scatter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,8 +179,11 @@ def result(experiment: Experiment, records: Sequence[Record]) -> Result:
     """An experiment's figures over its records, beside those of Linux with the same seeds."""
     why = missing(experiment)
     runs = [figures(record) for record in records]
+    # A run in which no ping came back has no quantiles.
     findings = {
-        name: finding(name, runs, linux[: len(runs)]) for name, linux in experiment.linux.items() if not why
+        name: finding(name, [run.get(name, math.nan) for run in runs], linux[: len(runs)], GOALS.get(name))
+        for name, linux in experiment.linux.items()
+        if not why
     }
     return Result(name=experiment.name, missing=why, seeds=len(runs), findings=findings)
 
@@ -279,36 +234,6 @@ def _goodput(record: Record, direction: Direction, start: int, end: int) -> dict
 def _at(values: Sequence[int], q: float) -> int:
     """The reference's quantile: the value at place floor(q n)."""
     return values[min(len(values) - 1, math.floor(q * len(values)))]
-
-
-def finding(figure: str, runs: Sequence[Mapping[str, float]], linux: Sequence[float]) -> Finding:
-    """A figure of several runs beside that of Linux."""
-    # A run in which no ping came back has no quantiles.
-    ours = np.array([run.get(figure, math.nan) for run in runs])
-    mean, theirs = float(ours.mean()), float(np.mean(linux))
-    goal = GOALS.get(figure)
-    return Finding(
-        figure=figure,
-        ours=mean,
-        linux=theirs,
-        ours_std=float(ours.std(ddof=1)) if ours.size > 1 else None,
-        linux_std=float(np.std(linux, ddof=1)) if len(linux) > 1 else None,
-        difference=mean / theirs - 1 if theirs else None,
-        scatter=_scatter(ours, np.array(linux)),
-        met=goal.allows(mean, theirs) if goal else None,
-    )
-
-
-def _scatter(ours: npt.NDArray[np.float64], linux: npt.NDArray[np.float64]) -> float | None:
-    if ours.size < 2 or linux.size < 2:
-        return None
-    from scipy.stats import t  # noqa: PLC0415 - loads slowly
-
-    a, b = ours.var(ddof=1) / ours.size, linux.var(ddof=1) / linux.size
-    if not a + b > 0:
-        return 0.0
-    freedom = (a + b) ** 2 / (a**2 / (ours.size - 1) + b**2 / (linux.size - 1))
-    return float(t.ppf(0.975, freedom) * np.sqrt(a + b))
 
 
 def _starts(family: Family, seed: int) -> list[int]:

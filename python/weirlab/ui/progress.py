@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class RunProgress:
     """One bar for all runs together: simulated time done of all that is to be done."""
 
-    def __init__(self, runs: Sequence[ResolvedRun], *, quiet: bool = False) -> None:
-        """A bar for `runs`; none at all if `quiet`."""
+    def __init__(self, runs: Sequence[ResolvedRun], *, title: str | None = None, quiet: bool = False) -> None:
+        """A bar for `runs`, with the test's title if nothing is said; none at all if `quiet`."""
         self._lengths = [run.scenario["duration_ns"] for run in runs]
         self._reached = [0] * len(runs)
         self._done = 0
@@ -43,7 +43,7 @@ class RunProgress:
             transient=True,
             disable=quiet,
         )
-        self._task = self._bar.add_task(runs[0].test.title, total=len(runs))
+        self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
 
     def __enter__(self) -> Self:
         """Shows the bar."""

@@ -25,7 +25,7 @@ class LabWorld:
     """The lab."""
 
     name = "lab"
-    at_once = 1
+    at_once: int | None = 1
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses congestion controls and settings that this machine's kernel does not have."""

@@ -20,7 +20,7 @@ class SimWorld:
     """The simulator."""
 
     name = "sim"
-    at_once = None
+    at_once: int | None = None
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses congestion controls and probes that only live worlds have."""

@@ -1,0 +1,128 @@
+"""`weir validate`: one scenario in several worlds, and whether they agree."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.api import run_all, slug
+from weirlab.cli.scenario_words import scenario_options, spec_of
+from weirlab.errors import Interrupted
+from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
+from weirlab.scenario import resolve
+from weirlab.stats import Agreement, agreement
+from weirlab.studies.sides import SIDES, Side, names_of, sides_named
+from weirlab.ui import RunProgress, console, note, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weirlab.record import Record
+    from weirlab.scenario import ScenarioSpec
+
+
+@click.command("validate")
+@click.argument("what", metavar="SCENARIO|TEST")
+@scenario_options
+@click.option(
+    "--worlds",
+    default="sim,lab",
+    show_default=True,
+    metavar="A,B",
+    help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.",
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), help="Runs of each set-up in a live world.  [default: 1]"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
+@click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown tables, nothing else.")
+def command(  # noqa: PLR0913 - one word each on the command line
+    what: str,
+    *,
+    worlds: str,
+    out: Path | None,
+    jobs: int | None,
+    charts: bool,
+    as_json: bool,
+    as_markdown: bool,
+    **words: Any,
+) -> None:
+    """Run one scenario in several worlds and say where they agree.
+
+    \b
+    weir validate tcp_download --link vdsl-100-40 --load 10s
+    weir validate rrul_be --queue pfifo --queue 'htb rate 95% fq_codel' --load 10s --repeat 3
+
+    The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
+    """  # noqa: D301 - \b keeps click from folding the examples
+    sides = sides_named(worlds)
+    spec = spec_of(what, words)
+    quiet = as_json or as_markdown
+    folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
+    records = {side.name: _run(side, spec, folder / side.name, jobs, quiet=quiet) for side in sides}
+    found = _agreements(sides, records)
+    drawn = _charts(records, folder / "charts") if charts else []
+    if as_json:
+        figures = [one.as_dict() for one in found]
+        click.echo(json.dumps({"out": str(folder), "set_ups": figures}, indent=2))
+    elif as_markdown:
+        click.echo("\n\n".join(agreement_markdown(one) for one in found))
+    else:
+        for text in dict.fromkeys(text for one in found for text in one.warnings):
+            warn(text)
+        for one in found:
+            console.print(agreement_table(one))
+        console.print(agreement_verdict(found))
+        note(f"records of {names_of(sides)} in {folder}, {len(drawn)} charts")
+    if not all(one.agrees for one in found):
+        raise SystemExit(1)
+
+
+def _run(side: Side, spec: ScenarioSpec, folder: Path, jobs: int | None, *, quiet: bool) -> list[Record]:
+    runs = resolve(spec.model_copy(update={"repeat": side.runs(spec.repeat)}))
+    with RunProgress(runs, title=f"{runs[0].test.title} ({side.name})", quiet=quiet) as progress:
+        records = run_all(runs, side.world(), folder, jobs=jobs, watcher=progress)
+    if len(records) < len(runs) or not all(record.manifest.complete for record in records):
+        raise Interrupted("interrupted: worlds can only be compared over whole runs")
+    return records
+
+
+def _agreements(sides: Sequence[Side], records: Mapping[str, Sequence[Record]]) -> list[Agreement]:
+    reference = sides[-1].name
+    found = []
+    for name, theirs in _by_set_up(records[reference]).items():
+        for side in sides[:-1]:
+            ours = _by_set_up(records[side.name])[name]
+            found.append(agreement(name, (side.name, ours), (reference, theirs)))
+    return found
+
+
+def _charts(records: Mapping[str, Sequence[Record]], folder: Path) -> list[Path]:
+    """The distribution of the loaded pings of all sides, one chart a set-up."""
+    from weirlab.plots import draw  # noqa: PLC0415 - loads Matplotlib
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    set_ups: dict[str, list[Record]] = {}
+    for of_side in records.values():
+        for name, of_set_up in _by_set_up(of_side).items():
+            set_ups.setdefault(name, []).extend(of_set_up)
+    for number, (name, several) in enumerate(set_ups.items(), start=1):
+        if all(record.latency["rtt_ns"].count() for record in several):
+            target = folder / f"cdf-{number:02d}-{slug(name)}.png"
+            drawn.append(draw("cdf", several, target))
+    return drawn
+
+
+def _by_set_up(records: Sequence[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.label, []).append(record)
+    return found

@@ -1,0 +1,108 @@
+"""Whether sides agree, as tables: a set-up a table, or a set-up a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from weirlab.report.findings import Column, difference, line, mark, style, verdict_word
+from weirlab.stats.agreement import AGREEMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.stats import Agreement, Finding, Goal
+
+
+def agreement_table(one: Agreement) -> Table:
+    """One set-up: a row a figure, the sides beside each other."""
+    table = Table(title=f"{one.name}: {one.side} beside {one.reference}", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in _headings(one):
+        table.add_column(heading, justify="left" if heading in {"figure", "goal", ""} else "right")
+    for column in COLUMNS:
+        found = one.findings.get(column.figure)
+        if found is not None:
+            cells = _cells(column, found)
+            table.add_row(*(Text(cell, style=style(found)) for cell in cells))
+    table.caption = (
+        f"± standard deviation of runs ({one.side}: {one.runs}, {one.reference}: {one.reference_runs})"
+    )
+    return table
+
+
+def agreement_markdown(one: Agreement) -> str:
+    """The same in Markdown."""
+    lines = [f"**{one.name}**: {verdict_word(one.findings)}", ""]
+    lines += [f"Caution: {text}." for text in one.warnings]
+    lines += [line(_headings(one)), line(["---", *["---:"] * 3, "---", "---"])]
+    for column in COLUMNS:
+        found = one.findings.get(column.figure)
+        if found is not None:
+            lines.append(line(_cells(column, found)))
+    return "\n".join(lines)
+
+
+def agreement_verdict(found: Sequence[Agreement]) -> str:
+    """What it comes to, in a sentence or two."""
+    goals = [finding for one in found for finding in one.findings.values() if finding.met is not None]
+    met = sum(1 for finding in goals if finding.met)
+    scattered = sum(1 for finding in goals if finding.is_scatter)
+    text = f"{met} of {len(goals)} goals met."
+    if scattered:
+        text += f" {scattered} missed goals are within the scatter of seeds."
+    doubtful = sum(1 for one in found if one.warnings and not one.agrees)
+    if doubtful:
+        text += f" In {doubtful} set-ups that disagree runs were disturbed: repeat them on a quiet machine."
+    return text
+
+
+def _headings(one: Agreement) -> list[str]:
+    return ["figure", one.side, one.reference, "difference", "goal", ""]
+
+
+def _cells(column: Column, found: Finding) -> list[str]:
+    words = {"": "" if found.met is None else "met", "~": "scatter", "*": "missed"}
+    return [
+        column.name,
+        _value(found.ours, found.ours_std, column.digits),
+        _value(found.reference, found.reference_std, column.digits),
+        difference(found),
+        _goal(AGREEMENT.get(column.figure)),
+        words[mark(found)],
+    ]
+
+
+def _value(mean: float, std: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def _goal(goal: Goal | None) -> str:
+    if goal is None:
+        return ""
+    parts = [f"{goal.share:.0%}"] if goal.share else []
+    parts += [f"{goal.amount:g}"] if goal.amount else []
+    return " or ".join(parts)
+
+
+COLUMNS = (
+    Column("down\nMbit/s", "down_mbps", 2),
+    Column("up\nMbit/s", "up_mbps", 2),
+    Column("down\nused, %", "down_used_percent", 1),
+    Column("up\nused, %", "up_used_percent", 1),
+    Column("Jain\ndown", "down_jain", 3),
+    Column("Jain\nup", "up_jain", 3),
+    Column("least\nms", "min_ms", 1),
+    Column("p50\nms", "p50_ms", 1),
+    Column("p95\nms", "p95_ms", 1),
+    Column("p99\nms", "p99_ms", 1),
+    Column("lost\ndown, %", "down_loss_percent", 2),
+    Column("lost\nup, %", "up_loss_percent", 2),
+    Column("marked\ndown, %", "down_marked_percent", 2),
+    Column("marked\nup, %", "up_marked_percent", 2),
+    Column("resent\n", "retransmits", 0),
+    Column("RTOs\n", "timeouts", 1),
+)
+"""The figures: pings during the load, data packets lost and marked of those sent over the whole run."""

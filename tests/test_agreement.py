@@ -1,0 +1,99 @@
+"""Whether two sides agree: goals, scatter, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weirlab
+from weirlab.errors import UsageError
+from weirlab.record import open_record
+from weirlab.report.agreement import agreement_markdown, agreement_verdict
+from weirlab.stats import Goal, agreement, finding
+from weirlab.stats.agreement import AGREEMENT, FIGURES
+from weirlab.studies.sides import sides_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+@pytest.mark.parametrize(
+    ("goal", "ours", "met"),
+    [
+        (Goal(share=0.2, amount=5), 12.0, True),
+        (Goal(share=0.2, amount=5), 15.1, False),
+        (Goal(share=0.2), 11.9, True),
+        (Goal(amount=0.02), 10.03, False),
+    ],
+)
+def test_a_goal_is_the_wider_of_share_and_amount(goal: Goal, ours: float, met: bool) -> None:
+    assert goal.allows(ours, 10.0) is met
+
+
+def test_a_difference_is_set_against_the_scatter_of_seeds() -> None:
+    goal = Goal(share=0.015)
+    found = finding("down_mbps", [10.0, 11.0, 12.0], [11.5, 12.5, 13.5], goal)
+    assert (found.met, found.is_scatter) == (False, True)
+    # Student's t of four degrees of freedom, 2.776, times the root of 2 / 3.
+    assert found.scatter == pytest.approx(2.267, abs=0.001)
+    assert not finding("down_mbps", [10.0, 11.0, 12.0], [21.5, 22.5, 23.5], goal).is_scatter
+    assert finding("down_mbps", [10.0], [11.5], goal).scatter is None
+
+
+def test_a_single_run_may_lie_where_one_more_run_of_the_other_side_would() -> None:
+    goal = Goal(share=0.015)
+    # Student's t of two degrees of freedom, 4.303, times the root of 1 + 1 / 3.
+    found = finding("down_mbps", [10.0, 11.0, 12.0], [15.9], goal)
+    assert found.scatter == pytest.approx(4.968, abs=0.001)
+    assert found.is_scatter
+    assert not finding("down_mbps", [10.0, 11.0, 12.0], [16.0], goal).is_scatter
+    assert finding("down_mbps", [15.9], [10.0, 11.0, 12.0], goal).scatter == found.scatter
+
+
+def test_a_side_agrees_with_itself(rrul: list[Record]) -> None:
+    [bloated, _cured] = rrul
+    same = agreement("pfifo_fast", ("sim", [bloated]), ("lab", [bloated]))
+    assert set(same.findings) == set(FIGURES)
+    assert same.met
+    assert same.agrees
+    assert all(found.difference in {0.0, None} for found in same.findings.values())
+    assert {name for name, found in same.findings.items() if found.met is not None} == set(AGREEMENT)
+
+
+def test_another_queue_does_not_agree_and_the_report_says_where(rrul: list[Record]) -> None:
+    bloated, cured = rrul
+    odd = open_record(bloated.path)
+    odd.manifest = odd.manifest.model_copy(update={"warnings": ["the clock drifted"]})
+    other = agreement("a queue", ("sim", [cured]), ("lab", [odd]))
+    assert not other.agrees
+    assert other.warnings == ["the clock drifted"]
+    median = other.findings["p50_ms"]
+    assert (median.met, median.is_scatter) == (False, False)
+    assert median.ours < median.reference / 3
+    text = agreement_markdown(other)
+    assert text.startswith("**a queue**: missed\n\nCaution: the clock drifted.\n")
+    assert "| p50 ms | " in text
+    assert "| 10% or 1 | missed |" in text
+    assert "In 1 set-ups that disagree runs were disturbed" in agreement_verdict([other])
+
+
+def test_figures_that_a_run_does_not_have_are_left_out(tmp_path: Path) -> None:
+    [record] = weirlab.run("ping", phases={"load": "1s"}, out=tmp_path / "o")
+    found = agreement("ping", ("sim", [record]), ("lab", [record])).findings
+    assert set(found) == {"min_ms", "p50_ms", "p95_ms", "p99_ms"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sim,moon", "unknown world `moon` \\(known: sim, lab\\)"),
+        ("sim", "--worlds sim: write two or more different ones"),
+        ("sim,sim", "--worlds sim,sim: write two or more different ones"),
+    ],
+)
+def test_worlds_that_cannot_be_compared(words: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        sides_named(words)

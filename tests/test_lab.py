@@ -1,0 +1,39 @@
+"""The lab beside the simulator, and what is said of the lab's own work. Real time: short runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.lab.check import try_lab
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+TRIAL = try_lab()
+pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+
+SHORT = ("--idle", "1s", "--load", "5s", "--cooldown", "0s")
+
+
+def test_simulator_and_lab_agree(weir: Weir, tmp_path: Path) -> None:
+    """One download through a shaper, in which neither machine nor chance has much to say."""
+    words = ("validate", "tcp_download", "--queue", "htb rate 95% fq_codel", *SHORT, "--out", "o")
+    done = weir(*words, "--json")
+    assert done.returncode in {0, 1}, done.stderr
+    [one] = json.loads(done.stdout)["set_ups"]
+    assert (one["side"], one["runs"], one["reference"], one["reference_runs"]) == ("sim", 5, "lab", 1)
+    assert (tmp_path / "o/charts/cdf-01-htb-rate-95-fq-codel.png").exists()
+    if one["warnings"]:
+        pytest.skip(f"the machine is busy: {one['warnings'][0]}")
+    found = one["findings"]
+    # Wider than the goals, because the machine of a test does other things too.
+    assert abs(found["down_mbps"]["difference"]) < 0.1
+    assert abs(found["min_ms"]["difference"]) < 0.1
+    assert done.returncode == (0 if one["agrees"] else 1)
