@@ -129,7 +129,8 @@ fn measure(set_up: &SetUp) -> Measured {
     let scenario = Arc::new(set_up.scenario());
     let mut samples = Samples::default();
     let none = BTreeMap::new();
-    let outcome = weir_lab::run(&scenario, &none, Seed::new(1), None, &mut samples)
+    let options = weir_lab::Options::default();
+    let outcome = weir_lab::run(&scenario, &none, Seed::new(1), &options, &mut samples)
         .expect("a run that comes to its end");
     Measured { samples, outcome }
 }
