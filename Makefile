@@ -46,6 +46,10 @@ format: setup ## Formats all code
 bench: ## Speed and memory of the simulator, release build
 	cargo run --release --locked --quiet -p weir-benches --bin simulator
 
+.PHONY: bench-lab
+bench-lab: ## Exactness and ceilings of the lab: two minutes on a quiet machine
+	cargo run --release --locked --quiet -p weir-benches --bin lab
+
 .PHONY: setup
 setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
 	@echo "== Compiling (the first time takes a few minutes)"

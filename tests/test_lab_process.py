@@ -74,8 +74,9 @@ while True:
 """
 
 
+@pytest.mark.parametrize("device", ["auto", "veth"])
 @pytest.mark.parametrize("ip", [4, 6])
-def test_the_server_is_reached_by_name_over_the_line(ip: int, tmp_path: Path) -> None:
+def test_the_server_is_reached_by_name_over_the_line(ip: int, device: str, tmp_path: Path) -> None:
     six = "6" if ip == 6 else ""
     (tmp_path / "ping.py").write_text(PING.format(six=six))
     (tmp_path / "echo.py").write_text(ECHO.format(six=six))
@@ -87,7 +88,7 @@ def test_the_server_is_reached_by_name_over_the_line(ip: int, tmp_path: Path) ->
     )
     echo = f"exec {sys.executable} {tmp_path / 'echo.py'}"
     ping = [sys.executable, str(tmp_path / "ping.py")]
-    words = ("--link", str(link), "--ip", str(ip), "--server-command", echo)
+    words = ("--link", str(link), "--ip", str(ip), "--device", device, "--server-command", echo)
     done = weir("lab", "exec", *words, "--", *ping)
     assert done.returncode == 0, done.stderr
     # Never shorter than the line; how much longer is up to how busy the machine is.
@@ -261,6 +262,7 @@ def test_a_lab_that_cannot_be_made_says_why() -> None:
         "seed": 1,
         "program": ["/"],
         "server_command": None,
+        "device": None,
         "capture": None,
         "record": None,
     }

@@ -3,7 +3,7 @@
 import weirlab
 records = weirlab.run("rrul", link="cable-20-8", queue=["pfifo_fast", "htb rate 95% fq_codel"])
 for one in weirlab.compare(records):
-    print(one.name, one.loaded_ms, one.factor)
+    print(one.name, one.loaded_ms.mean, one.factor.factor)
 """
 
 from __future__ import annotations

@@ -6,11 +6,14 @@ from typing import TypedDict, type_check_only
 
 __all__ = [
     "NativeError",
+    "check_lab",
     "check_queue",
     "check_scenario",
+    "check_simulation",
     "congestion_controls",
     "disciplines",
     "framings",
+    "lab",
     "parse_dscp",
     "parse_rate",
     "parse_size",

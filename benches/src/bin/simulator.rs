@@ -11,28 +11,11 @@ use std::env;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use weir_benches::SetUp;
 use weir_core::Seed;
-use weir_link::Framing;
 use weir_record::Recorder;
 use weir_sim::Simulation;
-use weir_tcp::Overrides;
-use weir_world::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
-    Scenario, TcpSettings, Verdict,
-};
-
-/// A set-up to be timed.
-struct SetUp {
-    key: &'static str,
-    title: &'static str,
-    down_flows: usize,
-    up_flows: usize,
-    congestion_control: &'static str,
-    rate_bps: u64,
-    queue: &'static str,
-    rtt_ms: u64,
-    seconds: u64,
-}
+use weir_world::Verdict;
 
 const SET_UPS: [SetUp; 4] = [
     SetUp {
@@ -45,6 +28,8 @@ const SET_UPS: [SetUp; 4] = [
         queue: "pfifo limit 250",
         rtt_ms: 200,
         seconds: 60,
+        probes: 4,
+        period_ns: 10_000_000,
     },
     SetUp {
         key: "b",
@@ -56,6 +41,8 @@ const SET_UPS: [SetUp; 4] = [
         queue: "fq_codel",
         rtt_ms: 20,
         seconds: 70,
+        probes: 4,
+        period_ns: 10_000_000,
     },
     SetUp {
         key: "c",
@@ -67,6 +54,8 @@ const SET_UPS: [SetUp; 4] = [
         queue: "fq_codel",
         rtt_ms: 20,
         seconds: 10,
+        probes: 4,
+        period_ns: 10_000_000,
     },
     SetUp {
         key: "d",
@@ -78,6 +67,8 @@ const SET_UPS: [SetUp; 4] = [
         queue: "fq_codel",
         rtt_ms: 20,
         seconds: 2,
+        probes: 4,
+        period_ns: 10_000_000,
     },
 ];
 
@@ -143,68 +134,6 @@ fn once(key: &str) {
         outcome.events as f64 / seconds,
         peak_memory()
     );
-}
-
-impl SetUp {
-    fn scenario(&self) -> Scenario {
-        let duration_ns = self.seconds * 1_000_000_000;
-        let hop = |name: &str| Hop {
-            name: name.to_owned(),
-            queue: self.queue.to_owned(),
-            rate: LineRate::Bps(self.rate_bps),
-            framing: Framing::NONE,
-            delay_ns: self.rtt_ms * 500_000,
-            jitter_ns: 0,
-            loss: None,
-            tx_queue_len: 1000,
-            reference_rate_bps: None,
-        };
-        let flow = |direction, number: usize| Flow {
-            name: format!("{direction:?} {number}"),
-            direction,
-            host: 0,
-            opened_by: Opener::Client,
-            dscp: 0,
-            tcp: TcpSettings {
-                profile: "linux".to_owned(),
-                congestion_control: self.congestion_control.to_owned(),
-                overrides: Overrides::default(),
-            },
-            start_ns: 0,
-            stop_ns: duration_ns,
-            bytes: None,
-        };
-        let down = (0..self.down_flows).map(|number| flow(Direction::Down, number));
-        let up = (0..self.up_flows).map(|number| flow(Direction::Up, number));
-        let probe = |number: u32| Probe {
-            name: format!("ping {number}"),
-            kind: ProbeKind::Udp,
-            host: 0,
-            dscp: 0,
-            payload_bytes: 60,
-            period_ns: 10_000_000,
-            start_ns: 0,
-            stop_ns: duration_ns,
-            ttl: None,
-        };
-        Scenario {
-            name: self.key.to_owned(),
-            duration_ns,
-            phases: Vec::new(),
-            path: Path { up: vec![hop("line")], down: vec![hop("line")] },
-            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
-            flows: down.chain(up).collect(),
-            probes: (0..4).map(probe).collect(),
-            start_jitter_ns: 50_000_000,
-            sampling: Sampling {
-                throughput_ns: 100_000_000,
-                tcp_ns: 100_000_000,
-                queue_ns: 100_000_000,
-            },
-            ip_version: IpVersion::V4,
-            mtu_bytes: 1500,
-        }
-    }
 }
 
 fn find(key: &str) -> Option<&'static SetUp> {

@@ -22,6 +22,8 @@ pub struct Exec {
     pub program: Vec<OsString>,
     /// What runs at the server meanwhile, for the shell.
     pub server_command: Option<String>,
+    /// How packets leave and enter the kernel; what this user may have without a wish.
+    pub device: Option<Device>,
     /// Where to keep the packets that arrive at both ends, as pcapng.
     pub capture: Option<PathBuf>,
 }
@@ -53,7 +55,7 @@ pub fn exec(
 ) -> Result<Ended, LabError> {
     scenario.check()?;
     let parsed = traces(scenario, texts)?;
-    let mut hosts = Hosts::new(scenario, true)?;
+    let mut hosts = Hosts::new(scenario, exec.device, true)?;
     weir_linux::name_hosts(scenario)?;
     let clock = Clock::starting_in(Duration::ZERO);
     let (sender, samples) = mpsc::channel();

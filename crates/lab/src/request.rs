@@ -15,7 +15,7 @@ use weir_world::{Scenario, Sink, Verdict};
 use crate::exec::{Exec, exec};
 use crate::live::{Live, View};
 use crate::quality::{Quality, Warning};
-use crate::run::run;
+use crate::run::{Options, run};
 use crate::{LabError, signals};
 
 /// A request.
@@ -29,6 +29,7 @@ enum Request {
         seed: u64,
         program: Vec<String>,
         server_command: Option<String>,
+        device: Option<Device>,
         capture: Option<PathBuf>,
         record: Option<Keep>,
     },
@@ -41,6 +42,7 @@ enum Request {
 #[serde(deny_unknown_fields)]
 struct Run {
     traces: BTreeMap<String, String>,
+    device: Option<Device>,
     capture: Option<PathBuf>,
     record: Keep,
 }
@@ -72,9 +74,18 @@ pub fn serve(
     };
     let answer = match request {
         Request::Run(run) => do_run(run, &mut show)?,
-        Request::Exec { scenario, traces, seed, program, server_command, capture, record } => {
+        Request::Exec {
+            scenario,
+            traces,
+            seed,
+            program,
+            server_command,
+            device,
+            capture,
+            record,
+        } => {
             let program = program.into_iter().map(OsString::from).collect();
-            let wanted = Exec { program, server_command, capture };
+            let wanted = Exec { program, server_command, device, capture };
             let seed = Seed::new(seed);
             let ended = keeping(record, |keep| {
                 let mut live = Live::new(keep, &mut show);
@@ -94,13 +105,14 @@ pub fn serve(
 }
 
 fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {
-    let Run { traces, capture, record } = wanted;
+    let Run { traces, device, capture, record } = wanted;
+    let options = Options { device, capture };
     let known: Known = serde_json::from_value(Value::Object(record.manifest.clone()))
         .map_err(LabError::Request)?;
     let (scenario, seed) = (Arc::new(known.scenario), Seed::new(known.seed));
     let done = keeping(Some(record), |keep| {
         let mut live = Live::new(keep, show);
-        let done = run(&scenario, &traces, seed, capture, &mut live)?;
+        let done = run(&scenario, &traces, seed, &options, &mut live)?;
         let mut outcome = outcome(done.reached.as_nanos(), &done.quality, done.device);
         outcome.insert(
             "counters".to_owned(),

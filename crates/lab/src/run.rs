@@ -29,6 +29,15 @@ pub struct Outcome {
     pub totals: Totals,
 }
 
+/// How a scenario is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How packets leave and enter the kernel; what this user may have without a wish.
+    pub device: Option<Device>,
+    /// Where to keep the packets that arrive at both ends, as pcapng.
+    pub capture: Option<PathBuf>,
+}
+
 /// Checks that the lab can do what `scenario` asks for.
 ///
 /// # Errors
@@ -48,16 +57,16 @@ pub fn run(
     scenario: &Arc<Scenario>,
     texts: &BTreeMap<String, String>,
     seed: Seed,
-    capture: Option<PathBuf>,
+    options: &Options,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, LabError> {
     check(scenario)?;
     let parsed = traces(scenario, texts)?;
     let bursts = scenario.flows.iter().all(|flow| flow.tcp.overrides.bursts != Some(false));
-    let mut hosts = Hosts::new(scenario, bursts)?;
+    let mut hosts = Hosts::new(scenario, options.device, bursts)?;
     let clock = Clock::starting_in(HEAD_START);
     let (path_sender, path_samples) = mpsc::channel();
-    let settings = Settings { clock, seed, capture };
+    let settings = Settings { clock, seed, capture: options.capture.clone() };
     let trace = |name: &str| parsed[name].clone();
     let path = DataPath::start(scenario, &mut hosts, &trace, settings, path_sender)?;
     let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
+use serde::Deserialize;
 use weir_world::{IpVersion, Scenario};
 
 use crate::LinuxError;
@@ -22,7 +23,8 @@ use crate::tun::{self, Tun};
 use crate::veth::Veth;
 
 /// How packets leave and enter the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Device {
     /// A TUN device: needs a device node that this user may open.
     Tun,
@@ -44,12 +46,16 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The two ends of `scenario`. With `offloads` the kernel hands over super-packets of many segments
-    /// where it can.
+    /// The two ends of `scenario`, joined to `device`, or without a wish to what this user may have. With
+    /// `offloads` the kernel hands over super-packets of many segments where it can.
     ///
     /// # Errors
     /// If the kernel refuses a namespace, a device or an address. Nothing stays behind.
-    pub fn new(scenario: &Scenario, offloads: bool) -> Result<Self, LinuxError> {
+    pub fn new(
+        scenario: &Scenario,
+        device: Option<Device>,
+        offloads: bool,
+    ) -> Result<Self, LinuxError> {
         let (client, server) = (Arc::new(Namespace::new()?), Arc::new(Namespace::new()?));
         let without_tun = fs::OpenOptions::new()
             .read(true)
@@ -57,7 +63,12 @@ impl Hosts {
             .open(tun::NODE)
             .err()
             .map(|error| format!("{} cannot be opened: {error}", tun::NODE));
-        let device = if without_tun.is_none() { Device::Tun } else { Device::Veth };
+        let device = match (device, &without_tun) {
+            (Some(Device::Tun), Some(why)) => return Err(LinuxError::new(why.as_str())),
+            (Some(device), _) => device,
+            (None, None) => Device::Tun,
+            (None, Some(_)) => Device::Veth,
+        };
         let servers = (0..scenario.hosts.len() as u32).map(|host| scenario.server_address(host));
         let make = |end: &Namespace, near: &str, addresses: &[IpAddr]| {
             let made: Result<Box<dyn device::Device>, LinuxError> = match device {

@@ -1,5 +1,5 @@
-//! What loopback cannot show, between network namespaces: routers, loss, DSCP, handshakes. Needs root and
-//! `ip`, `tc` of iproute2: `cargo test -p weir-net --test namespaces -- --ignored --test-threads 1`.
+//! What loopback cannot show, between network namespaces: routers, loss, DSCP, handshakes. Needs root, and
+//! `ip` of iproute2 and `ping`: `cargo test -p weir-net --test namespaces -- --ignored --test-threads 1`.
 #![allow(unsafe_code, reason = "a thread enters a namespace by setns(2)")]
 
 use std::fs::File;
@@ -52,6 +52,10 @@ impl Net {
         net.at('r', "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
         net.at('r', "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit; echo 10000 > /proc/sys/net/ipv4/icmp_msgs_per_sec");
         net.at('r', "echo 0 > /proc/sys/net/ipv6/icmp/ratelimit");
+        // IPv6 looks for neighbours only once its own address is known to be the only one.
+        for (place, address) in [('c', "fd00:0:0:1::1"), ('s', "fd00::1")] {
+            net.at(place, &format!("ping -6 -c 1 -w 10 {address} > /dev/null"));
+        }
         net
     }
 
@@ -239,6 +243,26 @@ fn all_probes_are_answered_over_both_protocols() {
             let answered = of().filter(|row| row.rtt.is_some()).count();
             assert!(of().count() >= 95 && answered == of().count());
         }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn loads_run_over_ipv6() {
+    let net = Net::new("weirs");
+    let mut scenario = scenario(IpVersion::V6);
+    let window = Overrides { receive_window_bytes: Some(65_536), ..Overrides::default() };
+    scenario.flows = vec![
+        flow("up", Direction::Up, Overrides::default()),
+        flow("down", Direction::Down, window),
+        Flow {
+            opened_by: Opener::Server,
+            ..flow("passive", Direction::Down, Overrides::default())
+        },
+    ];
+    let (_, flows, _) = net.run(&scenario);
+    for row in &flows {
+        assert_eq!(row.delivered_bytes, 5_000);
     }
 }
 

@@ -43,6 +43,13 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--pcap", type=click.Path(path_type=Path), help="File for the packets that arrive, as pcapng."
             ),
+            click.option(
+                "--device",
+                type=click.Choice(["auto", "tun", "veth"]),
+                default="auto",
+                show_default=True,
+                help="What packets leave and enter the kernel through.",
+            ),
             click.option("--live", is_flag=True, help="Show what the queues do, on standard error."),
         ]
     ):
@@ -99,6 +106,7 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
             "seed": run.seed,
             "program": program,
             "server_command": words["server_command"],
+            "device": None if words["device"] == "auto" else words["device"],
             "capture": str(pcap.absolute()) if pcap else None,
             "record": {"folder": str(record.absolute()), "manifest": manifest} if record else None,
         },

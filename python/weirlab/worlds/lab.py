@@ -44,6 +44,7 @@ class LabWorld:
         request = {
             "do": "run",
             "traces": dict(run.traces),
+            "device": None,
             "capture": None,
             "record": {"folder": str(folder.absolute()), "manifest": manifest},
         }

@@ -29,7 +29,9 @@ impl Sampler {
     /// Takes samples until the run ends, then the totals.
     ///
     /// Rows carry the planned time, so that those of all loads line up. Asking the kernel about thousands
-    /// of sockets takes a while; if it takes more than a quarter of an interval, intervals are left out.
+    /// of sockets takes a while; if it takes more than a quarter of an interval, intervals are left out,
+    /// and the row behind them has all that came since. The last row of throughput is of the end of the
+    /// run, so that the rows add up to the totals.
     pub fn run(mut self) {
         let plan = Arc::clone(&self.board.plan);
         let (clock, end) = (plan.clock, plan.end());
@@ -72,12 +74,18 @@ impl Sampler {
     }
 
     /// A row for each flow that is running, or still delivers after it stopped.
+    ///
+    /// Bytes count when they are read, bytes on the wire when they arrive: a little before.
     fn throughput(&mut self, now: Time) {
         for flow in 0..self.seen.len() {
             let state = &self.board.flows[flow];
+            if now <= state.start {
+                // What came while this thread was being woken belongs to the next interval.
+                continue;
+            }
             let before = self.seen[flow];
             let delivered = state.delivered.load(Ordering::Acquire);
-            let running = state.start < now && now < state.stop;
+            let running = now < state.stop;
             if delivered != before.0 {
                 let wire = self.wire_bytes(flow).unwrap_or(before.1);
                 self.seen[flow] = (delivered, wire.max(before.1));

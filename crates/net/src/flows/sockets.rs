@@ -33,10 +33,7 @@ pub(crate) fn set_up(socket: &Socket, flow: &Flow, sends: bool) -> Result<(), Ne
         result.map_err(|error| NetError::io(format_args!("flow `{}`: {what}", flow.name), &error))
     };
     let control = &flow.tcp.congestion_control;
-    attempt(
-        &format!("congestion control `{control}`"),
-        socket.set_tcp_congestion(control.as_bytes()),
-    )?;
+    attempt(&format!("congestion control `{control}`"), set_congestion_control(socket, control))?;
     attempt("DSCP", set_dscp(socket, flow.dscp))?;
     let overrides = &flow.tcp.overrides;
     if let Some(ns) = overrides.rto_min_ns
@@ -63,6 +60,16 @@ pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
         Domain::IPV4 => socket.set_tos_v4(tos),
         _ => socket.set_tclass_v6(tos),
     }
+}
+
+/// An ordinary user may not choose every one that there is (`tcp_allowed_congestion_control`), but may keep
+/// what the socket has.
+fn set_congestion_control(socket: &Socket, name: &str) -> io::Result<()> {
+    let present = socket.tcp_congestion()?;
+    if present.split(|&byte| byte == 0).next() == Some(name.as_bytes()) {
+        return Ok(());
+    }
+    socket.set_tcp_congestion(name.as_bytes())
 }
 
 /// Switches the stack's own pacing on, as a limit of the rate does, without limiting it.

@@ -1,0 +1,105 @@
+//! A symmetric line with loads and probes: what benchmarks run.
+
+use weir_link::Framing;
+use weir_tcp::Overrides;
+use weir_world::{
+    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
+    Scenario, TcpSettings,
+};
+
+/// A line with loads and probes.
+#[derive(Clone, Debug)]
+pub struct SetUp {
+    /// What it is called on the command line.
+    pub key: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Loads down.
+    pub down_flows: usize,
+    /// Loads up.
+    pub up_flows: usize,
+    /// Their congestion control.
+    pub congestion_control: &'static str,
+    /// Rate of the line in each direction, in bit/s of IP packets.
+    pub rate_bps: u64,
+    /// The queue in front of it, in `tc` syntax.
+    pub queue: &'static str,
+    /// Round trip of the line.
+    pub rtt_ms: u64,
+    /// Seconds that it lasts.
+    pub seconds: u64,
+    /// Trains of UDP pings.
+    pub probes: u32,
+    /// Time between two pings of a train.
+    pub period_ns: u64,
+}
+
+impl SetUp {
+    /// The set-up as a scenario.
+    #[must_use]
+    pub fn scenario(&self) -> Scenario {
+        let duration_ns = self.seconds * 1_000_000_000;
+        let down = (0..self.down_flows).map(|number| self.flow(Direction::Down, number));
+        let up = (0..self.up_flows).map(|number| self.flow(Direction::Up, number));
+        let probe = |number: u32| Probe {
+            name: format!("ping {number}"),
+            kind: ProbeKind::Udp,
+            host: 0,
+            dscp: 0,
+            payload_bytes: 60,
+            period_ns: self.period_ns,
+            start_ns: 0,
+            stop_ns: duration_ns,
+            ttl: None,
+        };
+        Scenario {
+            name: self.key.to_owned(),
+            duration_ns,
+            phases: Vec::new(),
+            path: Path { up: vec![self.hop()], down: vec![self.hop()] },
+            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
+            flows: down.chain(up).collect(),
+            probes: (0..self.probes).map(probe).collect(),
+            start_jitter_ns: 50_000_000,
+            sampling: Sampling {
+                throughput_ns: 100_000_000,
+                tcp_ns: 100_000_000,
+                queue_ns: 100_000_000,
+            },
+            ip_version: IpVersion::V4,
+            mtu_bytes: 1500,
+        }
+    }
+
+    fn hop(&self) -> Hop {
+        Hop {
+            name: "line".to_owned(),
+            queue: self.queue.to_owned(),
+            rate: LineRate::Bps(self.rate_bps),
+            framing: Framing::NONE,
+            delay_ns: self.rtt_ms * 500_000,
+            jitter_ns: 0,
+            loss: None,
+            tx_queue_len: 1000,
+            reference_rate_bps: None,
+        }
+    }
+
+    fn flow(&self, direction: Direction, number: usize) -> Flow {
+        Flow {
+            name: format!("{direction:?} {number}"),
+            direction,
+            host: 0,
+            opened_by: Opener::Client,
+            dscp: 0,
+            tcp: TcpSettings {
+                profile: "linux".to_owned(),
+                congestion_control: self.congestion_control.to_owned(),
+                overrides: Overrides::default(),
+            },
+            start_ns: 0,
+            stop_ns: self.seconds * 1_000_000_000,
+            bytes: None,
+        }
+    }
+}
