@@ -7,13 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pytest
 
 import weirlab
 from weirlab.lab.check import try_lab
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TRIAL = try_lab()
 pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
@@ -72,14 +74,14 @@ def test_the_simulator_answers_ttl_probes_at_the_same_routers(tmp_path: Path) ->
 
 
 def total(column: pl.Series) -> int:
-    return sum(column.to_list())
+    numbers: list[int] = column.to_list()
+    return sum(numbers)
 
 
 def test_marks_reach_the_receiver_and_spare_the_sender_losses(tmp_path: Path) -> None:
     record = run("tcp_download", tmp_path, queue="codel ecn", tcp={"ecn": True})
-    marked = sum(
-        record.queue[column].sum() for column in record.queue.columns if column.startswith("marked_")
-    )
+    reasons = [column for column in record.queue.columns if column.startswith("marked_")]
+    marked = sum(total(record.queue[column]) for column in reasons)
     assert marked > 0
     counters = json.loads((record.path / "manifest.json").read_text())["counters"]
     # What the kernel at the receiver has seen is what our queue has marked, but for what was under way.
