@@ -30,10 +30,12 @@ mod pfifo_fast;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
+pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
 pub use port::{Ignore, Port, Sojourn};
 pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay};
+pub use tbf::{Lengths, TbfParams};
 pub use tc::{
     ClassSetUp, Classifier, DefaultValue, Filter, Handle, Kind, Match, Param, Params, SetUp,
     SetUpError,

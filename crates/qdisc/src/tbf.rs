@@ -45,29 +45,37 @@ impl Bucket {
     }
 }
 
-impl Tbf {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+/// The parameters of a token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TbfParams {
+    /// Rate at which tokens come in.
+    pub rate: Rate,
+    /// Depth of the bucket in bytes.
+    pub burst: u64,
+    /// Most bytes that may wait where nothing else sits beneath.
+    pub limit: u64,
+    /// A second bucket: its rate, and its depth in bytes.
+    pub peak: Option<(Rate, u64)>,
+    /// What packets count as.
+    pub lengths: Lengths,
+}
+
+impl TbfParams {
+    /// The parameters that `set_up`, a `tbf`, says.
+    ///
+    /// # Errors
+    /// If a value is missing, no value, or does not fit the others.
+    pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
         let params = set_up.params(device)?;
         let rate = params.rate("rate")?.expect("required");
         let burst = params.size("burst")?.expect("required").get();
         let peak = params.rate("peakrate")?;
         let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
-        let cells = params.choice("linklayer")? != "ethernet";
-        let overhead = params.number("overhead")? as u32;
-        let mpu = params.number("mpu")? as u32;
-        let table = |speed| RateTable::new(speed, overhead, mpu, cells);
-
+        let lengths = Lengths::read(&params)?;
         let limit = byte_limit(&params, rate, burst, peak, mtu)?;
-        let rate_table = table(rate);
-        let depth = rate_table.time_of(u32::try_from(burst).unwrap_or(u32::MAX));
-        let mut max_len = burst;
         let peak = match (peak, mtu) {
             (None, _) => None,
-            (Some(peak), Some(mtu)) if peak > rate => {
-                max_len = max_len.min(mtu);
-                let peak = table(peak);
-                Some(Bucket::full(peak, peak.time_of(u32::try_from(mtu).unwrap_or(u32::MAX))))
-            }
+            (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
             (Some(_), None) => {
                 return Err(SetUpError::new(
                     "tbf: `peakrate` needs `mtu` (also called `minburst`)",
@@ -82,14 +90,52 @@ impl Tbf {
                 ));
             }
         };
+        Ok(Self { rate, burst, limit, peak, lengths })
+    }
+}
+
+/// What a shaper counts a packet as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths {
+    /// Bytes added to every packet.
+    pub overhead: u32,
+    /// The least.
+    pub mpu: u32,
+    /// Whether a packet occupies whole ATM cells.
+    pub cells: bool,
+}
+
+impl Lengths {
+    /// The values of [`OVERHEAD`], [`MPU`] and [`LINK_LAYER`].
+    pub(crate) fn read(params: &Params) -> Result<Self, SetUpError> {
+        Ok(Self {
+            overhead: params.number("overhead")? as u32,
+            mpu: params.number("mpu")? as u32,
+            cells: params.choice("linklayer")? != "ethernet",
+        })
+    }
+
+    /// The times that packets of these lengths take at `rate`.
+    pub(crate) fn table(self, rate: Rate) -> RateTable {
+        RateTable::new(rate, self.overhead, self.mpu, self.cells)
+    }
+}
+
+impl Tbf {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let TbfParams { rate, burst, limit, peak, lengths } = TbfParams::read(set_up, device)?;
+        let bucket = |speed: Rate, depth: u64| {
+            let table = lengths.table(speed);
+            Bucket::full(table, table.time_of(u32::try_from(depth).unwrap_or(u32::MAX)))
+        };
         let child = match &set_up.child {
             Some(child) => child.build(device)?,
             None => Box::new(Fifo::new(Limit::Bytes(limit))),
         };
         Ok(Self {
-            rate: Bucket::full(rate_table, depth),
-            peak,
-            max_len,
+            rate: bucket(rate, burst),
+            peak: peak.map(|(speed, mtu)| bucket(speed, mtu)),
+            max_len: peak.map_or(burst, |(_, mtu)| burst.min(mtu)),
             checked_at: Time::ZERO,
             wake_at: None,
             child,

@@ -426,17 +426,22 @@ impl Hop {
     /// # Errors
     /// If its set-up cannot be read.
     pub fn port(&self, seed: Seed, mtu: u32) -> Result<Port, weir_qdisc::SetUpError> {
+        Ok(Port::new(SetUp::parse(&self.queue)?.build(&self.device(seed, mtu))?))
+    }
+
+    /// What this hop's queue knows of its port.
+    #[must_use]
+    pub fn device(&self, seed: Seed, mtu: u32) -> Device {
         let own_rate = match self.rate {
             LineRate::Bps(bps) => Some(bps),
             LineRate::Unlimited | LineRate::Trace(_) => None,
         };
-        let device = Device {
+        Device {
             mtu,
             tx_queue_len: self.tx_queue_len,
             line_rate: self.reference_rate_bps.or(own_rate).map(Rate::from_bps),
             seed,
-        };
-        Ok(Port::new(SetUp::parse(&self.queue)?.build(&device)?))
+        }
     }
 
     /// The line of this hop, where `trace` gives the recordings by name.

@@ -24,6 +24,18 @@ pub(crate) fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// A socket at `address` that takes connections, which start out with Reno whatever the machine's default is.
+///
+/// An end is told its congestion control only once it is accepted, and one that paces (BBR) leaves pacing
+/// switched on when another takes its place (`sk_pacing_status`, set by `bbr_init` in `net/ipv4/tcp_bbr.c`,
+/// which nothing takes back). Reno is in every kernel and leaves nothing behind.
+pub(crate) fn listening(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+    let socket = bound(address, shared)?;
+    socket.set_tcp_congestion(b"reno")?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
 /// Gives an end of `flow` what the scenario asks for. `sends` tells which end it is.
 ///
 /// For an end that is accepted this comes after the handshake, which only the receive window would notice:
@@ -106,3 +118,23 @@ const MOST_NOT_SENT: u32 = 128 * 1024;
 const BUFFER_PER_WINDOW: i32 = 4;
 /// `TCP_RTO_MIN` in Linux.
 const DEFAULT_RTO_MIN_NS: u64 = 200_000_000;
+/// What a listener may have waiting: thousands of loads may start at once. `net.core.somaxconn` bounds it.
+const BACKLOG: i32 = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn an_accepted_end_has_never_had_the_machines_own_congestion_control() {
+        let listener = listening("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let _near = TcpStream::connect(address).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        let name = accepted.tcp_congestion().unwrap();
+        assert_eq!(name.split(|&byte| byte == 0).next().unwrap(), b"reno");
+    }
+}

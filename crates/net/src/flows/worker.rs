@@ -10,7 +10,7 @@ use weir_core::{Duration, Time};
 
 use super::board::{Board, Side};
 use super::handshake::{Offer, Switches};
-use super::sockets::{bound, set_up};
+use super::sockets::{bound, listening, set_up};
 use crate::error::NetError;
 use crate::sys::epoll::{Epoll, Events, Interest, Ready};
 use crate::sys::option;
@@ -99,8 +99,7 @@ impl Worker {
         let addresses: BTreeMap<_, _> =
             accepted.iter().rev().map(|&flow| (board.end(flow, self.side), flow)).collect();
         for (address, flow) in addresses {
-            let listener = bound(address, opened.contains(&address))
-                .and_then(|socket| socket.listen(BACKLOG).map(|()| socket))
+            let listener = listening(address, opened.contains(&address))
                 .map_err(|error| self.error(flow, &format!("listening on {address}"), &error))?;
             let token = LISTENER | self.listeners.len() as u64;
             self.epoll
@@ -397,8 +396,6 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// Marks the tokens of listeners.
 const LISTENER: u64 = 1 << 63;
-/// What a listener may have waiting: thousands of loads may start at once. `net.core.somaxconn` bounds it.
-const BACKLOG: i32 = 16_384;
 /// Handed to the kernel at once: more than a socket takes, which [`super::sockets`] bounds.
 const WRITE: usize = 256 * 1024;
 /// Taken from the kernel at once. Nothing is copied.

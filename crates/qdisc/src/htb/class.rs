@@ -8,6 +8,7 @@ use crate::Device;
 use crate::contract::Qdisc;
 use crate::fifo::default_leaf;
 use crate::linux::{RateTable, burst_time};
+use crate::tbf::Lengths;
 use crate::tc::{ClassSetUp, Handle, Params, SetUp, SetUpError};
 
 /// A class.
@@ -124,6 +125,58 @@ pub(super) fn read_all(
     Ok(classes)
 }
 
+/// The parameters of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtbClassParams {
+    /// Rate that the class is guaranteed.
+    pub rate: Rate,
+    /// Rate that it may reach by borrowing.
+    pub ceil: Rate,
+    /// Depth of the rate's bucket, in nanoseconds of sending as `tc` hands it to the kernel.
+    pub buffer_ns: i64,
+    /// Depth of the ceiling's.
+    pub cbuffer_ns: i64,
+    /// Bytes that the class may send in its turn.
+    pub quantum: u64,
+    /// 0 goes first, 7 last.
+    pub prio: u8,
+    /// What packets count as.
+    pub lengths: Lengths,
+}
+
+impl HtbClassParams {
+    /// The parameters that a class of a discipline with that `r2q` says.
+    ///
+    /// # Errors
+    /// If a value is missing or no value.
+    pub fn read(written: &ClassSetUp, r2q: u64, device: &Device) -> Result<Self, SetUpError> {
+        let params = Params::read("htb class", CLASS_PARAMS, &written.words, device)?;
+        let rate = params.rate("rate")?.expect("required");
+        let ceil = params.rate("ceil")?.unwrap_or(rate);
+        // `sch_htb.c` keeps a derived quantum within 1000 and 200000 bytes.
+        let quantum = params
+            .try_number("quantum")?
+            .unwrap_or_else(|| (rate.as_bytes_per_sec() / r2q).clamp(1_000, 200_000));
+        Ok(Self {
+            rate,
+            ceil,
+            buffer_ns: buffer(&params, "burst", rate)?,
+            cbuffer_ns: buffer(&params, "cburst", ceil)?,
+            quantum,
+            prio: params.number("prio")?.min(PRIORITIES as u64 - 1) as u8,
+            lengths: Lengths::read(&params)?,
+        })
+    }
+}
+
+fn buffer(params: &Params, burst: &str, rate: Rate) -> Result<i64, SetUpError> {
+    let mtu = params.size("mtu")?.expect("a default").get();
+    // `tc` adds what a clock tick at the rate would carry; its tick is a nanosecond today.
+    let smallest = rate.as_bytes_per_sec() / 1_000_000_000 + mtu;
+    let bytes = params.size(burst)?.map_or(smallest, weir_core::Bytes::get);
+    Ok(burst_time(bytes, rate))
+}
+
 fn read(
     written: &ClassSetUp,
     parent: Option<usize>,
@@ -131,44 +184,27 @@ fn read(
     r2q: u64,
     device: &Device,
 ) -> Result<Class, SetUpError> {
-    let params = Params::read("htb class", CLASS_PARAMS, &written.words, device)?;
-    let rate = params.rate("rate")?.expect("required");
-    let ceil = params.rate("ceil")?.unwrap_or(rate);
+    let params = HtbClassParams::read(written, r2q, device)?;
     let leaf = match (&written.leaf, level) {
         (Some(leaf), _) => Some(leaf.build(device)?),
         (None, 0) => Some(default_leaf(device)),
         (None, _) => None,
     };
-    // `sch_htb.c` keeps a derived quantum within 1000 and 200000 bytes.
-    let quantum = params
-        .try_number("quantum")?
-        .unwrap_or_else(|| (rate.as_bytes_per_sec() / r2q).clamp(1_000, 200_000));
+    let bucket = |rate, depth| Bucket { table: params.lengths.table(rate), depth, tokens: depth };
     Ok(Class {
         id: written.id,
         name: written.id.to_string(),
         parent,
         level,
         leaf,
-        prio: (params.number("prio")? as usize).min(PRIORITIES - 1),
-        quantum: quantum as i64,
+        prio: usize::from(params.prio),
+        quantum: params.quantum as i64,
         mode: Mode::CanSend,
         deficit: [0; LEVELS],
-        rate: bucket(&params, "burst", rate)?,
-        ceil: bucket(&params, "cburst", ceil)?,
+        rate: bucket(params.rate, params.buffer_ns),
+        ceil: bucket(params.ceil, params.cbuffer_ns),
         checked_at: Time::ZERO,
     })
-}
-
-fn bucket(params: &Params, burst: &str, rate: Rate) -> Result<Bucket, SetUpError> {
-    let cells = params.choice("linklayer")? != "ethernet";
-    let overhead = params.number("overhead")? as u32;
-    let table = RateTable::new(rate, overhead, params.number("mpu")? as u32, cells);
-    let mtu = params.size("mtu")?.expect("a default").get();
-    // `tc` adds what a clock tick at the rate would carry; its tick is a nanosecond today.
-    let smallest = rate.as_bytes_per_sec() / 1_000_000_000 + mtu;
-    let bytes = params.size(burst)?.map_or(smallest, weir_core::Bytes::get);
-    let depth = burst_time(bytes, rate);
-    Ok(Bucket { table, depth, tokens: depth })
 }
 
 /// Times and debts are cut at a minute (`mbuffer`).

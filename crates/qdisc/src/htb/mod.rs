@@ -10,6 +10,7 @@ mod tree;
 
 use weir_core::{Duration, Packet, Time};
 
+pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
 use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};

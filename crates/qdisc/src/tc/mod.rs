@@ -77,12 +77,16 @@ impl SetUp {
     }
 
     /// This discipline's own parameters, read.
-    pub(crate) fn params(&self, device: &Device) -> Result<Params, SetUpError> {
+    ///
+    /// # Errors
+    /// If a word is no parameter, a value is missing or a required parameter is not there.
+    pub fn params(&self, device: &Device) -> Result<Params, SetUpError> {
         Params::read(self.discipline.name, self.discipline.params, &self.words, device)
     }
 
     /// The major number under which the classes stand; 1 where no handle was written.
-    pub(crate) fn major(&self) -> u16 {
+    #[must_use]
+    pub fn major(&self) -> u16 {
         self.handle.map_or(1, |handle| handle.major)
     }
 }
