@@ -19,7 +19,7 @@ from weirlab.scenario.catalogue import check
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from weirlab.worlds import World
 
@@ -37,9 +37,9 @@ class Watcher(Protocol):
 
 
 def run(  # noqa: PLR0913 - each is one word of a scenario
-    test: str,
+    test: str | Mapping[str, Any],
     *,
-    link: str = "cable-20-8",
+    link: str | Mapping[str, Any] = "cable-20-8",
     queue: str | Sequence[str] = "default",
     world: str = "sim",
     seed: int = 1,
@@ -50,8 +50,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     """Runs a test on a link, once for each queue set-up and repetition.
 
     Args:
-        test: the name of a shipped test or a path to a test file.
-        link: the name of a shipped link or a path to a link file.
+        test: the name of a shipped test, a path to a test file, or a test as a scenario file has it.
+        link: the name of a shipped link, a path to a link file, or a link as a scenario file has it.
         queue: one queue set-up in `tc` syntax, or several to compare.
         world: where it runs.
         seed: seed of the first repetition; each next one takes the next.
