@@ -22,7 +22,7 @@ use weir_wire::{Cut, Join, Limits, Virtio};
 use weir_world::{EmulatorRow, QueueRow, Scenario};
 
 use crate::buffers::{Buffers, FlowFate, index_of};
-use crate::clock::thread_cpu_ns;
+use crate::clock::{self, thread_cpu_ns};
 use crate::device::{Device, LONGEST};
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
@@ -166,6 +166,7 @@ impl Carrier {
     fn run(&mut self) -> Result<PathReport, LinuxError> {
         // Timers that fire when they are due, not up to 50 us later.
         prctl::set_timerslack(1).map_err(|error| LinuxError::io("no exact timers", error))?;
+        clock::go_first();
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
         let started = self.clock.now();
