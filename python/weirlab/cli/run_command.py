@@ -19,6 +19,8 @@ from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import world_named, world_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from weirlab.record import Record
 
 
@@ -68,10 +70,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if charts:
         drawn = charts_of(records, folder / "charts", quiet=as_json)
         if not as_json:
-            note(f"{len(records)} records in {folder}, {len(drawn)} charts in {folder / 'charts'}")
+            note(f"{_count(records, 'record')} in {folder}, {_count(drawn, 'chart')} in {folder / 'charts'}")
     elif not as_json:
-        note(f"{len(records)} records in {folder}")
+        note(f"{_count(records, 'record')} in {folder}")
     _say_if_cut_short(records, expected=len(runs))
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"
 
 
 def _say_if_cut_short(records: list[Record], *, expected: int) -> None:
