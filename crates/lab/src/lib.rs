@@ -14,7 +14,7 @@ pub use exec::{Ended, Exec, exec};
 pub use live::{Live, QueueView, View};
 pub use quality::{Quality, Warning};
 pub use request::serve;
-pub use run::{Options, Outcome, check, run};
+pub use run::{Datapath, Options, Outcome, check, check_kernel_path, run};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use weir_world::{Scenario, Sink, Verdict};
 use crate::exec::{Exec, exec};
 use crate::live::{Live, View};
 use crate::quality::{Quality, Warning};
-use crate::run::{Options, run};
+use crate::run::{Datapath, Options, check_kernel_path, run};
 use crate::{LabError, signals};
 
 /// A request.
@@ -33,6 +33,8 @@ enum Request {
         capture: Option<PathBuf>,
         record: Option<Keep>,
     },
+    /// Say whether the kernel's queues can stand for those of a scenario.
+    CheckKernelPath { scenario: Box<Scenario> },
     /// Run the scenario that the manifest holds, with its seed.
     Run(Run),
 }
@@ -42,6 +44,8 @@ enum Request {
 #[serde(deny_unknown_fields)]
 struct Run {
     traces: BTreeMap<String, String>,
+    #[serde(default)]
+    datapath: Datapath,
     device: Option<Device>,
     capture: Option<PathBuf>,
     record: Keep,
@@ -73,6 +77,10 @@ pub fn serve(
         if signals::end_requested() { Verdict::Stop } else { show(&text) }
     };
     let answer = match request {
+        Request::CheckKernelPath { scenario } => {
+            check_kernel_path(&scenario)?;
+            json!({})
+        }
         Request::Run(run) => do_run(run, &mut show)?,
         Request::Exec {
             scenario,
@@ -105,8 +113,8 @@ pub fn serve(
 }
 
 fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {
-    let Run { traces, device, capture, record } = wanted;
-    let options = Options { device, capture };
+    let Run { traces, datapath, device, capture, record } = wanted;
+    let options = Options { datapath, device, capture };
     let known: Known = serde_json::from_value(Value::Object(record.manifest.clone()))
         .map_err(LabError::Request)?;
     let (scenario, seed) = (Arc::new(known.scenario), Seed::new(known.seed));

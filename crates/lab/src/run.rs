@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration as WallDuration;
 
+use serde::Deserialize;
 use weir_core::{Duration, Seed, Time};
-use weir_linux::{DataPath, Device, FlowFate, Hosts, PathSample, Settings};
+use weir_linux::{
+    DataPath, Device, FlowFate, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
+};
 use weir_net::{Clock, Ends, Place, Sample, Totals};
 use weir_world::{FlowRow, Scenario, Sink, Verdict};
 
@@ -29,9 +32,22 @@ pub struct Outcome {
     pub totals: Totals,
 }
 
+/// Who has the queues and lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Datapath {
+    /// This process.
+    #[default]
+    Userspace,
+    /// The kernel, as queue disciplines; this process delays and loses packets only.
+    Kernel,
+}
+
 /// How a scenario is run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Who has the queues and lines.
+    pub datapath: Datapath,
     /// How packets leave and enter the kernel; what this user may have without a wish.
     pub device: Option<Device>,
     /// Where to keep the packets that arrive at both ends, as pcapng.
@@ -46,6 +62,16 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     scenario.check()?;
     let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
     Ok(weir_net::check(scenario, &available)?)
+}
+
+/// Checks that the kernel's queues can stand for those of `scenario`, by making all of them. The process
+/// must have [entered](crate::enter) a lab.
+///
+/// # Errors
+/// If they cannot: the first thing, such as a queue discipline that this kernel lacks.
+pub fn check_kernel_path(scenario: &Scenario) -> Result<(), LabError> {
+    check(scenario)?;
+    Ok(Hosts::with_kernel_queues(scenario, None, false).map(|_| ())?)
 }
 
 /// Runs `scenario` to its end, or until `sink` or a signal wants to stop. The process must have
@@ -63,12 +89,20 @@ pub fn run(
     check(scenario)?;
     let parsed = traces(scenario, texts)?;
     let bursts = scenario.flows.iter().all(|flow| flow.tcp.overrides.bursts != Some(false));
-    let mut hosts = Hosts::new(scenario, options.device, bursts)?;
+    let mut hosts = hosts(scenario, options, bursts)?;
     let clock = Clock::starting_in(HEAD_START);
     let (path_sender, path_samples) = mpsc::channel();
     let settings = Settings { clock, seed, capture: options.capture.clone() };
     let trace = |name: &str| parsed[name].clone();
-    let path = DataPath::start(scenario, &mut hosts, &trace, settings, path_sender)?;
+    let (carried, watch) = match options.datapath {
+        Datapath::Userspace => (Arc::clone(scenario), None),
+        Datapath::Kernel => {
+            let (period, sender) = (scenario.sampling.queue_ns, path_sender.clone());
+            let watch = QueueWatch::start(&mut hosts, clock, period, sender)?;
+            (Arc::new(behind_kernel_queues(scenario)), Some(watch))
+        }
+    };
+    let path = DataPath::start(&carried, &mut hosts, &trace, settings, path_sender)?;
     let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]
         .map(|end| Place::new(move || end.enter()));
     let (end_sender, end_samples) = mpsc::channel();
@@ -101,6 +135,7 @@ pub fn run(
     }
     let totals = ends.join();
     let report = path.finish()?;
+    watch.map(QueueWatch::finish).transpose()?;
     let totals = totals?;
     pass_on(&path_samples, sink);
     for flow in &flows {
@@ -114,6 +149,13 @@ pub fn run(
         device: hosts.device,
         quality,
         totals,
+    })
+}
+
+fn hosts(scenario: &Scenario, options: &Options, bursts: bool) -> Result<Hosts, LabError> {
+    Ok(match options.datapath {
+        Datapath::Userspace => Hosts::new(scenario, options.device, bursts)?,
+        Datapath::Kernel => Hosts::with_kernel_queues(scenario, options.device, bursts)?,
     })
 }
 

@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use weir_world::{IpVersion, Scenario};
 use crate::LinuxError;
 use crate::device;
 use crate::isolate::Namespace;
+use crate::kernel_path::{KernelHop, KernelPath, check_kernel_queues};
 use crate::netlink::{LinkSettings, Netlink, index_of};
 use crate::tun::{self, Tun};
 use crate::veth::Veth;
@@ -43,6 +44,77 @@ pub struct Hosts {
     /// Why there is no TUN device, where there is none.
     pub without_tun: Option<String>,
     devices: Option<[Box<dyn device::Device>; 2]>,
+    /// Where the kernel's own queues and the data path meet, if there are any.
+    junction: Option<Arc<Namespace>>,
+    routers: Vec<Namespace>,
+    hops: Vec<KernelHop>,
+}
+
+/// The two ends while they are made.
+struct Ends {
+    client: Arc<Namespace>,
+    server: Arc<Namespace>,
+    device: Device,
+    without_tun: Option<String>,
+}
+
+impl Ends {
+    fn new(device: Option<Device>) -> Result<Self, LinuxError> {
+        let without_tun = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(tun::NODE)
+            .err()
+            .map(|error| format!("{} cannot be opened: {error}", tun::NODE));
+        let device = match (device, &without_tun) {
+            (Some(Device::Tun), Some(why)) => return Err(LinuxError::new(why.as_str())),
+            (Some(device), _) => device,
+            (None, None) => Device::Tun,
+            (None, Some(_)) => Device::Veth,
+        };
+        let (client, server) = (Arc::new(Namespace::new()?), Arc::new(Namespace::new()?));
+        Ok(Self { client, server, device, without_tun })
+    }
+
+    /// A device in `end` behind which the data path is.
+    fn device(
+        &self,
+        scenario: &Scenario,
+        end: &Namespace,
+        near: &str,
+        offloads: bool,
+    ) -> Result<Box<dyn device::Device>, LinuxError> {
+        match self.device {
+            Device::Tun => end.within(|| tun_device(scenario, offloads)),
+            Device::Veth => veth_device(end, near, scenario.mtu_bytes),
+        }
+    }
+
+    /// Adds the server to the `client` end.
+    fn finish(
+        self,
+        scenario: &Scenario,
+        client: Box<dyn device::Device>,
+        offloads: bool,
+        kernel: Option<(KernelPath, Arc<Namespace>)>,
+    ) -> Result<Hosts, LinuxError> {
+        let server = self.device(scenario, &self.server, "server", offloads)?;
+        let hosts = 0..scenario.hosts.len() as u32;
+        let addresses: Vec<_> = hosts.map(|host| scenario.server_address(host)).collect();
+        self.server.within(|| configure(scenario, &addresses))?;
+        let (path, junction) = kernel.unzip();
+        let KernelPath { routers, hops } = path.unwrap_or_default();
+        Ok(Hosts {
+            client: self.client,
+            server: self.server,
+            device: self.device,
+            without_tun: self.without_tun,
+            devices: Some([client, server]),
+            junction,
+            routers,
+            hops,
+        })
+    }
 }
 
 impl Hosts {
@@ -56,34 +128,32 @@ impl Hosts {
         device: Option<Device>,
         offloads: bool,
     ) -> Result<Self, LinuxError> {
-        let (client, server) = (Arc::new(Namespace::new()?), Arc::new(Namespace::new()?));
-        let without_tun = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(tun::NODE)
-            .err()
-            .map(|error| format!("{} cannot be opened: {error}", tun::NODE));
-        let device = match (device, &without_tun) {
-            (Some(Device::Tun), Some(why)) => return Err(LinuxError::new(why.as_str())),
-            (Some(device), _) => device,
-            (None, None) => Device::Tun,
-            (None, Some(_)) => Device::Veth,
-        };
-        let servers = (0..scenario.hosts.len() as u32).map(|host| scenario.server_address(host));
-        let make = |end: &Namespace, near: &str, addresses: &[IpAddr]| {
-            let made: Result<Box<dyn device::Device>, LinuxError> = match device {
-                Device::Tun => end.within(|| tun_device(scenario, offloads)),
-                Device::Veth => veth_device(end, near, scenario.mtu_bytes),
-            };
-            let made = made?;
-            end.within(|| configure(scenario, addresses))?;
-            Ok(made)
-        };
-        let devices = [
-            make(&client, "client", &[scenario.client_address()])?,
-            make(&server, "server", &servers.collect::<Vec<_>>())?,
-        ];
-        Ok(Self { client, server, device, without_tun, devices: Some(devices) })
+        let ends = Ends::new(device)?;
+        let client = ends.device(scenario, &ends.client, "client", offloads)?;
+        ends.client.within(|| configure(scenario, &[scenario.client_address()]))?;
+        ends.finish(scenario, client, offloads, None)
+    }
+
+    /// The same with a router of the kernel's own for each hop between the client and the data path, which
+    /// is then to carry out [`behind_kernel_queues`](crate::behind_kernel_queues).
+    ///
+    /// # Errors
+    /// If the kernel lacks a queue discipline, or refuses a namespace, a device or an address. Nothing
+    /// stays behind.
+    pub fn with_kernel_queues(
+        scenario: &Scenario,
+        device: Option<Device>,
+        offloads: bool,
+    ) -> Result<Self, LinuxError> {
+        check_kernel_queues(scenario)?;
+        let ends = Ends::new(device)?;
+        let junction = Arc::new(Namespace::new()?);
+        // A super-packet that came in here would meet the queues as one.
+        let client = ends.device(scenario, &junction, "client", false)?;
+        junction.within(|| configure(scenario, &[]))?;
+        let path = KernelPath::new(scenario, &ends.client, &junction)?;
+        ends.client.within(|| configure(scenario, &[scenario.client_address()]))?;
+        ends.finish(scenario, client, offloads, Some((path, junction)))
     }
 
     /// Packets that the kernels sent and that were lost because nobody read them in time.
@@ -92,10 +162,18 @@ impl Hosts {
     /// If a namespace cannot be looked into.
     pub fn overrun(&self) -> Result<u64, LinuxError> {
         let mut lost = 0;
-        for end in [&self.client, &self.server] {
+        for end in [&self.client, &self.server].into_iter().chain(&self.junction) {
             lost += end.within(sent_and_dropped)?;
         }
+        for router in &self.routers {
+            lost += router.within(sent_and_dropped)?;
+        }
         Ok(lost)
+    }
+
+    /// The kernel's own hops, once.
+    pub(crate) fn take_hops(&mut self) -> Vec<KernelHop> {
+        std::mem::take(&mut self.hops)
     }
 
     /// The devices of the client and the server, once.
@@ -110,7 +188,7 @@ fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn device::Dev
     let settings = LinkSettings {
         mtu: Some(scenario.mtu_bytes),
         tx_queue_len: Some(TUN_QUEUE),
-        no_arp: false,
+        ..LinkSettings::default()
     };
     Netlink::new()?.set_up(index_of(DEVICE)?, settings)?;
     Ok(Box::new(tun))
@@ -163,18 +241,27 @@ fn configure(scenario: &Scenario, addresses: &[IpAddr]) -> Result<(), LinuxError
     Ok(())
 }
 
-/// The device's count of packets that were to be sent and were dropped (proc_net_dev(5)).
+/// The devices' count of packets that were to be sent and were dropped (proc_net_dev(5)).
 fn sent_and_dropped() -> Result<u64, LinuxError> {
     let table = fs::read_to_string("/proc/thread-self/net/dev")
         .map_err(|error| LinuxError::io("cannot read the devices' counters", error))?;
-    let line = table.lines().find_map(|line| line.trim().strip_prefix(DEVICE)?.strip_prefix(':'));
-    Ok(line
-        .and_then(|numbers| numbers.split_whitespace().nth(SENT_AND_DROPPED)?.parse().ok())
-        .unwrap_or(0))
+    let dropped = |line: &str| {
+        let (_, numbers) = line.trim().strip_prefix(DEVICES)?.split_once(':')?;
+        numbers.split_whitespace().nth(SENT_AND_DROPPED)?.parse::<u64>().ok()
+    };
+    Ok(table.lines().filter_map(dropped).sum())
+}
+
+/// The network in which all addresses of `scenario` lie.
+pub(crate) fn network(scenario: &Scenario) -> (IpAddr, u8) {
+    match scenario.ip_version {
+        IpVersion::V4 => (Ipv4Addr::new(10, 0, 0, 0).into(), V4_NETWORK),
+        IpVersion::V6 => (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).into(), V6_NETWORK),
+    }
 }
 
 /// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
-fn switch_offloads_off(name: &str) -> io::Result<()> {
+pub(crate) fn switch_offloads_off(name: &str) -> io::Result<()> {
     let socket = nix::sys::socket::socket(
         nix::sys::socket::AddressFamily::Inet,
         nix::sys::socket::SockType::Datagram,
@@ -198,7 +285,9 @@ fn switch_offloads_off(name: &str) -> io::Result<()> {
 }
 
 /// The name of the device at both ends.
-const DEVICE: &str = "weir0";
+pub(crate) const DEVICE: &str = "weir0";
+/// How the names of all devices begin.
+const DEVICES: &str = "weir";
 /// The device index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
 /// The network in which all addresses of a scenario lie, 10.0.0.0/8 or fd00::/16, is behind the device.

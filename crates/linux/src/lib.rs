@@ -10,21 +10,26 @@ mod datapath;
 mod device;
 mod hosts;
 mod isolate;
+mod kernel_path;
 mod lateness;
 mod netlink;
 mod pcap;
 mod program;
 mod router;
 mod rows;
+mod tc;
 mod tun;
 mod veth;
+mod watch;
 
 pub use buffers::FlowFate;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use hosts::{Device, Hosts};
 pub use isolate::{Namespace, isolate};
+pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
 pub use program::{Program, name_hosts};
 pub use rows::OwnedQueueRow;
+pub use watch::QueueWatch;
 
 /// What cannot be done, in one sentence.
 #[derive(Debug, thiserror::Error)]

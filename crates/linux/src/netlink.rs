@@ -1,15 +1,17 @@
 //! Devices, addresses and routes of the calling thread's network namespace: rtnetlink(7).
 
+use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -22,6 +24,8 @@ pub(crate) struct LinkSettings {
     pub tx_queue_len: Option<u32>,
     /// No address resolution: the peer is the only one there.
     pub no_arp: bool,
+    /// The hardware address.
+    pub address: Option<[u8; 6]>,
 }
 
 /// A connection to the kernel.
@@ -48,6 +52,8 @@ impl Netlink {
             message.header.flags |= LinkFlags::Noarp;
             message.header.change_mask |= LinkFlags::Noarp;
         }
+        let address = settings.address.map(|address| LinkAttribute::Address(address.to_vec()));
+        message.attributes.extend(address);
         message.attributes.extend(settings.mtu.map(LinkAttribute::Mtu));
         message.attributes.extend(settings.tx_queue_len.map(LinkAttribute::TxQueueLen));
         self.ask(RouteNetlinkMessage::SetLink(message), 0, "cannot set a device up")
@@ -98,6 +104,26 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewAddress(message), flags, &what)
     }
 
+    /// Sends packets to the network of `prefix` bits in which `address` lies to the device of that index.
+    pub fn add_route(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
+        let (family, destination) = match address {
+            IpAddr::V4(address) => (AddressFamily::Inet, RouteAddress::Inet(address)),
+            IpAddr::V6(address) => (AddressFamily::Inet6, RouteAddress::Inet6(address)),
+        };
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        message.header.destination_prefix_length = prefix;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Link;
+        message.header.kind = RouteType::Unicast;
+        message.attributes =
+            vec![RouteAttribute::Destination(destination), RouteAttribute::Oif(index)];
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        let what = format!("cannot make a route to {address}");
+        self.ask(RouteNetlinkMessage::NewRoute(message), flags, &what)
+    }
+
     fn ask(&self, message: RouteNetlinkMessage, flags: u16, what: &str) -> Result<(), LinuxError> {
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -105,18 +131,49 @@ impl Netlink {
         request.finalize();
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map_err(|error| LinuxError::io(what, error))?;
-        let (answer, _) =
-            self.socket.recv_from_full().map_err(|error| LinuxError::io(what, error))?;
-        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-            .map_err(|error| LinuxError::io(what, error))?;
-        match answer.payload {
-            NetlinkPayload::Error(error) if error.code.is_some() => {
-                Err(LinuxError::io(what, error.to_io()))
-            }
+        self.transact(&bytes).map_err(|error| LinuxError::io(what, error))
+    }
+
+    /// Sends a finished request and waits until the kernel has done what it says.
+    pub fn transact(&self, request: &[u8]) -> io::Result<()> {
+        self.socket.send(request, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        answers(&answer).try_for_each(|(kind, body)| match (kind, error_of(body)) {
+            (NLMSG_ERROR, Some(code)) if code != 0 => Err(io::Error::from_raw_os_error(-code)),
             _ => Ok(()),
+        })
+    }
+
+    /// Sends a finished request for a list, and shows what stands behind the header of each answer.
+    pub fn list(&self, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        self.socket.send(request, 0)?;
+        loop {
+            let (part, _) = self.socket.recv_from_full()?;
+            for (kind, body) in answers(&part) {
+                match (kind, error_of(body)) {
+                    (NLMSG_DONE, _) => return Ok(()),
+                    (NLMSG_ERROR, Some(code)) => return Err(io::Error::from_raw_os_error(-code)),
+                    _ => show(body),
+                }
+            }
         }
     }
+}
+
+/// The messages in what the kernel has sent at once: their types, and what stands behind their headers.
+fn answers(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+        let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+        let body = bytes.get(HEADER..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
+}
+
+/// The code at the front of a message of type NLMSG_ERROR.
+fn error_of(body: &[u8]) -> Option<i32> {
+    Some(i32::from_ne_bytes(body.get(..4)?.try_into().ok()?))
 }
 
 /// The index of the device called `name` in the calling thread's network namespace.
@@ -124,3 +181,8 @@ pub(crate) fn index_of(name: &str) -> Result<u32, LinuxError> {
     nix::net::if_::if_nametoindex(name)
         .map_err(|error| LinuxError::io(&format!("there is no device `{name}`"), error))
 }
+
+/// Length of `struct nlmsghdr`.
+const HEADER: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;

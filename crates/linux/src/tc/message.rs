@@ -1,0 +1,116 @@
+//! Messages about queue disciplines and classes: rtnetlink(7), include/uapi/linux/rtnetlink.h.
+
+/// A message about a discipline or class, as it is written.
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+}
+
+/// What a message is about: `struct tcmsg`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    /// The device's index.
+    pub index: u32,
+    /// The discipline's handle or the class' number.
+    pub handle: u32,
+    /// What it hangs from.
+    pub parent: u32,
+}
+
+impl Message {
+    /// A message of that type, without attributes yet.
+    pub fn new(kind: u16, flags: u16, about: About) -> Self {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend((NLM_F_REQUEST | flags).to_ne_bytes());
+        bytes.extend(1u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        // The family, AF_UNSPEC, and padding.
+        bytes.extend(0u32.to_ne_bytes());
+        for number in [about.index, about.handle, about.parent, 0] {
+            bytes.extend(number.to_ne_bytes());
+        }
+        Self { bytes }
+    }
+
+    /// Adds an attribute.
+    pub fn put(&mut self, kind: u16, value: &[u8]) {
+        self.nest(kind, |message| message.bytes.extend(value));
+    }
+
+    /// Adds an attribute that is a number.
+    pub fn put_u32(&mut self, kind: u16, value: u32) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
+    /// Adds an attribute that is a long number.
+    pub fn put_u64(&mut self, kind: u16, value: u64) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
+    /// Adds an attribute that holds what `fill` adds.
+    pub fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
+        let start = self.bytes.len();
+        self.bytes.extend([0; 2]);
+        self.bytes.extend(kind.to_ne_bytes());
+        fill(self);
+        let len = (self.bytes.len() - start) as u16;
+        self.bytes[start..start + 2].copy_from_slice(&len.to_ne_bytes());
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    /// The message as it is sent.
+    pub fn finish(mut self) -> Vec<u8> {
+        let len = self.bytes.len() as u32;
+        self.bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        self.bytes
+    }
+}
+
+/// What an answer, without its netlink header, is about, and its attributes.
+pub(crate) fn read(body: &[u8]) -> Option<(About, &[u8])> {
+    let number = |at: usize| Some(u32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+    let about = About { index: number(4)?, handle: number(8)?, parent: number(12)? };
+    Some((about, body.get(TCMSG..)?))
+}
+
+/// The attributes in `bytes`: their types and values.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let len = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+        let value = bytes.get(4..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind & NLA_TYPE_MASK, value))
+    })
+}
+
+const NLM_F_REQUEST: u16 = 1;
+/// Length of `struct tcmsg`.
+const TCMSG: usize = 20;
+/// Two bits of a type say other things (include/uapi/linux/netlink.h).
+const NLA_TYPE_MASK: u16 = 0x3fff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let about = About { index: 7, handle: 0x1_0000, parent: u32::MAX };
+        let mut message = Message::new(36, 0, about);
+        message.put(1, b"htb\0");
+        message.nest(2, |options| {
+            options.put(5, &[1, 2, 3]);
+            options.put_u64(6, 9);
+        });
+        let bytes = message.finish();
+        assert_eq!(u32::from_ne_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len());
+        let (read_about, rest) = read(&bytes[16..]).unwrap();
+        assert_eq!(read_about, about);
+        let outer: Vec<_> = attributes(rest).collect();
+        assert_eq!(outer[0], (1, &b"htb\0"[..]));
+        let inner: Vec<_> = attributes(outer[1].1).collect();
+        assert_eq!(inner, [(5, &[1, 2, 3][..]), (6, &9u64.to_ne_bytes()[..])]);
+    }
+}

@@ -1,0 +1,280 @@
+//! A hop's queue and line as queue disciplines of this machine's kernel.
+//!
+//! The line is a `tbf` at the root with the hop's queue beneath it; a hop without a rate has its queue at
+//! the root. What `tc` would be told is told to the kernel directly: no program is needed.
+
+mod message;
+mod options;
+mod stats;
+
+use std::collections::BTreeMap;
+
+use weir_core::{ETHERNET_HEADER, Rate, Seed};
+use weir_link::{Cells, Framing};
+use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, TbfParams};
+use weir_world::{Hop, LineRate, Scenario};
+
+use self::message::{About, Message};
+use self::stats::counts_of;
+pub(crate) use self::stats::{CodelCounts, Counts};
+use crate::LinuxError;
+use crate::netlink::Netlink;
+
+/// What keeps the kernel's disciplines from standing for the path of `scenario`, whatever kernel it is.
+///
+/// # Errors
+/// The first thing.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
+    for hop in scenario.path.up.iter().chain(&scenario.path.down) {
+        let refuse = |why: String| {
+            Err(LinuxError::new(format!("hop `{}`: {why}: use the userspace data path", hop.name)))
+        };
+        if let LineRate::Trace(name) = &hop.rate {
+            return refuse(format!("the kernel cannot follow the recording `{name}` as a line"));
+        }
+        if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
+            return refuse("the kernel does not know the framing PTM".to_owned());
+        }
+        let set_up = SetUp::parse(&hop.queue).map_err(|error| LinuxError::io(&hop.name, error))?;
+        if let Err(why) = check_set_up(&set_up) {
+            return refuse(why);
+        }
+    }
+    Ok(())
+}
+
+/// What keeps a set-up from being told to a kernel.
+fn check_set_up(set_up: &SetUp) -> Result<(), String> {
+    let name = set_up.discipline.name;
+    if !options::knows(name) {
+        return Err(format!("no kernel is told yet how to make a `{name}`"));
+    }
+    if !set_up.filters.is_empty() {
+        return Err(format!("no kernel is told yet of filters, which `{name}` has here"));
+    }
+    let leaves = set_up.classes.iter().filter_map(|class| class.leaf.as_deref());
+    leaves.chain(set_up.child.as_deref()).try_for_each(check_set_up)
+}
+
+/// A hop's disciplines in the kernel.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    index: u32,
+    /// The classes that the set-up names, by their numbers in the kernel.
+    classes: BTreeMap<u32, String>,
+    /// The bytes that the kernel counts a packet less than the userspace data path.
+    uncounted: u32,
+}
+
+/// What a hop's disciplines have counted so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueCounts {
+    /// Everything together.
+    pub whole: Counts,
+    /// The classes, by name.
+    pub classes: Vec<(String, Counts)>,
+}
+
+impl Queue {
+    /// Makes the disciplines of `hop` on the device of that index.
+    ///
+    /// # Errors
+    /// If this kernel lacks one, or refuses it.
+    pub fn install(netlink: &Netlink, index: u32, hop: &Hop, mtu: u32) -> Result<Self, LinuxError> {
+        let device = hop.device(Seed::new(0), mtu);
+        let wrong = |error: SetUpError| LinuxError::io(&format!("hop `{}`", hop.name), error);
+        let set_up = SetUp::parse(&hop.queue).map_err(wrong)?;
+        let mut queue = Self { index, classes: BTreeMap::new(), uncounted: 0 };
+        let mut root = TC_H_ROOT;
+        if let LineRate::Bps(bps) = hop.rate {
+            let line = TbfParams {
+                rate: Rate::from_bps(bps),
+                burst: line_burst(bps, &device),
+                limit: u64::from(u32::MAX),
+                peak: None,
+                lengths: line_lengths(hop.framing),
+            };
+            queue.uncounted = ETHERNET_HEADER.saturating_sub(hop.framing.overhead_bytes);
+            let about = About { index, handle: LINE << 16, parent: root };
+            let mut message = new_qdisc(about, "tbf");
+            options::put_tbf(&mut message, &line, 0);
+            queue.put_size_table(&mut message);
+            make(netlink, message, "tbf")?;
+            root = LINE << 16 | 1;
+        }
+        let mut used = Vec::new();
+        queue.add(netlink, &set_up, root, &device, &mut used)?;
+        Ok(queue)
+    }
+
+    /// A packet on Ethernet counts its header; where the line's framing is shorter, the root's size table
+    /// takes the difference off (tc-stab(8)), and shapers beneath it add it again.
+    fn put_size_table(&self, message: &mut Message) {
+        if self.uncounted == 0 {
+            return;
+        }
+        // struct tc_sizespec: nothing but the overhead.
+        let mut spec = [0; SIZESPEC];
+        spec[4..8].copy_from_slice(&(-(self.uncounted as i32)).to_ne_bytes());
+        message.nest(TCA_STAB, |table| table.put(TCA_STAB_BASE, &spec));
+    }
+
+    /// Makes `set_up` and everything beneath it. `used` are the major numbers that are taken.
+    fn add(
+        &mut self,
+        netlink: &Netlink,
+        set_up: &SetUp,
+        parent: u32,
+        device: &Device,
+        used: &mut Vec<u32>,
+    ) -> Result<(), LinuxError> {
+        let name = set_up.discipline.name;
+        let wrong =
+            |error: SetUpError| LinuxError::io("a set-up cannot be told to the kernel", error);
+        let major = free_major(set_up, used);
+        used.push(major);
+        let about = About { index: self.index, handle: major << 16, parent };
+        let mut message = new_qdisc(about, name);
+        options::put(&mut message, set_up, device, self.uncounted).map_err(wrong)?;
+        make(netlink, message, name)?;
+        if let Some(child) = &set_up.child {
+            self.add(netlink, child, major << 16 | 1, device, used)?;
+        }
+        for class in &set_up.classes {
+            let number = major << 16 | u32::from(class.id.minor);
+            let above = major << 16 | u32::from(class.parent.minor);
+            let of_class = About { index: self.index, handle: number, parent: above };
+            let mut of_class = Message::new(RTM_NEWTCLASS, CREATE, of_class);
+            put_kind(&mut of_class, name);
+            self.put_class(&mut of_class, set_up, class, device).map_err(wrong)?;
+            make(netlink, of_class, name)?;
+            self.classes.insert(number, class.id.to_string());
+            if let Some(leaf) = &class.leaf {
+                self.add(netlink, leaf, number, device, used)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_class(
+        &self,
+        message: &mut Message,
+        set_up: &SetUp,
+        class: &ClassSetUp,
+        device: &Device,
+    ) -> Result<(), SetUpError> {
+        let r2q = set_up.params(device)?.number("r2q")?;
+        options::put_class(message, class, r2q, device, self.uncounted)
+    }
+
+    /// What the disciplines have counted so far.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn counts(&self, netlink: &Netlink) -> Result<QueueCounts, LinuxError> {
+        let fail = |error| LinuxError::io("cannot read what the kernel's queues count", error);
+        let mut counted = QueueCounts::default();
+        let mut codel = CodelCounts::default();
+        let all = About { index: self.index, handle: 0, parent: 0 };
+        netlink
+            .list(&Message::new(RTM_GETQDISC, NLM_F_DUMP, all).finish(), &mut |body| {
+                let Some((about, counts)) = counts_of(body) else { return };
+                if about.index != self.index {
+                    return;
+                }
+                codel = codel.and(counts.codel);
+                if about.parent == TC_H_ROOT {
+                    counted.whole = self.whole(counts);
+                }
+            })
+            .map_err(fail)?;
+        counted.whole.codel = codel;
+        if self.classes.is_empty() {
+            return Ok(counted);
+        }
+        netlink
+            .list(&Message::new(RTM_GETTCLASS, NLM_F_DUMP, all).finish(), &mut |body| {
+                let Some((about, counts)) = counts_of(body) else { return };
+                if let Some(name) = self.classes.get(&about.handle) {
+                    counted.classes.push((name.clone(), self.whole(counts)));
+                }
+            })
+            .map_err(fail)?;
+        Ok(counted)
+    }
+
+    /// The same with the bytes that the size table took off.
+    fn whole(&self, counts: Counts) -> Counts {
+        Counts {
+            bytes: counts.bytes + counts.packets * u64::from(self.uncounted),
+            waiting_bytes: counts.waiting_bytes + counts.waiting_packets * self.uncounted,
+            ..counts
+        }
+    }
+}
+
+/// The bucket of a line: a few packets, for a kernel wakes up late and could not catch up with less.
+fn line_burst(bps: u64, device: &Device) -> u64 {
+    let packets = LINE_PACKETS * u64::from(device.full_packet());
+    packets.max(bps / 8 * LINE_MICROSECONDS / 1_000_000)
+}
+
+/// What a packet on Ethernet counts on a line of that framing.
+fn line_lengths(framing: Framing) -> Lengths {
+    Lengths {
+        overhead: framing.overhead_bytes.saturating_sub(ETHERNET_HEADER),
+        mpu: framing.minimum_bytes,
+        cells: framing.cells == Cells::Atm,
+    }
+}
+
+/// The major number that was written, or the next that is free: the short form writes 1 everywhere.
+fn free_major(set_up: &SetUp, used: &[u32]) -> u32 {
+    let written = u32::from(set_up.major());
+    if written != 0 && written != LINE && !used.contains(&written) {
+        return written;
+    }
+    (FIRST_FREE..LINE).find(|major| !used.contains(major)).expect("no set-up is that large")
+}
+
+fn new_qdisc(about: About, name: &str) -> Message {
+    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
+    put_kind(&mut message, name);
+    message
+}
+
+fn put_kind(message: &mut Message, name: &str) {
+    message.put(TCA_KIND, format!("{name}\0").as_bytes());
+}
+
+/// Has the kernel make what `message` says, a discipline called `name` or a class of one.
+fn make(netlink: &Netlink, message: Message, name: &str) -> Result<(), LinuxError> {
+    netlink.transact(&message.finish()).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT) => LinuxError::new(format!(
+            "this kernel has no queue discipline `{name}`: use the userspace data path"
+        )),
+        _ => LinuxError::io(&format!("this kernel refuses the queue discipline `{name}`"), error),
+    })
+}
+
+/// Packets that the bucket of a line holds at least.
+const LINE_PACKETS: u64 = 2;
+/// How long a bucket of a line must last at its rate.
+const LINE_MICROSECONDS: u64 = 200;
+/// The handle of a line: below those that the kernel gives by itself.
+const LINE: u32 = 0x7fff;
+const FIRST_FREE: u32 = 0x7000;
+/// Length of `struct tc_sizespec`.
+const SIZESPEC: usize = 24;
+// include/uapi/linux/rtnetlink.h, netlink.h, pkt_sched.h
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const RTM_NEWTCLASS: u16 = 40;
+const RTM_GETTCLASS: u16 = 42;
+/// Acknowledged, created, and not there before.
+const CREATE: u16 = 0x4 | 0x400 | 0x200;
+const NLM_F_DUMP: u16 = 0x300;
+const TC_H_ROOT: u32 = u32::MAX;
+const TCA_KIND: u16 = 1;
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;

@@ -1,0 +1,197 @@
+//! What the kernel is told of a discipline: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
+
+use weir_core::{Duration, Rate};
+use weir_qdisc::{ClassSetUp, Device, HtbClassParams, Lengths, SetUp, SetUpError, TbfParams};
+
+use super::message::Message;
+
+/// Adds the options of `set_up` to the message that makes it. Shapers count `added` more bytes a packet.
+pub(super) fn put(
+    message: &mut Message,
+    set_up: &SetUp,
+    device: &Device,
+    added: u32,
+) -> Result<(), SetUpError> {
+    match set_up.discipline.name {
+        "pfifo" | "pfifo_head_drop" => {
+            let limit = set_up.params(device)?.number("limit")? as u32;
+            message.put_u32(TCA_OPTIONS, limit);
+        }
+        "bfifo" => {
+            let limit = set_up.params(device)?.size("limit")?.expect("a default").get();
+            message.put_u32(TCA_OPTIONS, limit.try_into().unwrap_or(u32::MAX));
+        }
+        "pfifo_fast" => {}
+        "tbf" => put_tbf(message, &TbfParams::read(set_up, device)?, added),
+        "htb" => put_htb(message, set_up, device)?,
+        "codel" => put_codel(message, set_up, device, &CODEL)?,
+        "fq_codel" => put_codel(message, set_up, device, &FQ_CODEL)?,
+        name => unreachable!("{name} was refused"),
+    }
+    Ok(())
+}
+
+/// Whether [`put`] knows a discipline.
+pub(super) fn knows(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
+/// Adds the options of a `tbf` to the message that makes it.
+pub(super) fn put_tbf(message: &mut Message, params: &TbfParams, added: u32) {
+    let lengths = with(params.lengths, added);
+    let peak = params.peak.map(|(rate, _)| rate);
+    let mut parms = ratespec(params.rate, lengths).to_vec();
+    parms.extend(peak.map_or([0; RATESPEC], |rate| ratespec(rate, lengths)));
+    parms.extend(short(params.limit).to_ne_bytes());
+    // The bursts in ticks, of which the kernel makes nothing: it has them in bytes.
+    parms.extend([0; 8]);
+    message.nest(TCA_OPTIONS, |options| {
+        options.put(TCA_TBF_PARMS, &parms);
+        options.put_u32(TCA_TBF_BURST, short(params.burst));
+        if params.rate.as_bytes_per_sec() > u64::from(u32::MAX) {
+            options.put_u64(TCA_TBF_RATE64, params.rate.as_bytes_per_sec());
+        }
+        if let Some((rate, mtu)) = params.peak {
+            options.put_u32(TCA_TBF_PBURST, short(mtu));
+            if rate.as_bytes_per_sec() > u64::from(u32::MAX) {
+                options.put_u64(TCA_TBF_PRATE64, rate.as_bytes_per_sec());
+            }
+        }
+    });
+}
+
+fn put_htb(message: &mut Message, set_up: &SetUp, device: &Device) -> Result<(), SetUpError> {
+    let params = set_up.params(device)?;
+    let default = u32::from(params.minor("default")?.unwrap_or(0));
+    let direct = params.number("direct_qlen")? as u32;
+    let mut glob = Vec::new();
+    for number in [HTB_VERSION, params.number("r2q")? as u32, default, 0, 0] {
+        glob.extend(number.to_ne_bytes());
+    }
+    message.nest(TCA_OPTIONS, |options| {
+        options.put(TCA_HTB_INIT, &glob);
+        options.put_u32(TCA_HTB_DIRECT_QLEN, direct);
+    });
+    Ok(())
+}
+
+/// Adds the options of a class of `htb`, whose discipline has that `r2q`, to the message that makes it.
+pub(super) fn put_class(
+    message: &mut Message,
+    class: &ClassSetUp,
+    r2q: u64,
+    device: &Device,
+    added: u32,
+) -> Result<(), SetUpError> {
+    let params = HtbClassParams::read(class, r2q, device)?;
+    let lengths = with(params.lengths, added);
+    let mut parms = ratespec(params.rate, lengths).to_vec();
+    parms.extend(ratespec(params.ceil, lengths));
+    let [buffer, cbuffer] = [params.buffer_ns, params.cbuffer_ns].map(|ns| (ns / TICK_NS) as u32);
+    for number in [buffer, cbuffer, short(params.quantum), 0, u32::from(params.prio)] {
+        parms.extend(number.to_ne_bytes());
+    }
+    message.nest(TCA_OPTIONS, |options| {
+        for (attribute, rate) in [(TCA_HTB_RATE64, params.rate), (TCA_HTB_CEIL64, params.ceil)] {
+            if rate.as_bytes_per_sec() > u64::from(u32::MAX) {
+                options.put_u64(attribute, rate.as_bytes_per_sec());
+            }
+        }
+        options.put(TCA_HTB_PARMS, &parms);
+    });
+    Ok(())
+}
+
+/// The types of the attributes of a discipline with CoDel.
+struct CodelAttributes {
+    ce_threshold: u16,
+    /// Whole numbers of our own names.
+    numbers: &'static [(&'static str, u16)],
+    memory_limit: Option<u16>,
+}
+
+fn put_codel(
+    message: &mut Message,
+    set_up: &SetUp,
+    device: &Device,
+    attributes: &CodelAttributes,
+) -> Result<(), SetUpError> {
+    let params = set_up.params(device)?;
+    let mut values = Vec::new();
+    for (name, attribute) in [("target", TCA_CODEL_TARGET), ("interval", TCA_CODEL_INTERVAL)] {
+        values.push((attribute, microseconds(params.time(name)?.expect("a default"))));
+    }
+    values.push((TCA_CODEL_ECN, u32::from(params.switch("ecn"))));
+    for &(name, attribute) in attributes.numbers {
+        values.push((attribute, params.number(name)? as u32));
+    }
+    if let Some(threshold) = params.time("ce_threshold")? {
+        values.push((attributes.ce_threshold, microseconds(threshold)));
+    }
+    if let Some(attribute) = attributes.memory_limit {
+        let limit = params.size("memory_limit")?.expect("a default").get();
+        values.push((attribute, short(limit)));
+    }
+    message.nest(TCA_OPTIONS, |options| {
+        for (attribute, value) in values {
+            options.put_u32(attribute, value);
+        }
+    });
+    Ok(())
+}
+
+const fn with(lengths: Lengths, added: u32) -> Lengths {
+    Lengths { overhead: lengths.overhead + added, ..lengths }
+}
+
+/// `struct tc_ratespec`. With a link layer named the kernel computes times by itself and wants no table.
+fn ratespec(rate: Rate, lengths: Lengths) -> [u8; RATESPEC] {
+    let link_layer = if lengths.cells { LINKLAYER_ATM } else { LINKLAYER_ETHERNET };
+    let mut spec = [0; RATESPEC];
+    spec[1] = link_layer;
+    spec[2..4].copy_from_slice(&(lengths.overhead.min(0xffff) as u16).to_ne_bytes());
+    spec[6..8].copy_from_slice(&(lengths.mpu.min(0xffff) as u16).to_ne_bytes());
+    spec[8..].copy_from_slice(&short(rate.as_bytes_per_sec()).to_ne_bytes());
+    spec
+}
+
+/// The kernel's own cut of a number of 32 bits.
+fn short(number: u64) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
+fn microseconds(time: Duration) -> u32 {
+    short(time.as_nanos() / 1_000)
+}
+
+const CODEL: CodelAttributes =
+    CodelAttributes { ce_threshold: 5, numbers: &[("limit", 2)], memory_limit: None };
+const FQ_CODEL: CodelAttributes = CodelAttributes {
+    ce_threshold: 7,
+    numbers: &[("limit", 2), ("flows", 5), ("quantum", 6), ("drop_batch", 8)],
+    memory_limit: Some(9),
+};
+const KNOWN: &[&str] =
+    &["pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "tbf", "htb", "codel", "fq_codel"];
+/// A tick of the kernel's traffic control, of which `tc` counts 15.625 a microsecond.
+const TICK_NS: i64 = 64;
+/// Length of `struct tc_ratespec`.
+const RATESPEC: usize = 12;
+const LINKLAYER_ETHERNET: u8 = 1;
+const LINKLAYER_ATM: u8 = 2;
+const HTB_VERSION: u32 = 3;
+const TCA_OPTIONS: u16 = 2;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_PRATE64: u16 = 5;
+const TCA_TBF_BURST: u16 = 6;
+const TCA_TBF_PBURST: u16 = 7;
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_DIRECT_QLEN: u16 = 5;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+/// The same for fq_codel.
+const TCA_CODEL_TARGET: u16 = 1;
+const TCA_CODEL_INTERVAL: u16 = 3;
+const TCA_CODEL_ECN: u16 = 4;

@@ -1,0 +1,212 @@
+//! Samples of the kernel's own queues, read at fixed intervals.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::Duration as WallDuration;
+
+use weir_core::{ETHERNET_HEADER, Time};
+use weir_link::Framing;
+use weir_net::Clock;
+use weir_path::Ticker;
+use weir_qdisc::{DropReason, MarkReason};
+use weir_world::QueueRow;
+
+use crate::datapath::PathSample;
+use crate::kernel_path::KernelHop;
+use crate::rows::OwnedQueueRow;
+use crate::tc::{CodelCounts, Counts};
+use crate::{Hosts, LinuxError};
+
+/// Reads the kernel's queues, in a thread of its own.
+pub struct QueueWatch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<(), LinuxError>>,
+}
+
+impl QueueWatch {
+    /// Starts to read the queues of the routers between `hosts` every `period_ns` nanoseconds, never if it
+    /// is 0. Rows go to `samples`.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn start(
+        hosts: &mut Hosts,
+        clock: Clock,
+        period_ns: u64,
+        samples: Sender<PathSample>,
+    ) -> Result<Self, LinuxError> {
+        let hops = hosts.take_hops().into_iter().map(Watched::new).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("queue watch".to_owned())
+            .spawn(move || match Ticker::new(period_ns) {
+                Some(ticker) => watch(hops, clock, ticker, &samples, &stopped),
+                None => Ok(()),
+            })
+            .map_err(|error| LinuxError::io("cannot start to watch the queues", error))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What went wrong on the way.
+    pub fn finish(self) -> Result<(), LinuxError> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn watch(
+    mut hops: Vec<Watched>,
+    clock: Clock,
+    ticker: Ticker,
+    samples: &Sender<PathSample>,
+    stop: &AtomicBool,
+) -> Result<(), LinuxError> {
+    let mut next = ticker.after(clock.now());
+    while !stop.load(Ordering::Relaxed) {
+        let wait = WallDuration::from_nanos(clock.until(next).as_nanos());
+        std::thread::sleep(wait.min(LONGEST_SLEEP));
+        let now = clock.now();
+        if now < next {
+            continue;
+        }
+        for hop in &mut hops {
+            for row in hop.sample(now)? {
+                // Nobody listens any more once the run has ended.
+                let _ = samples.send(PathSample::Queue(row));
+            }
+        }
+        next = ticker.after(now);
+    }
+    Ok(())
+}
+
+/// A hop with what it had counted when it was last looked at.
+struct Watched {
+    hop: KernelHop,
+    seen: Counts,
+    /// By the places of its classes.
+    seen_classes: Vec<Counts>,
+}
+
+impl Watched {
+    const fn new(hop: KernelHop) -> Self {
+        Self { hop, seen: NOTHING, seen_classes: Vec::new() }
+    }
+
+    /// A row for the queue, and one for each of its classes.
+    fn sample(&mut self, now: Time) -> Result<Vec<OwnedQueueRow>, LinuxError> {
+        let KernelHop { name, framing, queue, netlink } = &self.hop;
+        let counts = queue.counts(netlink)?;
+        let before = std::mem::replace(&mut self.seen, counts.whole);
+        let mut numbers = row(now, &before, &counts.whole);
+        numbers.wire_bytes = wire_bytes(*framing, numbers.departed_packets, numbers.departed_bytes);
+        let mut rows = vec![OwnedQueueRow { queue: name.clone(), class: String::new(), numbers }];
+        self.seen_classes.resize(counts.classes.len(), NOTHING);
+        for ((class, after), seen) in counts.classes.into_iter().zip(&mut self.seen_classes) {
+            let of_class = row(now, &std::mem::replace(seen, after), &after);
+            rows.push(OwnedQueueRow { queue: name.clone(), class, numbers: of_class });
+        }
+        Ok(rows)
+    }
+}
+
+/// What happened between two looks.
+fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
+    let mut dropped = [0; DropReason::ALL.len()];
+    let mut marked = [0; MarkReason::ALL.len()];
+    let since =
+        |of: fn(&CodelCounts) -> u32| u64::from(of(&after.codel).wrapping_sub(of(&before.codel)));
+    let drops = u64::from(after.drops.wrapping_sub(before.drops));
+    if after.codel.drops_itself {
+        let over_limit = since(|codel| codel.over_limit).min(drops);
+        let over_memory = since(|codel| codel.over_memory).min(over_limit);
+        dropped[DropReason::Overlimit as usize] = over_limit - over_memory;
+        dropped[DropReason::Overmemory as usize] = over_memory;
+        dropped[DropReason::TargetExceeded as usize] = drops - over_limit;
+    } else {
+        dropped[DropReason::Overlimit as usize] = drops;
+    }
+    marked[MarkReason::TargetExceeded as usize] = since(|codel| codel.marks);
+    marked[MarkReason::CeThreshold as usize] = since(|codel| codel.threshold_marks);
+    QueueRow {
+        t,
+        queue: "",
+        class: "",
+        backlog_packets: after.waiting_packets,
+        backlog_bytes: u64::from(after.waiting_bytes),
+        sojourn_mean: None,
+        sojourn_max: None,
+        departed_packets: after.packets.saturating_sub(before.packets),
+        departed_bytes: after.bytes.saturating_sub(before.bytes),
+        wire_bytes: 0,
+        dropped,
+        marked,
+    }
+}
+
+/// Bytes of the line that so many packets occupied, taken to be of one size: exact where a framing has
+/// neither cells nor a least length.
+fn wire_bytes(framing: Framing, packets: u64, bytes: u64) -> u64 {
+    if packets == 0 {
+        return 0;
+    }
+    if framing.minimum_bytes == 0 && framing.cells == weir_link::Cells::None {
+        let framed = bytes + packets * u64::from(framing.overhead_bytes);
+        return framed - packets * u64::from(ETHERNET_HEADER);
+    }
+    let mean = (bytes / packets).saturating_sub(u64::from(ETHERNET_HEADER));
+    packets * framing.wire_bytes(mean as u32)
+}
+
+const NOTHING: Counts = Counts {
+    bytes: 0,
+    packets: 0,
+    waiting_packets: 0,
+    waiting_bytes: 0,
+    drops: 0,
+    codel: CodelCounts {
+        drops_itself: false,
+        over_limit: 0,
+        over_memory: 0,
+        marks: 0,
+        threshold_marks: 0,
+    },
+};
+/// How long it may take until a request to stop is heard.
+const LONGEST_SLEEP: WallDuration = WallDuration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_go_to_their_reasons_and_counters_wrap() {
+        let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
+        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped, [5, 0, 0, 0, 0, 0]);
+        let codel = CodelCounts {
+            drops_itself: true,
+            over_limit: 4,
+            over_memory: 1,
+            marks: 7,
+            threshold_marks: 2,
+        };
+        let after = Counts { drops: 9, codel, ..NOTHING };
+        let row = row(Time::ZERO, &NOTHING, &after);
+        assert_eq!(row.dropped, [3, 1, 5, 0, 0, 0]);
+        assert_eq!(row.marked, [7, 2]);
+    }
+
+    #[test]
+    fn bytes_of_the_line() {
+        assert_eq!(wire_bytes(Framing::NONE, 2, 2 * 1514), 2 * 1500);
+        assert_eq!(wire_bytes(Framing::DOCSIS, 2, 2 * 1514), 2 * 1518);
+        assert_eq!(wire_bytes(Framing::ATM, 3, 3 * 66), 3 * 2 * 53);
+        assert_eq!(wire_bytes(Framing::ATM, 0, 0), 0);
+    }
+}
