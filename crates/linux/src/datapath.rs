@@ -297,7 +297,8 @@ impl Carrier {
             }
             Some(cut) => {
                 let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
-                let virtio = Virtio { checksum: cut.partial_checksum(), gso: None, hdr_len: 0 };
+                let checksum = self.router.checksum_of(&cut);
+                let virtio = Virtio { checksum, gso: None, hdr_len: 0 };
                 let payload = IoSlice::new(&piece.bytes[segment.payload()]);
                 device.send(&virtio, &head[..written], &[payload])
             }

@@ -153,6 +153,11 @@ impl Router {
         written
     }
 
+    /// The state in which [`finish`](Self::finish) leaves the checksum of a segment.
+    pub fn checksum_of(&self, cut: &Cut) -> Checksum {
+        if self.finish_checksums { Checksum::Valid } else { cut.partial_checksum() }
+    }
+
     /// The packet as it is now, in one piece, its checksum done: for a capture, or for an answer.
     pub fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
         let piece = self.path.traffic.get(packet.handle);
