@@ -16,18 +16,26 @@ from weirlab.report import cautions, charts_of, comparison_table, story
 from weirlab.scenario import resolve
 from weirlab.stats import compare
 from weirlab.ui import RunProgress, console, note, warn
-from weirlab.worlds import world_named, world_names
+from weirlab.worlds import datapaths, world_named, world_names
 
 if TYPE_CHECKING:
     from collections.abc import Sized
 
     from weirlab.record import Record
+    from weirlab.worlds import Datapath
 
 
 @click.command("run")
 @click.argument("what", metavar="SCENARIO|TEST")
 @scenario_options
 @click.option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
+@click.option(
+    "--datapath",
+    type=click.Choice(datapaths()),
+    default="userspace",
+    show_default=True,
+    help="Who has the queues and lines of the world lab: Weir or the kernel's own disciplines.",
+)
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each set-up, each its own seed.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
@@ -41,6 +49,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     charts: bool,
     as_json: bool,
     world: str,
+    datapath: Datapath,
     **words: Any,
 ) -> None:
     """Run a test (`weir list tests`) or a scenario file, once for each queue set-up.
@@ -52,10 +61,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
+    place = world_named(world, datapath)
     runs = resolve(spec_of(what, words))
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
-        records = run_all(runs, world_named(world), folder, jobs=jobs, watcher=progress)
+        records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
     if not records:
         raise Interrupted("interrupted before anything was measured")
     comparisons = compare(records)

@@ -41,6 +41,7 @@ class Manifest(BaseModel):
         warnings: why the run should not be trusted, if anything.
         reached_ns: time of the run that was reached; None while it runs.
         events, packets: what it took.
+        datapath: who had the queues and lines, `userspace` or `kernel`; the lab only.
         device: how packets left and entered the kernel; live worlds only.
         emulator: how well a live data path did its work, over the whole run.
     """
@@ -66,6 +67,7 @@ class Manifest(BaseModel):
     reached_ns: int | None = None
     events: int | None = None
     packets: int | None = None
+    datapath: str | None = None
     device: str | None = None
     emulator: dict[str, float] | None = None
 

@@ -1,5 +1,5 @@
 """Worlds: where a scenario runs."""
 
-from weirlab.worlds.base import Progress, World, world_named, world_names
+from weirlab.worlds.base import Datapath, Progress, World, datapaths, world_named, world_names
 
-__all__ = ["Progress", "World", "world_named", "world_names"]
+__all__ = ["Datapath", "Progress", "World", "datapaths", "world_named", "world_names"]

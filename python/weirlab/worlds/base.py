@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from weirlab.errors import UsageError
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.scenario import ResolvedRun
+
+Datapath = Literal["userspace", "kernel"]
+"""Who has the queues and lines of a live world: Weir's own process, or the kernel."""
 
 Progress = Callable[[int], bool]
 """Hears of the nanoseconds of the run that were reached; ends the run by returning False."""
@@ -44,8 +47,15 @@ def world_names() -> list[str]:
     return ["sim", "lab"]
 
 
-def world_named(name: str) -> World:
-    """The world of that name."""
+def datapaths() -> list[str]:
+    """The names of the data paths."""
+    return list(get_args(Datapath))
+
+
+def world_named(name: str, datapath: Datapath = "userspace") -> World:
+    """The world of that name; `datapath` says who has the queues and lines, of which only the lab has two."""
+    if datapath != "userspace" and name != "lab":
+        raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
     if name == "sim":
         from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
 
@@ -53,5 +63,5 @@ def world_named(name: str) -> World:
     if name == "lab":
         from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
 
-        return LabWorld()
+        return LabWorld(datapath)
     raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")

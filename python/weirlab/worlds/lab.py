@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from weirlab import _native
-from weirlab.errors import UsageError
+from weirlab.errors import LabError, UsageError
 from weirlab.lab.client import ask
 from weirlab.record import new_manifest
 
@@ -15,28 +15,44 @@ if TYPE_CHECKING:
 
     from weirlab.lab.client import View
     from weirlab.scenario import ResolvedRun
-    from weirlab.worlds.base import Progress
+    from weirlab.worlds.base import Datapath, Progress
 
 CLOCK = "monotonic, nanoseconds since the start of the run"
-OFFLOADS = "super-packets are cut before they meet a queue and joined behind the line"
+OFFLOADS = {
+    "userspace": "super-packets are cut before they meet a queue and joined behind the line",
+    "kernel": "none: packets meet the kernel's queues one by one",
+}
 
 
 class LabWorld:
-    """The lab."""
+    """The lab. With the data path `kernel` queues and lines are queue disciplines of this machine's kernel."""
 
     name = "lab"
     at_once: int | None = 1
 
+    def __init__(self, datapath: Datapath = "userspace") -> None:
+        self.datapath = datapath
+
     def check(self, run: ResolvedRun) -> None:
-        """Refuses congestion controls and settings that this machine's kernel does not have."""
+        """Refuses what this machine's kernel does not have.
+
+        Those are congestion controls, settings and, with the kernel's data path, queue disciplines, which
+        are made once to see.
+        """
         try:
             _native.check_lab(json.dumps(run.scenario))
         except _native.NativeError as error:
             raise UsageError(str(error)) from error
+        if self.datapath == "kernel":
+            try:
+                ask({"do": "check_kernel_path", "scenario": run.scenario})
+            except LabError as error:
+                raise UsageError(str(error)) from error
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
-        manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS)
+        manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS[self.datapath])
+        manifest["datapath"] = self.datapath
 
         def on_view(view: View) -> bool:
             return progress is None or progress(view["t_ns"])
@@ -44,6 +60,7 @@ class LabWorld:
         request = {
             "do": "run",
             "traces": dict(run.traces),
+            "datapath": self.datapath,
             "device": None,
             "capture": None,
             "record": {"folder": str(folder.absolute()), "manifest": manifest},
