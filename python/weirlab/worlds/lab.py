@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from weirlab.worlds.base import Datapath, Progress
 
 CLOCK = "monotonic, nanoseconds since the start of the run"
-OFFLOADS = {
-    "userspace": "super-packets are cut before they meet a queue and joined behind the line",
-    "kernel": "none: packets meet the kernel's queues one by one",
-}
+OFFLOADS = "super-packets are cut before they meet a queue and joined behind the line"
+KERNEL_OFFLOADS = "none: packets meet the kernel's queues one by one"
 
 
 class LabWorld:
-    """The lab. With the data path `kernel` queues and lines are queue disciplines of this machine's kernel."""
+    """The lab.
+
+    Attributes:
+        datapath: who has the queues and lines; with `kernel` they are this machine's queue disciplines.
+    """
 
     name = "lab"
     at_once: int | None = 1
 
     def __init__(self, datapath: Datapath = "userspace") -> None:
+        """The lab with that data path."""
         self.datapath = datapath
 
     def check(self, run: ResolvedRun) -> None:
@@ -51,7 +54,8 @@ class LabWorld:
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
-        manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS[self.datapath])
+        offloads = KERNEL_OFFLOADS if self.datapath == "kernel" else OFFLOADS
+        manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=offloads)
         manifest["datapath"] = self.datapath
 
         def on_view(view: View) -> bool:

@@ -195,3 +195,82 @@ const TCA_HTB_CEIL64: u16 = 7;
 const TCA_CODEL_TARGET: u16 = 1;
 const TCA_CODEL_INTERVAL: u16 = 3;
 const TCA_CODEL_ECN: u16 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{About, attributes, read};
+    use super::*;
+
+    /// The attributes within the options that the kernel is told of a set-up.
+    fn told(text: &str) -> Vec<(u16, Vec<u8>)> {
+        let about = About { index: 0, handle: 0, parent: 0 };
+        let mut message = Message::new(0, 0, about);
+        put(&mut message, &SetUp::parse(text).unwrap(), &Device::default(), 0).unwrap();
+        let bytes = message.finish();
+        let (_, rest) = read(&bytes[16..]).unwrap();
+        let (_, inner) = attributes(rest).next().unwrap();
+        let mut told: Vec<_> =
+            attributes(inner).map(|(kind, value)| (kind, value.to_vec())).collect();
+        told.sort();
+        told
+    }
+
+    fn numbers(text: &str) -> Vec<(u16, u32)> {
+        let number = |value: Vec<u8>| u32::from_ne_bytes(value.try_into().unwrap());
+        told(text).into_iter().map(|(kind, value)| (kind, number(value))).collect()
+    }
+
+    // What iproute2 6.1 sends, as strace shows it.
+    #[test]
+    fn what_tc_tells_of_codel_and_fq_codel() {
+        assert_eq!(
+            numbers(
+                "fq_codel limit 40 flows 4 quantum 300 target 1ms interval 10ms noecn \
+                 memory_limit 64Kb drop_batch 8 ce_threshold 2ms"
+            ),
+            [
+                (1, 1_000),
+                (2, 40),
+                (3, 10_000),
+                (4, 0),
+                (5, 4),
+                (6, 300),
+                (7, 2_000),
+                (8, 8),
+                (9, 65_536)
+            ]
+        );
+        assert_eq!(
+            numbers("codel limit 50 target 2ms interval 20ms ecn ce_threshold 1ms"),
+            [(1, 2_000), (2, 50), (3, 20_000), (4, 1), (5, 1_000)]
+        );
+    }
+
+    /// Without the table of times and the logarithm of its cells, which a kernel that knows the link
+    /// layer does not read, and without the bucket in ticks, which it has in bytes.
+    #[test]
+    fn what_tc_tells_of_tbf() {
+        let told = told("tbf rate 10mbit burst 5000 limit 20000 overhead 4 linklayer atm");
+        let mut parms = vec![0, LINKLAYER_ATM, 4, 0, 0, 0, 0, 0, 0xd0, 0x12, 0x13, 0];
+        parms.extend([0; 12]);
+        parms.extend([0x20, 0x4e, 0, 0]);
+        parms.extend([0; 8]);
+        assert_eq!(told, [(TCA_TBF_PARMS, parms), (TCA_TBF_BURST, vec![0x88, 0x13, 0, 0])]);
+    }
+
+    #[test]
+    fn what_tc_tells_of_an_htb_class() {
+        let set_up = SetUp::parse("htb rate 19mbit").unwrap();
+        let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+        put_class(&mut message, &set_up.classes[0], 10, &Device::default(), 0).unwrap();
+        let bytes = message.finish();
+        let (_, rest) = read(&bytes[16..]).unwrap();
+        let (_, inner) = attributes(rest).next().unwrap();
+        let (_, parms) = attributes(inner).next().unwrap();
+        let rate = [0, LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0, 0x58, 0x3d, 0x24, 0];
+        assert_eq!((&parms[..12], &parms[12..24]), (&rate[..], &rate[..]));
+        assert_eq!(parms[24..32], [0x13, 0x29, 0, 0, 0x13, 0x29, 0, 0]);
+        // The quantum, which tc leaves to the kernel: the same.
+        assert_eq!(parms[32..36], 200_000u32.to_ne_bytes());
+    }
+}

@@ -1,0 +1,101 @@
+"""The kernel's own queues beside ours. Real time: short runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from weirlab.lab.check import try_lab
+from weirlab.record import open_record
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+TRIAL = try_lab()
+needs_lab = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+
+HOP = """
+[[{way}]]
+name = "line"
+place = "queue"
+queue = "pfifo limit 100"
+rate = "20mbit"
+framing = "{framing}"
+delay = "10ms"
+"""
+KERNEL = ("--world", "lab", "--datapath", "kernel")
+SHORT = ("--idle", "1s", "--load", "3s", "--cooldown", "0s", "--no-charts", "--json")
+
+
+def link(folder: Path, framing: str) -> str:
+    """A link of 20 Mbit/s both ways."""
+    head = f'name = "plain"\ntitle = "20 Mbit/s"\nsummary = "20 Mbit/s"\nsource = "made up: {framing}"\n'
+    hops = (HOP.format(way=way, framing=framing) for way in ("up", "down"))
+    (folder / "plain.toml").write_text(head + "".join(hops))
+    return "plain.toml"
+
+
+def figures(weir: Weir, *words: str) -> list[dict[str, Any]]:
+    done = weir("run", "tcp_download", *words, *SHORT)
+    assert done.returncode == 0, done.stderr
+    set_ups: list[dict[str, Any]] = json.loads(done.stdout)["set_ups"]
+    return set_ups
+
+
+@needs_lab
+@pytest.mark.parametrize("framing", ["docsis", "none"])
+def test_the_kernels_queues_and_ours_carry_the_same(weir: Weir, tmp_path: Path, framing: str) -> None:
+    queues = ("--queue", "pfifo limit 100", "--queue", "htb rate 95% pfifo limit 100")
+    words = ("--link", link(tmp_path, framing), *queues, "--world", "lab")
+    ours = figures(weir, *words, "--out", "ours")
+    theirs = figures(weir, *words, "--datapath", "kernel", "--out", "theirs")
+    for name in ("ours", "theirs"):
+        for folder in (tmp_path / name).iterdir():
+            record = open_record(folder)
+            assert record.manifest.datapath == {"ours": "userspace", "theirs": "kernel"}[name]
+            queue = record.queue
+            assert {"up/line", "down/line"} == set(queue["queue"])
+            # The queue under test fills, at the line or at the shaper in front of it, and drops.
+            down = queue.filter((queue["queue"] == "down/line") & (queue["class"] == ""))
+            assert 50 <= max(down["backlog_packets"].to_list()) <= 102
+            assert down["dropped_overlimit"].sum() > 0
+            if record.manifest.warnings:
+                pytest.skip(f"the machine is busy: {record.manifest.warnings[0]}")
+    for our, their in zip(ours, theirs, strict=True):
+        assert our["down_mbps"]["mean"] == pytest.approx(their["down_mbps"]["mean"], rel=0.02)
+
+
+@needs_lab
+def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: Path) -> None:
+    refusals = {
+        "vdsl-100-40": "hop `modem`: the kernel does not know the framing PTM: use the userspace data path",
+        "lte-att": "hop `handset`: the kernel cannot follow the recording `ATT-LTE-driving-2016.up` as a "
+        "line: use the userspace data path",
+    }
+    for name, sentence in refusals.items():
+        done = weir("run", "tcp_download", "--link", name, *KERNEL, "--out", "o")
+        assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
+        assert not list((tmp_path / "o").iterdir())
+
+
+@needs_lab
+def test_an_absent_discipline_is_named(weir: Weir) -> None:
+    """Whether there is one is up to this machine's kernel."""
+    words = ("--queue", "fq_codel", "--idle", "0s", "--load", "1s", "--cooldown", "0s", "--no-charts")
+    done = weir("run", "tcp_download", *words, *KERNEL, "--out", "o")
+    if done.returncode == 0:
+        pytest.skip("this kernel has fq_codel")
+    sentence = "this kernel has no queue discipline `fq_codel`: use the userspace data path"
+    assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
+
+
+def test_the_simulator_has_no_kernel(weir: Weir) -> None:
+    done = weir("run", "tcp_download", "--datapath", "kernel", "--out", "o")
+    sentence = "datapath `kernel` is the world lab's: world `sim` has no kernel in it"
+    assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
