@@ -140,7 +140,11 @@ pub fn run(
     pass_on(&path_samples, sink);
     for flow in &flows {
         let fate = report.flows[flow.flow as usize];
-        sink.flow(&with_fate(flow, fate));
+        match options.datapath {
+            Datapath::Userspace => sink.flow(&with_fate(flow, fate)),
+            // The kernel's queues count packets, not whose they are.
+            Datapath::Kernel => sink.flow(flow),
+        }
     }
     let quality = Quality::new(&report, hosts.overrun()?);
     Ok(Outcome {
@@ -181,9 +185,9 @@ pub(crate) fn pass_on(samples: &Receiver<PathSample>, sink: &mut dyn Sink) {
 
 const fn with_fate(flow: &FlowRow, fate: FlowFate) -> FlowRow {
     FlowRow {
-        dropped_packets: fate.dropped_packets,
-        dropped_bytes: fate.dropped_bytes,
-        marked_packets: fate.marked_packets,
+        dropped_packets: Some(fate.dropped_packets),
+        dropped_bytes: Some(fate.dropped_bytes),
+        marked_packets: Some(fate.marked_packets),
         ..*flow
     }
 }

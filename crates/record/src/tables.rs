@@ -45,9 +45,9 @@ impl Tables {
                     ("loss_probes", Nullable),
                     ("fast_recoveries", Nullable),
                     ("ecn_reductions", Nullable),
-                    ("dropped_packets", Integer),
-                    ("dropped_bytes", Integer),
-                    ("marked_packets", Integer),
+                    ("dropped_packets", Nullable),
+                    ("dropped_bytes", Nullable),
+                    ("marked_packets", Nullable),
                     ("completed_ns", Nullable),
                 ],
             ),
@@ -126,9 +126,9 @@ impl Tables {
                 .nullable(row.loss_probes)
                 .nullable(row.fast_recoveries)
                 .nullable(row.ecn_reductions)
-                .integer(row.dropped_packets)
-                .integer(row.dropped_bytes)
-                .integer(row.marked_packets)
+                .nullable(row.dropped_packets)
+                .nullable(row.dropped_bytes)
+                .nullable(row.marked_packets)
                 .nullable(row.completed.map(Time::as_nanos));
         });
     }

@@ -163,9 +163,9 @@ impl Connection {
             loss_probes: Some(counters.loss_probes),
             fast_recoveries: Some(counters.fast_recoveries),
             ecn_reductions: Some(counters.ecn_reductions),
-            dropped_packets: fate.dropped_packets,
-            dropped_bytes: fate.dropped_bytes,
-            marked_packets: fate.marked_packets,
+            dropped_packets: Some(fate.dropped_packets),
+            dropped_bytes: Some(fate.dropped_bytes),
+            marked_packets: Some(fate.marked_packets),
             completed: self.completed,
         }
     }

@@ -178,12 +178,13 @@ pub struct FlowRow {
     pub fast_recoveries: Option<u64>,
     /// Window reductions by ECN; likewise.
     pub ecn_reductions: Option<u64>,
-    /// Data packets of the flow that were dropped on the path, and their IP bytes.
-    pub dropped_packets: u64,
-    /// IP bytes of the dropped packets.
-    pub dropped_bytes: u64,
-    /// Data packets of the flow that were marked CE on the path.
-    pub marked_packets: u64,
+    /// Data packets of the flow that were dropped on the path; `None` where its queues do not tell flows
+    /// apart.
+    pub dropped_packets: Option<u64>,
+    /// IP bytes of the dropped packets; likewise.
+    pub dropped_bytes: Option<u64>,
+    /// Data packets of the flow that were marked CE on the path; likewise.
+    pub marked_packets: Option<u64>,
     /// When everything was delivered, for a flow of fixed size that was.
     pub completed: Option<Time>,
 }

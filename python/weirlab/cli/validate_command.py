@@ -15,7 +15,7 @@ from weirlab.errors import Interrupted
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
 from weirlab.stats import Agreement, agreement
-from weirlab.studies.sides import SIDES, Side, names_of, sides_named
+from weirlab.studies.sides import SIDES, Side, names_of, sides_named, usual_sides
 from weirlab.ui import RunProgress, console, note, warn
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 @scenario_options
 @click.option(
     "--worlds",
-    default="sim,lab",
-    show_default=True,
     metavar="A,B",
-    help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.",
+    help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.  "
+    "[default: all that can run it]",
 )
 @click.option(
     "--repeat", type=click.IntRange(min=1), help="Runs of each set-up in a live world.  [default: 1]"
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913 - one word each on the command line
     what: str,
     *,
-    worlds: str,
+    worlds: str | None,
     out: Path | None,
     jobs: int | None,
     charts: bool,
@@ -62,9 +61,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
     """  # noqa: D301 - \b keeps click from folding the examples
-    sides = sides_named(worlds)
     spec = spec_of(what, words)
     quiet = as_json or as_markdown
+    sides = _sides(worlds, spec, quiet=quiet)
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
     records = {side.name: _run(side, spec, folder / side.name, jobs, quiet=quiet) for side in sides}
     found = _agreements(sides, records)
@@ -83,6 +82,15 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(f"records of {names_of(sides)} in {folder}, {len(drawn)} charts")
     if not all(one.agrees for one in found):
         raise SystemExit(1)
+
+
+def _sides(worlds: str | None, spec: ScenarioSpec, *, quiet: bool) -> list[Side]:
+    if worlds is not None:
+        return sides_named(worlds)
+    sides, without_kernel = usual_sides(resolve(spec))
+    if without_kernel and not quiet:
+        note(f"without the kernel's own queues: {without_kernel}")
+    return sides
 
 
 def _run(side: Side, spec: ScenarioSpec, folder: Path, jobs: int | None, *, quiet: bool) -> list[Record]:

@@ -32,7 +32,7 @@ def set_ups(records: Sequence[Record]) -> list[SetUp]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         manifest = record.manifest
-        what = [record.label, manifest.link["title"], manifest.world, manifest.scenario]
+        what = [record.label, manifest.link["title"], _world_name(record), manifest.scenario]
         groups.setdefault(json.dumps(what, sort_keys=True), []).append(record)
     names = run_names([group[0] for group in groups.values()])
     return [SetUp(*both) for both in zip(names, groups.values(), strict=True)]
@@ -63,6 +63,13 @@ def queue_name(record: Record) -> str:
     return "the link's own queue" if record.label == DEFAULT_QUEUE else record.label
 
 
+def _world_name(record: Record) -> str:
+    """The world, and in it who has the queues where that is not Weir."""
+    datapath = record.manifest.datapath
+    name = f"world {record.manifest.world}"
+    return name if datapath in (None, "userspace") else f"{name}, {datapath}'s queues"
+
+
 def _several(records: Sequence[Record], aspect: Callable[[Record], str]) -> bool:
     return len({aspect(record) for record in records}) > 1
 
@@ -71,6 +78,6 @@ _ASPECTS: tuple[Callable[[Record], str], ...] = (
     queue_name,
     lambda record: record.manifest.link["title"],
     lambda record: record.manifest.title,
-    lambda record: f"world {record.manifest.world}",
+    _world_name,
 )
 """In what runs that are set beside each other may differ, the seed aside."""

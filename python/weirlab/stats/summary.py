@@ -206,8 +206,8 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
         per_flow_mbps=per_flow,
         jain_index=jain_index(list(per_flow.values())),
         coefficient_of_variation=coefficient_of_variation(list(per_flow.values())),
-        loss_rate=_total(flows, "dropped_packets") / sent if sent else None,
-        mark_rate=_total(flows, "marked_packets") / sent if sent else None,
+        loss_rate=_fate(record, direction, flows, "dropped") / sent if sent else None,
+        mark_rate=_fate(record, direction, flows, "marked") / sent if sent else None,
         retransmitted_segments=_total(flows, "retransmitted_segments"),
         timeouts=_total(flows, "timeouts"),
     )
@@ -216,6 +216,16 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
 def _total(flows: pl.DataFrame, column: str) -> int:
     """The sum of a column of totals, which a run that was cut short does not have."""
     return int(flows[column].sum()) if column in flows.columns else 0
+
+
+def _fate(record: Record, direction: Direction, flows: pl.DataFrame, what: str) -> int:
+    """Data packets that the path dropped or marked; where queues do not tell flows apart, all packets."""
+    column = f"{what}_packets"
+    if column not in flows.columns or flows[column].null_count() < flows.height:
+        return _total(flows, column)
+    queues = record.queue.filter(pl.col("queue").str.starts_with(f"{direction}/") & (pl.col("class") == ""))
+    reasons = [name for name in queues.columns if name.startswith(f"{what}_")]
+    return sum(int(queues[name].sum()) for name in reasons)
 
 
 def _utilisation(record: Record, direction: Direction, start: int, end: int) -> float | None:

@@ -11,6 +11,7 @@ from weirlab.worlds import world_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from weirlab.scenario import ResolvedRun
     from weirlab.worlds import World
 
 
@@ -50,6 +51,21 @@ def sides_named(names: str) -> list[Side]:
     return [SIDES[word] for word in words]
 
 
+def usual_sides(runs: Sequence[ResolvedRun]) -> tuple[list[Side], str | None]:
+    """The sides that can run all of `runs`, the lab last, and why the kernel's path is not among them.
+
+    The kernel's path is left out where the kernel lacks a queue; that simulator or lab cannot run them is
+    found when they are asked to.
+    """
+    try:
+        world = SIDES["kernel-path"].world()
+        for run in runs:
+            world.check(run)
+    except UsageError as error:
+        return [SIDES["sim"], SIDES["lab"]], str(error)
+    return list(SIDES.values()), None
+
+
 def _sides(*sides: Side) -> dict[str, Side]:
     return {side.name: side for side in sides}
 
@@ -61,6 +77,12 @@ def names_of(sides: Sequence[Side]) -> str:
 
 SIDES = _sides(
     Side(name="sim", summary="the simulator", world=lambda: world_named("sim"), seeds=5),
+    Side(
+        name="kernel-path",
+        summary="this machine's TCP and its own queues",
+        world=lambda: world_named("lab", "kernel"),
+        seeds=None,
+    ),
     Side(
         name="lab",
         summary="this machine's TCP, Weir's queues, in real time",

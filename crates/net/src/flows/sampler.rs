@@ -142,9 +142,9 @@ impl Sampler {
                 loss_probes: None,
                 fast_recoveries: None,
                 ecn_reductions: None,
-                dropped_packets: 0,
-                dropped_bytes: 0,
-                marked_packets: 0,
+                dropped_packets: None,
+                dropped_bytes: None,
+                marked_packets: None,
                 completed: state
                     .completed()
                     .filter(|_| self.board.spec(flow).bytes == Some(delivered)),
