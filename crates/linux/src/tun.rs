@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::sys::uio::readv;
 use weir_wire::Virtio;
 
-use crate::device::Device;
+use crate::device::{Device, check};
 
 /// A TUN device with virtio headers.
 #[derive(Debug)]
@@ -81,10 +81,6 @@ impl Device for Tun {
     fn takes_super_packets(&self) -> bool {
         self.offloads
     }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// `struct ifreq` as TUNSETIFF reads it.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_wire::{Checksum, Virtio};
 
-use crate::device::Device;
+use crate::device::{Device, check};
 
 /// The near end of a veth pair.
 #[derive(Debug)]
@@ -180,10 +180,6 @@ fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result
     let result =
         unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, size) };
     check(result).map(|_| ())
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// The front of `struct tpacket2_hdr` (include/uapi/linux/if_packet.h).

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
 from weirlab.record import new_manifest
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weirlab.lab.client import View
-
-DEFAULT_LINK = "cable-20-8"
 
 
 def _line_options(command: Callable[..., None]) -> Callable[..., None]:
