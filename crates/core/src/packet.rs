@@ -167,9 +167,9 @@ pub struct FlowKey {
     pub src: IpAddr,
     /// Destination address.
     pub dst: IpAddr,
-    /// Source port, 0 where the protocol has none.
+    /// Source port; of an ICMP echo its identifier; 0 where there is neither.
     pub sport: u16,
-    /// Destination port, 0 where the protocol has none.
+    /// Destination port, likewise.
     pub dport: u16,
     /// IP protocol.
     pub protocol: Protocol,
@@ -183,14 +183,19 @@ impl FlowKey {
     }
 
     /// What packets of this flow carry. `hash_key` plays the part of the kernel's random key of
-    /// `skb_get_hash`: one key a run.
+    /// `skb_get_hash`: one key a run. As there, the identifier of an echo does not count: all pings
+    /// between two hosts are one flow to a queue (`flow_keys_dissector_keys`, net/core/flow_dissector.c).
     #[must_use]
     pub fn label(&self, hash_key: u64) -> FlowLabel {
+        let (sport, dport) = match self.protocol {
+            Protocol::ICMP | Protocol::ICMPV6 => (0, 0),
+            _ => (self.sport, self.dport),
+        };
         let mut state = mix(hash_key ^ 0x9e37_79b9_7f4a_7c15);
         for word in [
             address_words(self.src),
             address_words(self.dst),
-            [u64::from(self.sport) << 32 | u64::from(self.dport) << 16, u64::from(self.protocol.0)],
+            [u64::from(sport) << 32 | u64::from(dport) << 16, u64::from(self.protocol.0)],
         ]
         .into_iter()
         .flatten()
@@ -201,8 +206,8 @@ impl FlowKey {
             src: address_id(self.src),
             dst: address_id(self.dst),
             hash: (state >> 32) as u32,
-            sport: self.sport,
-            dport: self.dport,
+            sport,
+            dport,
             protocol: self.protocol,
         }
     }
@@ -320,6 +325,13 @@ mod tests {
         assert_ne!(one.hash, key(5_000).label(2).hash);
         assert_ne!(one.hash, key(5_000).reversed().label(1).hash);
         assert_eq!(one.src, 0x0a00_0001);
+    }
+
+    #[test]
+    fn echoes_of_two_hosts_are_one_flow() {
+        let echo = |id| FlowKey { sport: id, dport: id, protocol: Protocol::ICMP, ..key(0) };
+        assert_eq!(echo(1).label(1), echo(2).label(1));
+        assert_ne!(echo(1), echo(2));
     }
 
     #[test]

@@ -270,7 +270,7 @@ impl Carrier {
         let mut outbox = std::mem::take(&mut self.outbox[end as usize]);
         if let Some(capture) = &mut self.capture {
             for (packet, due) in &outbox {
-                capture.write(&self.router, packet, *due)?;
+                capture.write(&self.router, packet, end, *due)?;
             }
         }
         if outbox.len() > 1 && self.devices[end as usize].takes_super_packets() {

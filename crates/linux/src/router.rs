@@ -77,13 +77,8 @@ impl Router {
             }
             checksum = Checksum::Valid;
         }
-        // Routers stand in front of every hop and, on the way up, behind the last.
-        let routers = match from {
-            End::Client => self.hops[Direction::Up as usize] + 1,
-            End::Server => self.hops[Direction::Down as usize],
-        };
         let ttl = u32::from(headers.ttl);
-        let ends_at = (ttl <= routers).then(|| ttl.saturating_sub(1));
+        let ends_at = (ttl <= self.routers_to(from.other())).then(|| ttl.saturating_sub(1));
         let owner = self.owner_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, owner, self.hash_key);
@@ -127,10 +122,7 @@ impl Router {
     /// live as the routers left it. Writes the headers of a segment into `head`; a single packet is changed
     /// where it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
-        let routers = match end {
-            End::Server => self.hops[Direction::Up as usize] + 1,
-            End::Client => self.hops[Direction::Down as usize],
-        };
+        let routers = self.routers_to(end);
         let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
         let piece = self.path.traffic.get_mut(packet.handle);
         let (out, written) = match piece.cut {
@@ -158,8 +150,24 @@ impl Router {
         if self.finish_checksums { Checksum::Valid } else { cut.partial_checksum() }
     }
 
-    /// The packet as it is now, in one piece, its checksum done: for a capture, or for an answer.
-    pub fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
+    /// The packet in one piece, as it arrives at `end`: for a capture.
+    pub fn arrived(&self, packet: &Packet, end: End, out: &mut Vec<u8>) {
+        self.whole(packet, out);
+        for _ in 0..self.routers_to(end) {
+            let _ = decrement_ttl(out);
+        }
+    }
+
+    /// Routers stand in front of every hop and, on the way up, behind the last.
+    fn routers_to(&self, end: End) -> u32 {
+        match end {
+            End::Server => self.hops[Direction::Up as usize] + 1,
+            End::Client => self.hops[Direction::Down as usize],
+        }
+    }
+
+    /// The packet as it is now, in one piece, its checksum done.
+    fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
         let piece = self.path.traffic.get(packet.handle);
         out.clear();
         match piece.cut {

@@ -20,8 +20,7 @@ pub struct Headers {
     /// Addresses, protocol and ports.
     ///
     /// Ports are 0 in every fragment, also in the first, so that all of a packet's fragments are one
-    /// flow. An echo has its identifier in both ports, so that pings are told apart; this is finer
-    /// than Linux' `skb_get_hash`. Behind IPv6 extension headers, the protocol is the last one's.
+    /// flow. An echo has its identifier in both ports, which does not enter the flow's label. Behind IPv6 extension headers, the protocol is the last one's.
     pub key: FlowKey,
     /// Where this is a fragment, which.
     pub fragment: Option<Fragment>,
