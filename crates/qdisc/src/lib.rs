@@ -27,6 +27,7 @@ mod fifo;
 mod fq_codel;
 mod htb;
 mod pfifo_fast;
+mod red;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
