@@ -79,6 +79,18 @@ impl RedParams {
         self.max
     }
 
+    /// What `tc -d qdisc show` prints: thresholds, weight, probability, cells.
+    #[cfg(test)]
+    pub fn as_shown(&self) -> (u64, u64, u32, f64, u32) {
+        (
+            self.min >> self.weight_log,
+            self.max >> self.weight_log,
+            self.weight_log,
+            f64::from(self.max_p) / 2f64.powi(32),
+            self.damping.as_ref().map_or(0, |damping| damping.cell_log),
+        )
+    }
+
     /// Adaptive RED's step (Floyd, Gummadi, Shenker 2001, section 3), due every [`ADAPT_EVERY`]: keeps
     /// the average within the middle fifth between the thresholds by moving the greatest probability.
     pub fn adapt(&mut self, state: &RedState, now: Time) {
