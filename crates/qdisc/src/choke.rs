@@ -149,7 +149,7 @@ fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
 impl Qdisc for Choke {
     fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
         if let Some(reason) = self.judge(&mut packet, now, fates) {
-            self.book.refuse(packet, reason, fates);
+            self.book.turn_away(packet, reason, fates);
         } else if self.book.backlog().packets < self.limit {
             self.book.arrive(&packet);
             self.queue.places.push_back(Some(packet));

@@ -72,6 +72,13 @@ pub trait Fates {
     /// `packet` was dropped. The receiver owns it from here on.
     fn on_drop(&mut self, packet: Packet, reason: DropReason);
 
+    /// `packet` was dropped as it arrived, for want of room, so that its sender's `send` fails where
+    /// the sender is on this machine (`NET_XMIT_DROP`). Other drops of an arrival, as a signal of
+    /// congestion or of another packet's room, are not told to it (`NET_XMIT_CN`).
+    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+        self.on_drop(packet, reason);
+    }
+
     /// `packet` was marked CE and stays in the queue or leaves it now.
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason);
 }

@@ -131,7 +131,7 @@ impl Qdisc for Red {
         let average = self.state.update(&self.params, self.child.backlog().bytes, now);
         let verdict = self.state.decide(&self.params, average, &mut self.rng);
         match self.policy.carry_out(verdict, &mut packet, &mut self.book, fates) {
-            Some(reason) => self.book.refuse(packet, reason, fates),
+            Some(reason) => self.book.turn_away(packet, reason, fates),
             None => self.child.enqueue(packet, now, fates),
         }
     }
