@@ -29,6 +29,7 @@ mod fq_codel;
 mod htb;
 mod pfifo_fast;
 mod red;
+mod sfq;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
