@@ -29,6 +29,7 @@ mod fq_codel;
 mod htb;
 mod pfifo_fast;
 mod red;
+mod sfb;
 mod sfq;
 mod tbf;
 

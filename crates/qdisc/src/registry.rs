@@ -1,7 +1,7 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
 use crate::tc::{Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, choke, codel, fifo, fq_codel, htb, pfifo_fast, red, sfq, tbf};
+use crate::{Device, Qdisc, choke, codel, fifo, fq_codel, htb, pfifo_fast, red, sfb, sfq, tbf};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -15,6 +15,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &fq_codel::FQ_CODEL,
     &red::RED,
     &choke::CHOKE,
+    &sfb::SFB,
     &sfq::SFQ,
 ];
 

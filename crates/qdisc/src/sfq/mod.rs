@@ -358,7 +358,7 @@ impl Qdisc for Sfq {
     fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
         self.perturb(now, fates);
         let Some(bucket) = self.bucket_of(&packet) else {
-            return self.book.refuse(packet, DropReason::Unclassified, fates);
+            return self.book.turn_away(packet, DropReason::Unclassified, fates);
         };
         let known = self.buckets[bucket].is_some();
         let Some(index) = self.flow_of(bucket) else {
