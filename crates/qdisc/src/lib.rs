@@ -26,6 +26,7 @@ mod choke;
 mod codel;
 mod fifo;
 mod fq_codel;
+mod gred;
 mod htb;
 mod pfifo_fast;
 mod red;

@@ -36,7 +36,7 @@ struct Red {
 }
 
 /// What becomes of a packet that RED picks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Policy {
     /// Mark where the sender speaks ECN.
     pub ecn: bool,

@@ -102,7 +102,7 @@ impl Kind {
 
 impl Param {
     /// Whether `word` is this parameter's name, or switches it off.
-    pub(super) fn answers_to(&self, word: &str) -> bool {
+    pub(crate) fn answers_to(&self, word: &str) -> bool {
         self.name == word
             || self.aliases.contains(&word)
             || matches!(self.kind, Kind::Switch { off: Some(off) } if off == word)
