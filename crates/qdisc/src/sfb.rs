@@ -155,6 +155,15 @@ impl Sfb {
         Some(label.rehashed(filter.key).max(1))
     }
 
+    /// The bins of a packet, in every filter that knows of it.
+    fn for_bins(&mut self, hashes: Hashes, change: impl Fn(&mut Bin)) {
+        for (filter, hash) in self.filters.iter_mut().zip(hashes) {
+            if hash != 0 {
+                filter.bins(hash).for_each(&change);
+            }
+        }
+    }
+
     /// Judges `packet`, and moves the probabilities of its bins.
     fn judge(&mut self, packet: &Packet, hashes: &mut Hashes, jiffy: u64) -> Verdict {
         let serving = &mut self.filters[self.serving];
@@ -267,18 +276,14 @@ impl Qdisc for Sfb {
             }
             Verdict::Drop(reason) => return self.book.turn_away(packet, reason, fates),
         }
-        for (filter, hash) in self.filters.iter_mut().zip(hashes).filter(|(_, hash)| *hash != 0) {
-            filter.bins(hash).for_each(|bin| bin.packets = bin.packets.saturating_add(1));
-        }
+        self.for_bins(hashes, |bin| bin.packets = bin.packets.saturating_add(1));
         self.book.arrive(&packet);
         self.packets.push_back((packet, hashes));
     }
 
     fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
         let (packet, hashes) = self.packets.pop_front()?;
-        for (filter, hash) in self.filters.iter_mut().zip(hashes).filter(|(_, hash)| *hash != 0) {
-            filter.bins(hash).for_each(|bin| bin.packets = bin.packets.saturating_sub(1));
-        }
+        self.for_bins(hashes, |bin| bin.packets = bin.packets.saturating_sub(1));
         self.book.take(&packet);
         self.book.depart(&packet);
         Some(packet)

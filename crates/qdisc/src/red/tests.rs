@@ -135,6 +135,7 @@ fn the_average_falls_while_nothing_waits() {
     let params = read("limit 120000 min 15000 max 45000 avpkt 1000 burst 25").unwrap();
     let after = |idle_us: u64| {
         let mut state = RedState::with_average(1_000_000);
+        // Time zero is a time; Linux takes it for "not idle".
         state.start_idling(Time::ZERO);
         state.start_idling(Time::from_millis(7)); // changes nothing
         assert!(state.is_idle());
