@@ -118,4 +118,10 @@ const PACKET_TIME: Duration = Duration::from_nanos(1_211);
 const SET_UPS: &[(&str, &str)] = &[
     ("tbf", "tbf rate 10gbit burst 1mb limit 10mb"),
     ("htb", "htb rate 10gbit burst 1mb cburst 1mb pfifo limit 1000"),
+    ("red", "red limit 1mb min 300kb max 600kb avpkt 1500"),
+    (
+        "gred",
+        "gred setup vqs 1 default 0 vq 0 limit 1mb min 300kb max 600kb avpkt 1500 bandwidth 10gbit",
+    ),
+    ("choke", "choke limit 1000 bandwidth 10gbit min 200 max 600"),
 ];

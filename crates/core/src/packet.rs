@@ -231,6 +231,15 @@ pub struct FlowLabel {
     pub protocol: Protocol,
 }
 
+impl FlowLabel {
+    /// The hash under another key, as the kernel's `skb_get_hash_perturb`: flows that met in one queue
+    /// under one key part under the next.
+    #[must_use]
+    pub const fn rehashed(&self, key: u64) -> u32 {
+        (mix(self.hash as u64 ^ mix(key)) >> 32) as u32
+    }
+}
+
 fn address_words(address: IpAddr) -> [u64; 2] {
     match address {
         IpAddr::V4(v4) => [0, u64::from(u32::from(v4))],
@@ -325,6 +334,9 @@ mod tests {
         assert_ne!(one.hash, key(5_000).label(2).hash);
         assert_ne!(one.hash, key(5_000).reversed().label(1).hash);
         assert_eq!(one.src, 0x0a00_0001);
+        assert_eq!(one.rehashed(3), one.rehashed(3));
+        assert_ne!(one.rehashed(3), one.rehashed(4));
+        assert_ne!(one.rehashed(3), key(5_001).label(1).rehashed(3));
     }
 
     #[test]

@@ -42,8 +42,15 @@ impl Book {
         fates.on_drop(packet, reason);
     }
 
-    /// `packet` arrived and is dropped without waiting.
+    /// `packet` arrived and is dropped without waiting, and its sender is told so.
     pub fn refuse(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+        self.stats.arrived.add(packet.len);
+        self.stats.dropped[reason as usize].add(packet.len);
+        fates.on_refuse(packet, reason);
+    }
+
+    /// `packet` arrived and is dropped without waiting, as a signal of congestion.
+    pub fn turn_away(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
         self.stats.arrived.add(packet.len);
         self.discard(packet, reason, fates);
     }

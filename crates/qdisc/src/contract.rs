@@ -72,6 +72,13 @@ pub trait Fates {
     /// `packet` was dropped. The receiver owns it from here on.
     fn on_drop(&mut self, packet: Packet, reason: DropReason);
 
+    /// `packet` was dropped as it arrived, for want of room, so that its sender's `send` fails where
+    /// the sender is on this machine (`NET_XMIT_DROP`). Other drops of an arrival, as a signal of
+    /// congestion or of another packet's room, are not told to it (`NET_XMIT_CN`).
+    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+        self.on_drop(packet, reason);
+    }
+
     /// `packet` was marked CE and stays in the queue or leaves it now.
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason);
 }
@@ -86,6 +93,14 @@ pub enum DropReason {
     Overmemory,
     /// CoDel: the sojourn time stayed above the target for an interval.
     TargetExceeded,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE).
+    Early,
+    /// RED: the average queue is above its upper threshold.
+    Forced,
+    /// CHOKe: a packet drawn from the queue was of the same flow; both are dropped.
+    SameFlow,
+    /// SFB: the flow does not respond and exceeds what such flows may send.
+    Penalty,
     /// Longer than the shaper can ever pass (longer than the burst).
     TooLong,
     /// No class takes the packet.
@@ -102,14 +117,22 @@ pub enum MarkReason {
     TargetExceeded,
     /// CoDel: the sojourn time exceeded `ce_threshold`.
     CeThreshold,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE).
+    Early,
+    /// RED: the average queue is above its upper threshold.
+    Forced,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
+        Self::Early,
+        Self::Forced,
+        Self::SameFlow,
+        Self::Penalty,
         Self::TooLong,
         Self::Unclassified,
         Self::LinkLoss,
@@ -122,6 +145,10 @@ impl DropReason {
             Self::Overlimit => "overlimit",
             Self::Overmemory => "overmemory",
             Self::TargetExceeded => "target_exceeded",
+            Self::Early => "early",
+            Self::Forced => "forced",
+            Self::SameFlow => "same_flow",
+            Self::Penalty => "penalty",
             Self::TooLong => "too_long",
             Self::Unclassified => "unclassified",
             Self::LinkLoss => "link_loss",
@@ -131,7 +158,7 @@ impl DropReason {
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 2] = [Self::TargetExceeded, Self::CeThreshold];
+    pub const ALL: [Self; 4] = [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced];
 
     /// The reason as records name it.
     #[must_use]
@@ -139,6 +166,8 @@ impl MarkReason {
         match self {
             Self::TargetExceeded => "target_exceeded",
             Self::CeThreshold => "ce_threshold",
+            Self::Early => "early",
+            Self::Forced => "forced",
         }
     }
 }

@@ -22,11 +22,16 @@ mod registry;
 mod replay;
 mod tc;
 
+mod choke;
 mod codel;
 mod fifo;
 mod fq_codel;
+mod gred;
 mod htb;
 mod pfifo_fast;
+mod red;
+mod sfb;
+mod sfq;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};

@@ -1,7 +1,9 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
 use crate::tc::{Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, codel, fifo, fq_codel, htb, pfifo_fast, tbf};
+use crate::{
+    Device, Qdisc, choke, codel, fifo, fq_codel, gred, htb, pfifo_fast, red, sfb, sfq, tbf,
+};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -13,6 +15,11 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &htb::HTB,
     &codel::CODEL,
     &fq_codel::FQ_CODEL,
+    &red::RED,
+    &gred::GRED,
+    &choke::CHOKE,
+    &sfb::SFB,
+    &sfq::SFQ,
 ];
 
 /// What is known of a discipline before one is made.

@@ -40,6 +40,21 @@ fn full_forms_build_trees() {
 }
 
 #[test]
+fn changes_count_behind_what_was_added() {
+    let limit_of = |commands: &str| {
+        let mut queue = SetUp::parse(commands).unwrap().build(&Device::default()).unwrap();
+        for _ in 0..50 {
+            queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+        }
+        queue.backlog().packets
+    };
+    let add = "qdisc add dev e root handle 1: pfifo limit 20";
+    assert_eq!(limit_of(add), 20);
+    assert_eq!(limit_of(&format!("{add}\nqdisc change dev e root pfifo limit 30")), 30);
+    assert_eq!(limit_of(&format!("{add}\nqdisc change dev e handle 1: pfifo limit 40")), 40);
+}
+
+#[test]
 fn errors_are_one_sentence_with_what_is_allowed() {
     let cases = [
         ("", "an empty queue set-up: name a discipline, such as `fq_codel`"),
@@ -83,6 +98,15 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "qdisc add dev e root handle 1: htb\nfilter add dev e parent 1: u32 match ip dport 5 0xff",
             "`filter add dev e parent 1: u32 match ip dport 5 0xff`: the filter's `flowid` is missing",
         ),
+        (
+            "qdisc add dev e root handle 1: htb\nqdisc change dev e handle 1: codel limit 5",
+            "`qdisc change dev e handle 1: codel limit 5`: a `htb` cannot be changed into a `codel`",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb\nqdisc change dev e parent 1:1 codel limit 5",
+            "`qdisc change dev e parent 1:1 codel limit 5`: say which discipline to change: write its \
+             `handle`",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(error(text), expected, "for `{text}`");
@@ -102,7 +126,15 @@ fn defaults_are_tcs() {
     // A packet limit of 1000 by txqueuelen: the 1001st packet is dropped.
     let device = Device::default();
     let mut queue = SetUp::parse("pfifo").unwrap().build(&device).unwrap();
-    let packet = weir_core::Packet {
+    for _ in 0..1001 {
+        queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(queue.backlog().packets, 1000);
+    assert_eq!(queue.stats().total_dropped().packets, 1);
+}
+
+fn packet() -> weir_core::Packet {
+    weir_core::Packet {
         handle: 0,
         enqueued_at: Time::ZERO,
         label: weir_core::FlowLabel::default(),
@@ -110,10 +142,5 @@ fn defaults_are_tcs() {
         owner: 0,
         dscp: weir_core::Dscp::BE,
         ecn: weir_core::Ecn::NotEct,
-    };
-    for _ in 0..1001 {
-        queue.enqueue(packet, Time::ZERO, &mut Ignore);
     }
-    assert_eq!(queue.backlog().packets, 1000);
-    assert_eq!(queue.stats().total_dropped().packets, 1);
 }

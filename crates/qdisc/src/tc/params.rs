@@ -39,6 +39,8 @@ pub enum Kind {
     Rate,
     /// A time.
     Time,
+    /// A probability, from 0 to 1.
+    Probability,
     /// A word that switches something on; `off` is the word that switches it off, if there is one.
     Switch {
         /// The opposite word.
@@ -82,6 +84,7 @@ impl Kind {
             Self::Size => "bytes".to_owned(),
             Self::Rate => "rate, or % of the line".to_owned(),
             Self::Time => "time".to_owned(),
+            Self::Probability => "probability".to_owned(),
             Self::Switch { off: None } => "switch".to_owned(),
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
@@ -99,7 +102,7 @@ impl Kind {
 
 impl Param {
     /// Whether `word` is this parameter's name, or switches it off.
-    pub(super) fn answers_to(&self, word: &str) -> bool {
+    pub(crate) fn answers_to(&self, word: &str) -> bool {
         self.name == word
             || self.aliases.contains(&word)
             || matches!(self.kind, Kind::Switch { off: Some(off) } if off == word)
@@ -250,6 +253,18 @@ impl Params {
             .1
             .map(|text| units::parse_time(text).map_err(|error| self.wrap(name, &error)))
             .transpose()
+    }
+
+    /// The value of a [`Kind::Probability`] that has one.
+    ///
+    /// # Errors
+    /// If it is not a number from 0 to 1.
+    pub fn probability(&self, name: &str) -> Result<f64, SetUpError> {
+        let text = self.slot(name).1.expect("a parameter with a default");
+        text.parse()
+            .ok()
+            .filter(|p| (0.0..=1.0).contains(p))
+            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 1"))
     }
 
     /// Whether a [`Kind::Switch`] is on.

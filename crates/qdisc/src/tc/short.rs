@@ -52,8 +52,10 @@ fn assemble(
         discipline: kind,
         handle,
         words: Vec::new(),
+        changes: Vec::new(),
         classes: Vec::new(),
         filters: Vec::new(),
+        egress: Vec::new(),
         child: None,
     };
     if kind.class_params.is_empty() {
