@@ -46,6 +46,13 @@ pub enum Kind {
     },
     /// One of several words.
     Choice(&'static [&'static str]),
+    /// Several words, as in `delay 20ms 5ms`.
+    Words {
+        /// What is written, such as "TIME [JITTER]".
+        shape: &'static str,
+        /// How many of the words behind the name belong to it.
+        takes: fn(&[&str]) -> usize,
+    },
 }
 
 /// A parameter's value where none is written.
@@ -85,15 +92,18 @@ impl Kind {
             Self::Switch { off: None } => "switch".to_owned(),
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
+            Self::Words { shape, .. } => (*shape).to_owned(),
         }
     }
 
-    /// How many words follow the name.
-    pub(super) const fn arity(&self) -> usize {
-        match self {
-            Self::Switch { .. } => 0,
+    /// How many of the words `behind` the name belong to it; `None` if there are too few.
+    pub(super) fn take(&self, behind: &[&str]) -> Option<usize> {
+        let count = match self {
+            Self::Switch { .. } => return Some(0),
+            Self::Words { takes, .. } => takes(behind).max(1),
             _ => 1,
-        }
+        };
+        (behind.len() >= count).then_some(count)
     }
 }
 
@@ -136,21 +146,19 @@ impl Params {
                 (param, default)
             })
             .collect();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut rest = &words[..];
+        while let Some((&word, behind)) = rest.split_first() {
             let slot = values
                 .iter_mut()
                 .find(|(param, _)| param.answers_to(word))
                 .ok_or_else(|| unknown(owner, table, word))?;
+            let count = slot.0.kind.take(behind).ok_or_else(|| needs_value(owner, word))?;
             slot.1 = Some(match slot.0.kind {
                 Kind::Switch { off } => if off == Some(word) { "off" } else { "on" }.to_owned(),
-                _ => words
-                    .next()
-                    .ok_or_else(|| {
-                        SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
-                    })?
-                    .clone(),
+                _ => behind[..count].join(" "),
             });
+            rest = &behind[count..];
         }
         for (param, value) in &values {
             if matches!(param.default, DefaultValue::Required) && value.is_none() {
@@ -220,7 +228,11 @@ impl Params {
     /// # Errors
     /// If it is not a rate of at least 8 bit/s, or a share of a line whose rate is not fixed.
     pub fn rate(&self, name: &str) -> Result<Option<Rate>, SetUpError> {
-        let Some(text) = self.slot(name).1 else { return Ok(None) };
+        self.slot(name).1.map(|text| self.rate_in(name, text)).transpose()
+    }
+
+    /// `text`, which stands behind `name`, as a rate.
+    pub(crate) fn rate_in(&self, name: &str, text: &str) -> Result<Rate, SetUpError> {
         let rate = match units::parse_percent(text) {
             None => units::parse_rate(text).map_err(|error| self.wrap(name, &error))?,
             Some(percent) => {
@@ -238,7 +250,7 @@ impl Params {
         if rate.as_bytes_per_sec() == 0 {
             return Err(self.bad(name, text, "write a rate of at least 8bit"));
         }
-        Ok(Some(rate))
+        Ok(rate)
     }
 
     /// The value of a [`Kind::Time`], or `None`.
@@ -273,12 +285,18 @@ impl Params {
         }
     }
 
+    /// The words of a [`Kind::Words`]; none if it has no value.
+    #[must_use]
+    pub fn words(&self, name: &str) -> Vec<&str> {
+        self.slot(name).1.map_or_else(Vec::new, |text| text.split(' ').collect())
+    }
+
     /// An error about the value of `name`.
     pub fn bad(&self, name: &str, value: &str, allowed: &str) -> SetUpError {
         SetUpError::new(format!("{}: `{name} {value}`: {allowed}", self.owner))
     }
 
-    fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
+    pub(crate) fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
         self.bad(name, &error.text, error.allowed)
     }
 
@@ -297,4 +315,9 @@ pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
     let known: Vec<_> = table.iter().map(|param| param.name).collect();
     let known = if known.is_empty() { "it takes none".to_owned() } else { known.join(", ") };
     SetUpError::new(format!("{owner}: unknown parameter `{word}` (known: {known})"))
+}
+
+/// The error about a parameter without its value.
+pub(super) fn needs_value(owner: &str, word: &str) -> SetUpError {
+    SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
 }

@@ -1,6 +1,6 @@
 //! The short form: a discipline, its parameters, and what sits beneath it.
 
-use super::params::{Param, unknown};
+use super::params::{Param, needs_value, unknown};
 use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
@@ -30,10 +30,7 @@ fn discipline(words: &[&str]) -> Result<SetUp, SetUpError> {
                 return Err(unknown_in(kind.name, &table, word));
             }
         };
-        let count = param.kind.arity();
-        if behind.len() < count {
-            return Err(SetUpError::new(format!("{name}: `{word}` needs a value behind it")));
-        }
+        let count = param.kind.take(behind).ok_or_else(|| needs_value(name, word))?;
         into.extend(rest[..=count].iter().copied().map(str::to_owned));
         rest = &behind[count..];
     }
