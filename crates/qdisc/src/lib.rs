@@ -15,6 +15,7 @@
 
 mod book;
 mod contract;
+mod leaves;
 mod linux;
 mod pool;
 mod port;

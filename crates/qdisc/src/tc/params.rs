@@ -22,7 +22,7 @@ pub struct Param {
 }
 
 /// What kind of value a parameter takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A whole number in a range; `unit` names what is counted.
     Number {
