@@ -26,6 +26,7 @@ mod tc;
 mod codel;
 mod fifo;
 mod fq_codel;
+mod hfsc;
 mod htb;
 mod pfifo_fast;
 mod tbf;

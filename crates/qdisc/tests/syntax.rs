@@ -75,6 +75,17 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "tbf rate 5mbit burst 2000 limit 3000 peakrate 4mbit mtu 1600",
             "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit",
         ),
+        ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
+        (
+            "hfsc rt m2 1mbit ul m2 2mbit",
+            "hfsc class `1:1`: `ul` limits link sharing: write `ls` or `sc` too",
+        ),
+        (
+            "hfsc sc m1 1mbit d 5ms",
+            "hfsc class: `sc m1 1mbit d 5ms`: write `[m1 RATE] [d TIME] m2 RATE` or `[[umax SIZE] \
+             dmax TIME] rate RATE`",
+        ),
+        ("hfsc ls m2 0bit", "hfsc class: `ls m2 0bit`: one of the two slopes must be above 0"),
         (
             "qdisc add dev e root handle 1: htb\nclass add dev e parent 2: classid 2:1 htb rate 1mbit",
             "`class add dev e parent 2: classid 2:1 htb rate 1mbit`: there is no discipline `2:`",
