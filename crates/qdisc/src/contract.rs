@@ -35,6 +35,12 @@ pub trait Qdisc: Send {
         None
     }
 
+    /// From when on a timer for [`wake_at`](Self::wake_at) may go off: earlier, where the discipline's
+    /// timer has slack.
+    fn may_wake_at(&self) -> Option<Time> {
+        self.wake_at()
+    }
+
     /// What waits now.
     fn backlog(&self) -> Backlog;
 

@@ -71,9 +71,10 @@ impl Leaves {
         self.queue(class).backlog()
     }
 
-    /// When `class`, which yielded nothing, may next send.
-    pub fn wake_of(&self, class: usize) -> Option<Time> {
-        self.queue(class).wake_at()
+    /// When a class that holds packets back by itself may next send, after `now`.
+    pub fn next_wake(&self, now: Time) -> Option<Time> {
+        let queues = self.classes.iter().filter_map(|class| class.queue.as_ref());
+        queues.filter_map(|queue| queue.wake_at()).filter(|&at| at > now).min()
     }
 
     /// What waits in all classes.

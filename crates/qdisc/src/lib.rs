@@ -19,12 +19,14 @@ mod leaves;
 mod linux;
 mod pool;
 mod port;
+mod priomap;
 mod registry;
 mod replay;
 mod tc;
 
 mod codel;
 mod fifo;
+mod fq;
 mod fq_codel;
 mod hfsc;
 mod htb;

@@ -39,6 +39,12 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
         let mut refused = false;
         if arrival == Some(now) {
             let (_, packet) = *arrivals.next().expect("one was peeked at");
+            // The sender is woken by a timer too, and then timers go off that may already.
+            if port.may_wake_at().is_some_and(|from| from <= now) {
+                while let Some(due) = port.dequeue(now, &mut fates) {
+                    outcome.departures.push((now, due));
+                }
+            }
             let drops = fates.0.len();
             port.enqueue(packet, now, &mut fates);
             refused = fates.0[drops..].iter().any(|(dropped, _)| dropped.handle == packet.handle);

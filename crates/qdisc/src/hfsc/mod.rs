@@ -75,7 +75,7 @@ impl Hfsc {
             let Some(packet) = packet else {
                 if after > 0 {
                     // The leaf holds its packets back by itself.
-                    self.wake_at = self.leaves.wake_of(leaf);
+                    self.wake_at = self.leaves.next_wake(now);
                     return None;
                 }
                 self.tree.deactivate(leaf);
@@ -259,6 +259,7 @@ pub(crate) static HFSC: Discipline = Discipline {
     examples: &[
         "hfsc sc rate 2mbit ul rate 3mbit fq_codel limit 50",
         "hfsc rt m1 3mbit d 20ms m2 1mbit pfifo limit 20",
+        "hfsc sc rate 4mbit ul rate 4mbit fq maxrate 500kbit flow_limit 10",
         "qdisc add dev eth0 root handle 1: hfsc default 30
          class add dev eth0 parent 1: classid 1:1 hfsc ls m2 4mbit ul m2 4mbit
          class add dev eth0 parent 1:1 classid 1:10 hfsc rt umax 1500 dmax 10ms rate 500kbit ls m2 1mbit

@@ -83,7 +83,7 @@ impl Htb {
                 }
             }
         }
-        self.wake_at = Some(next_event);
+        self.wake_at = self.tree.leaves.next_wake(now).into_iter().chain([next_event]).min();
         None
     }
 }
@@ -167,6 +167,7 @@ pub(crate) static HTB: Discipline = Discipline {
     examples: &[
         "htb rate 2mbit fq_codel limit 50",
         "htb default 30 rate 1mbit",
+        "htb rate 4mbit fq maxrate 500kbit flow_limit 10",
         "qdisc add dev eth0 root handle 1: htb default 20
          class add dev eth0 parent 1: classid 1:1 htb rate 4mbit burst 1600 cburst 1600
          class add dev eth0 parent 1:1 classid 1:10 htb rate 1mbit ceil 4mbit prio 0 quantum 1514
