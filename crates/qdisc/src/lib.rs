@@ -23,6 +23,7 @@ mod priomap;
 mod registry;
 mod replay;
 mod tc;
+mod turns;
 
 mod codel;
 mod fifo;
