@@ -92,6 +92,10 @@ pub enum DropReason {
     Overmemory,
     /// CoDel: the sojourn time stayed above the target for an interval.
     TargetExceeded,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
+    Early,
+    /// DualPI2: the packet waited longer than the step threshold and could not be marked.
+    Step,
     /// Longer than the shaper can ever pass (longer than the burst).
     TooLong,
     /// No class takes the packet.
@@ -108,14 +112,20 @@ pub enum MarkReason {
     TargetExceeded,
     /// CoDel: the sojourn time exceeded `ce_threshold`.
     CeThreshold,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
+    Early,
+    /// DualPI2: the packet waited longer than the step threshold.
+    Step,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
+        Self::Early,
+        Self::Step,
         Self::TooLong,
         Self::Unclassified,
         Self::LinkLoss,
@@ -128,6 +138,8 @@ impl DropReason {
             Self::Overlimit => "overlimit",
             Self::Overmemory => "overmemory",
             Self::TargetExceeded => "target_exceeded",
+            Self::Early => "early",
+            Self::Step => "step",
             Self::TooLong => "too_long",
             Self::Unclassified => "unclassified",
             Self::LinkLoss => "link_loss",
@@ -137,7 +149,7 @@ impl DropReason {
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 2] = [Self::TargetExceeded, Self::CeThreshold];
+    pub const ALL: [Self; 4] = [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Step];
 
     /// The reason as records name it.
     #[must_use]
@@ -145,6 +157,8 @@ impl MarkReason {
         match self {
             Self::TargetExceeded => "target_exceeded",
             Self::CeThreshold => "ce_threshold",
+            Self::Early => "early",
+            Self::Step => "step",
         }
     }
 }
