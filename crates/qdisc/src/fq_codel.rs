@@ -70,15 +70,8 @@ impl FqCodel {
         })
     }
 
-    /// The flow of `packet`: what a filter says, else its hash scaled to the number of flows.
     fn flow_of(&self, packet: &Packet) -> Option<usize> {
-        if self.classifier.is_empty() {
-            let scaled = u64::from(packet.label.hash) * self.flows.len() as u64;
-            return Some((scaled >> 32) as usize);
-        }
-        let class = self.classifier.classify(packet)?;
-        let number = usize::from(class.minor);
-        (class.major == self.major && (1..=self.flows.len()).contains(&number)).then(|| number - 1)
+        self.classifier.flow(packet, self.major, self.flows.len())
     }
 
     /// The queue is full: drops up to half of the longest flow, from its head, `drop_batch` packets
