@@ -29,9 +29,11 @@ mod codel;
 mod fifo;
 mod fq;
 mod fq_codel;
+mod fq_pie;
 mod hfsc;
 mod htb;
 mod pfifo_fast;
+mod pie;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};

@@ -1,7 +1,7 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
 use crate::tc::{Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, codel, fifo, fq, fq_codel, hfsc, htb, pfifo_fast, tbf};
+use crate::{Device, Qdisc, codel, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, tbf};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -15,6 +15,8 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &codel::CODEL,
     &fq_codel::FQ_CODEL,
     &fq::FQ,
+    &pie::PIE,
+    &fq_pie::FQ_PIE,
 ];
 
 /// What is known of a discipline before one is made.
