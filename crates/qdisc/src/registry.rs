@@ -1,6 +1,6 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
-use crate::tc::{Param, SetUp, SetUpError};
+use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{Device, Qdisc, codel, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, tbf};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -38,6 +38,14 @@ pub struct Discipline {
     pub examples: &'static [&'static str],
     /// Makes one.
     pub build: Build,
+}
+
+impl Discipline {
+    /// Whether its classes are bands, which are there by themselves.
+    #[must_use]
+    pub fn has_bands(&self) -> bool {
+        self.params.iter().any(|param| matches!(param.kind, Kind::Bands { .. }))
+    }
 }
 
 /// Makes a discipline from what was written, for a port on a device.

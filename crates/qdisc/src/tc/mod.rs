@@ -34,7 +34,8 @@ pub struct SetUp {
     pub classes: Vec<ClassSetUp>,
     /// Its filters, in the order written.
     pub filters: Vec<Filter>,
-    /// What sits beneath a discipline without classes of its own (`tbf`).
+    /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
+    /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
 }
 

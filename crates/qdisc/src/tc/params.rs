@@ -31,6 +31,11 @@ pub enum Kind {
         /// Smallest and largest value.
         range: (u64, u64),
     },
+    /// The number of bands, which are the discipline's classes and there by themselves.
+    Bands {
+        /// Smallest and largest number.
+        range: (u64, u64),
+    },
     /// A hexadecimal class number, as `default 10` of htb.
     Minor,
     /// An amount of bytes.
@@ -39,6 +44,15 @@ pub enum Kind {
     Rate,
     /// A time.
     Time,
+    /// A share in percent, with or without the sign.
+    Percent,
+    /// A number in a range, with decimals.
+    Real {
+        /// What it counts in, such as "1/s".
+        unit: &'static str,
+        /// Smallest and largest value.
+        range: (f64, f64),
+    },
     /// A word that switches something on; `off` is the word that switches it off, if there is one.
     Switch {
         /// The opposite word.
@@ -84,11 +98,13 @@ impl Kind {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Number { unit, .. } => (*unit).to_owned(),
+            Self::Number { unit, .. } | Self::Real { unit, .. } => (*unit).to_owned(),
+            Self::Bands { .. } => "bands".to_owned(),
             Self::Minor => "class number, hexadecimal".to_owned(),
             Self::Size => "bytes".to_owned(),
             Self::Rate => "rate, or % of the line".to_owned(),
             Self::Time => "time".to_owned(),
+            Self::Percent => "percent".to_owned(),
             Self::Switch { off: None } => "switch".to_owned(),
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
@@ -171,7 +187,7 @@ impl Params {
         Ok(Self { owner, line_rate: device.line_rate, values })
     }
 
-    /// The value of a [`Kind::Number`] that has one.
+    /// The value of a [`Kind::Number`] or [`Kind::Bands`] that has one.
     ///
     /// # Errors
     /// If it is not a whole number within the parameter's range.
@@ -179,13 +195,15 @@ impl Params {
         self.try_number(name).map(|value| value.expect("a parameter with a default"))
     }
 
-    /// The value of a [`Kind::Number`], or `None`.
+    /// The value of a [`Kind::Number`] or [`Kind::Bands`], or `None`.
     ///
     /// # Errors
     /// If it is not a whole number within the parameter's range.
     pub fn try_number(&self, name: &str) -> Result<Option<u64>, SetUpError> {
         let (param, text) = self.slot(name);
-        let Kind::Number { range: (low, high), .. } = param.kind else {
+        let (Kind::Number { range: (low, high), .. } | Kind::Bands { range: (low, high) }) =
+            param.kind
+        else {
             unreachable!("{name} is a number")
         };
         let Some(text) = text else { return Ok(None) };
@@ -262,6 +280,33 @@ impl Params {
             .1
             .map(|text| units::parse_time(text).map_err(|error| self.wrap(name, &error)))
             .transpose()
+    }
+
+    /// The value of a [`Kind::Percent`] that has one.
+    ///
+    /// # Errors
+    /// If it is not a number from 0 to 100.
+    pub fn percent(&self, name: &str) -> Result<f64, SetUpError> {
+        let text = self.slot(name).1.expect("a parameter with a default");
+        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        number
+            .filter(|percent| (0.0..=100.0).contains(percent))
+            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 100"))
+    }
+
+    /// The value of a [`Kind::Real`], or `None`.
+    ///
+    /// # Errors
+    /// If it is not a number within the parameter's range.
+    pub fn real(&self, name: &str) -> Result<Option<f64>, SetUpError> {
+        let (param, text) = self.slot(name);
+        let Kind::Real { range: (low, high), .. } = param.kind else {
+            unreachable!("{name} is a number with decimals")
+        };
+        let Some(text) = text else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
+        let allowed = || self.bad(name, text, &format!("write a number from {low} to {high}"));
+        number.map(Some).ok_or_else(allowed)
     }
 
     /// Whether a [`Kind::Switch`] is on.
