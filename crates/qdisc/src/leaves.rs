@@ -61,6 +61,12 @@ impl Leaves {
         self.change(class, |queue| queue.dequeue(now, fates))
     }
 
+    /// The packet that `class` would send next, left in place.
+    pub fn peek(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        self.peek_len(class, now, fates)?;
+        self.classes[class].queue.as_mut()?.peek(now, fates)
+    }
+
     /// The length of the packet that `class` would send next.
     pub fn peek_len(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<u32> {
         self.change(class, |queue| queue.peek(now, fates).map(|packet| packet.len))

@@ -22,10 +22,13 @@ mod port;
 mod priomap;
 mod registry;
 mod replay;
+mod scheduler;
 mod tc;
 mod turns;
 
 mod codel;
+mod drr;
+mod ets;
 mod fifo;
 mod fq;
 mod fq_codel;
@@ -34,6 +37,7 @@ mod hfsc;
 mod htb;
 mod pfifo_fast;
 mod pie;
+mod prio;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};

@@ -27,13 +27,40 @@ impl PrioMap {
         Ok(Self(map))
     }
 
+    /// The map of a discipline that puts all priorities into `band`.
+    pub const fn all(band: u8) -> Self {
+        Self([band; PRIORITIES])
+    }
+
+    /// This map for a discipline with `bands` bands, with the bands that [`PRIOMAP`] says for the first
+    /// priorities.
+    pub fn overwritten(mut self, params: &Params, bands: u8) -> Result<Self, SetUpError> {
+        let words = params.words("priomap");
+        let bad = |word: &str| {
+            let allowed = format!("write up to {PRIORITIES} numbers from 0 to {}", bands - 1);
+            params.bad("priomap", word, &allowed)
+        };
+        for (band, word) in self.0.iter_mut().zip(&words) {
+            *band = word.parse().map_err(|_| bad(word))?;
+        }
+        match self.0.iter().find(|&&band| band >= bands) {
+            Some(band) => Err(bad(&band.to_string())),
+            None => Ok(self),
+        }
+    }
+
     /// The band of `packet`.
     pub fn band_of(&self, packet: &Packet) -> usize {
         self.band_of_tos(packet.tos())
     }
 
+    /// The band of Linux' priority `priority`.
+    pub fn band_of_priority(&self, priority: usize) -> usize {
+        usize::from(self.0[priority])
+    }
+
     fn band_of_tos(&self, tos: u8) -> usize {
-        usize::from(self.0[usize::from(priority_of_tos(tos))])
+        self.band_of_priority(usize::from(priority_of_tos(tos)))
     }
 }
 
@@ -48,10 +75,15 @@ impl Default for PrioMap {
 pub(crate) const PRIOMAP: Param = Param {
     name: "priomap",
     aliases: &[],
-    kind: Kind::Words { shape: "16 numbers", takes: |behind| PRIORITIES.min(behind.len()) },
+    kind: Kind::Words { shape: "up to 16 numbers", takes },
     default: DefaultValue::Is("1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1"),
     meaning: "band of each of Linux' priorities 0 to 15",
 };
+
+fn takes(behind: &[&str]) -> usize {
+    let number = |word: &&&str| word.starts_with(|c: char| c.is_ascii_digit());
+    behind.iter().take(PRIORITIES).take_while(number).count()
+}
 
 /// `TC_PRIO_MAX` + 1.
 const PRIORITIES: usize = 16;

@@ -1,7 +1,10 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
 use crate::tc::{Kind, Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, codel, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, tbf};
+use crate::{
+    Device, Qdisc, codel, drr, ets, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, prio,
+    tbf,
+};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -17,6 +20,9 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &fq::FQ,
     &pie::PIE,
     &fq_pie::FQ_PIE,
+    &prio::PRIO,
+    &ets::ETS,
+    &drr::DRR,
 ];
 
 /// What is known of a discipline before one is made.
