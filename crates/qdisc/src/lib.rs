@@ -38,6 +38,7 @@ mod htb;
 mod pfifo_fast;
 mod pie;
 mod prio;
+mod skbprio;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
