@@ -38,6 +38,7 @@ mod htb;
 mod pfifo_fast;
 mod pie;
 mod prio;
+mod qfq;
 mod skbprio;
 mod tbf;
 

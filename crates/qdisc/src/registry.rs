@@ -3,7 +3,7 @@
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
     Device, Qdisc, codel, drr, ets, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, prio,
-    skbprio, tbf,
+    qfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -23,6 +23,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &prio::PRIO,
     &ets::ETS,
     &drr::DRR,
+    &qfq::QFQ,
     &skbprio::SKBPRIO,
 ];
 
