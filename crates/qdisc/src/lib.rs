@@ -28,6 +28,7 @@ mod turns;
 
 mod codel;
 mod drr;
+mod dualpi2;
 mod ets;
 mod fifo;
 mod fq;

@@ -2,8 +2,8 @@
 
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
-    Device, Qdisc, codel, drr, ets, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast, pie, prio,
-    qfq, skbprio, tbf,
+    Device, Qdisc, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, hfsc, htb, pfifo_fast,
+    pie, prio, qfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -20,6 +20,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &fq::FQ,
     &pie::PIE,
     &fq_pie::FQ_PIE,
+    &dualpi2::DUALPI2,
     &prio::PRIO,
     &ets::ETS,
     &drr::DRR,
