@@ -7,7 +7,8 @@
 //! * where the recording is exact, ours must agree packet by packet: order, drops, marks, code
 //!   points, and times within [`TOLERANCE`];
 //! * where it depends on the kernel's random numbers, the means of [`SEEDS`] runs of ours must lie
-//!   within the recording's range widened by a tenth: share dropped, share marked, mean delay;
+//!   within the recording's range widened by a tenth: share dropped, share marked, mean delay, for a
+//!   discipline that was there long before the first packet or else for one that was just made ([`Age`]);
 //! * where it depends on the key of the flow hash alone and shows the run without collisions, more
 //!   than half of [`SEEDS`] keys must agree packet by packet.
 
@@ -17,4 +18,4 @@ mod run;
 
 pub use judge::{SEEDS, TOLERANCE, Verdict, judge};
 pub use recording::{Kind, Ranges, Recording, RecordingError, Span};
-pub use run::{Run, Shares};
+pub use run::{Age, Run, Shares};

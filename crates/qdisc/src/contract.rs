@@ -35,6 +35,12 @@ pub trait Qdisc: Send {
         None
     }
 
+    /// From when on a timer for [`wake_at`](Self::wake_at) may go off: earlier, where the discipline's
+    /// timer has slack.
+    fn may_wake_at(&self) -> Option<Time> {
+        self.wake_at()
+    }
+
     /// What waits now.
     fn backlog(&self) -> Backlog;
 
@@ -93,7 +99,7 @@ pub enum DropReason {
     Overmemory,
     /// CoDel: the sojourn time stayed above the target for an interval.
     TargetExceeded,
-    /// Drawn at random before the queue is full (RED between its thresholds, BLUE).
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
     Early,
     /// RED: the average queue is above its upper threshold.
     Forced,
@@ -101,6 +107,8 @@ pub enum DropReason {
     SameFlow,
     /// SFB: the flow does not respond and exceeds what such flows may send.
     Penalty,
+    /// DualPI2: the packet waited longer than the step threshold and could not be marked.
+    Step,
     /// Longer than the shaper can ever pass (longer than the burst).
     TooLong,
     /// No class takes the packet.
@@ -117,15 +125,17 @@ pub enum MarkReason {
     TargetExceeded,
     /// CoDel: the sojourn time exceeded `ce_threshold`.
     CeThreshold,
-    /// Drawn at random before the queue is full (RED between its thresholds, BLUE).
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
     Early,
     /// RED: the average queue is above its upper threshold.
     Forced,
+    /// DualPI2: the packet waited longer than the step threshold.
+    Step,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
@@ -133,6 +143,7 @@ impl DropReason {
         Self::Forced,
         Self::SameFlow,
         Self::Penalty,
+        Self::Step,
         Self::TooLong,
         Self::Unclassified,
         Self::LinkLoss,
@@ -149,6 +160,7 @@ impl DropReason {
             Self::Forced => "forced",
             Self::SameFlow => "same_flow",
             Self::Penalty => "penalty",
+            Self::Step => "step",
             Self::TooLong => "too_long",
             Self::Unclassified => "unclassified",
             Self::LinkLoss => "link_loss",
@@ -158,7 +170,8 @@ impl DropReason {
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 4] = [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced];
+    pub const ALL: [Self; 5] =
+        [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced, Self::Step];
 
     /// The reason as records name it.
     #[must_use]
@@ -168,6 +181,7 @@ impl MarkReason {
             Self::CeThreshold => "ce_threshold",
             Self::Early => "early",
             Self::Forced => "forced",
+            Self::Step => "step",
         }
     }
 }

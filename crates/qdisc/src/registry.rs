@@ -1,8 +1,9 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
-use crate::tc::{Param, SetUp, SetUpError};
+use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
-    Device, Qdisc, choke, codel, fifo, fq_codel, gred, htb, pfifo_fast, red, sfb, sfq, tbf,
+    Device, Qdisc, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc, htb,
+    pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -13,6 +14,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &pfifo_fast::PFIFO_FAST,
     &tbf::TBF,
     &htb::HTB,
+    &hfsc::HFSC,
     &codel::CODEL,
     &fq_codel::FQ_CODEL,
     &red::RED,
@@ -20,6 +22,15 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &choke::CHOKE,
     &sfb::SFB,
     &sfq::SFQ,
+    &fq::FQ,
+    &pie::PIE,
+    &fq_pie::FQ_PIE,
+    &dualpi2::DUALPI2,
+    &prio::PRIO,
+    &ets::ETS,
+    &drr::DRR,
+    &qfq::QFQ,
+    &skbprio::SKBPRIO,
 ];
 
 /// What is known of a discipline before one is made.
@@ -41,6 +52,14 @@ pub struct Discipline {
     pub examples: &'static [&'static str],
     /// Makes one.
     pub build: Build,
+}
+
+impl Discipline {
+    /// Whether its classes are bands, which are there by themselves.
+    #[must_use]
+    pub fn has_bands(&self) -> bool {
+        self.params.iter().any(|param| matches!(param.kind, Kind::Bands { .. }))
+    }
 }
 
 /// Makes a discipline from what was written, for a port on a device.

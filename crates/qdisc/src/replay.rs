@@ -39,6 +39,12 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
         fates.refused = false;
         if arrival == Some(now) {
             let (_, packet) = *arrivals.next().expect("one was peeked at");
+            // The sender is woken by a timer too, and then timers go off that may already.
+            if port.may_wake_at().is_some_and(|from| from <= now) {
+                while let Some(due) = port.dequeue(now, &mut fates) {
+                    outcome.departures.push((now, due));
+                }
+            }
             port.enqueue(packet, now, &mut fates);
         }
         while let Some(packet) = port.dequeue(now, &mut fates) {

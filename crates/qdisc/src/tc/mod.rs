@@ -39,7 +39,8 @@ pub struct SetUp {
     /// The device's filters on the way out (`clsact`), in the order written: they number a packet
     /// before any discipline sees it (`tc_index`).
     pub egress: Vec<Filter>,
-    /// What sits beneath a discipline without classes of its own (`tbf`).
+    /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
+    /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
 }
 

@@ -101,6 +101,15 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         owner.child = Some(Box::new(set_up));
         return Ok(());
     }
+    if owner.discipline.has_bands() && owner.classes.iter().all(|class| class.id != parent) {
+        let owner_id = Handle { minor: 0, ..parent };
+        owner.classes.push(ClassSetUp {
+            id: parent,
+            parent: owner_id,
+            words: Vec::new(),
+            leaf: None,
+        });
+    }
     let class = owner
         .classes
         .iter_mut()
@@ -125,6 +134,11 @@ fn add_class(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         return Err(SetUpError::new(format!(
             "a `{name}` class cannot hang from a `{}` discipline",
             owner.discipline.name
+        )));
+    }
+    if owner.discipline.has_bands() {
+        return Err(SetUpError::new(format!(
+            "the classes of `{name}` are its bands, which are there by themselves"
         )));
     }
     let known = parent.minor == 0 || owner.classes.iter().any(|class| class.id == parent);
