@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weir_core::{Packet, Time};
 use weir_path::{End, Path, Place};
 use weir_wire::{
-    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_ecn,
+    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
 };
 use weir_world::{Direction, Scenario};
@@ -118,9 +118,9 @@ impl Router {
         }
     }
 
-    /// Finishes the packet for the kernel at its end: its ECN field as the queues left it, its time to
-    /// live as the routers left it. Writes the headers of a segment into `head`; a single packet is changed
-    /// where it lies. Returns the length of the headers in `head`, 0 for a single packet.
+    /// Finishes the packet for the kernel at its end: DSCP and ECN as the queues left them, its time to live
+    /// as the routers left it. Writes the headers of a segment into `head`; a single packet is changed where
+    /// it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
         let routers = self.routers_to(end);
         let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
@@ -129,12 +129,12 @@ impl Router {
             Some(cut) => {
                 let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
                 let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.ecn, fill, head)
+                    .write_headers(&piece.bytes, &segment, packet.tos(), fill, head)
                     .expect("the longest headers fit");
                 (&mut head[..written], written)
             }
             None => {
-                set_ecn(&mut piece.bytes, packet.ecn);
+                set_tos(&mut piece.bytes, packet.tos());
                 (&mut piece.bytes[..], 0)
             }
         };
@@ -175,14 +175,14 @@ impl Router {
                 let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
                 out.resize(Cut::MAX_HEADERS, 0);
                 let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.ecn, Fill::Full, out)
+                    .write_headers(&piece.bytes, &segment, packet.tos(), Fill::Full, out)
                     .expect("the longest headers fit");
                 out.truncate(written);
                 out.extend_from_slice(&piece.bytes[segment.payload()]);
             }
             None => {
                 out.extend_from_slice(&piece.bytes);
-                set_ecn(out, packet.ecn);
+                set_tos(out, packet.tos());
                 if let Checksum::Partial { start, offset } = piece.checksum {
                     // It was checked when the packet came in.
                     let _ = complete_checksum(out, start, offset);
