@@ -31,6 +31,13 @@ pub enum Kind {
         /// Smallest and largest value.
         range: (u64, u64),
     },
+    /// A whole number in a range that may be negative; `unit` names what is counted.
+    Integer {
+        /// What is counted, such as "bytes".
+        unit: &'static str,
+        /// Smallest and largest value.
+        range: (i64, i64),
+    },
     /// A hexadecimal class number, as `default 10` of htb.
     Minor,
     /// An amount of bytes.
@@ -44,8 +51,10 @@ pub enum Kind {
         /// The opposite word.
         off: Option<&'static str>,
     },
-    /// One of several words.
+    /// One of several words behind the name.
     Choice(&'static [&'static str]),
+    /// One of several words that stand alone, such as `hosts` or `flows` of cake.
+    Word(&'static [&'static str]),
 }
 
 /// A parameter's value where none is written.
@@ -77,7 +86,7 @@ impl Kind {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Number { unit, .. } => (*unit).to_owned(),
+            Self::Number { unit, .. } | Self::Integer { unit, .. } => (*unit).to_owned(),
             Self::Minor => "class number, hexadecimal".to_owned(),
             Self::Size => "bytes".to_owned(),
             Self::Rate => "rate, or % of the line".to_owned(),
@@ -85,13 +94,14 @@ impl Kind {
             Self::Switch { off: None } => "switch".to_owned(),
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
+            Self::Word(words) => format!("one of the words {}", words.join(", ")),
         }
     }
 
     /// How many words follow the name.
     pub(super) const fn arity(&self) -> usize {
         match self {
-            Self::Switch { .. } => 0,
+            Self::Switch { .. } | Self::Word(_) => 0,
             _ => 1,
         }
     }
@@ -102,7 +112,11 @@ impl Param {
     pub(super) fn answers_to(&self, word: &str) -> bool {
         self.name == word
             || self.aliases.contains(&word)
-            || matches!(self.kind, Kind::Switch { off: Some(off) } if off == word)
+            || match self.kind {
+                Kind::Switch { off } => off == Some(word),
+                Kind::Word(words) => words.contains(&word),
+                _ => false,
+            }
     }
 }
 
@@ -112,6 +126,8 @@ pub struct Params {
     owner: &'static str,
     line_rate: Option<Rate>,
     values: Vec<(&'static Param, Option<String>)>,
+    /// Names of parameters and their values, in the order written.
+    written: Vec<(&'static str, String)>,
 }
 
 impl Params {
@@ -136,21 +152,25 @@ impl Params {
                 (param, default)
             })
             .collect();
+        let mut written = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let slot = values
                 .iter_mut()
                 .find(|(param, _)| param.answers_to(word))
                 .ok_or_else(|| unknown(owner, table, word))?;
-            slot.1 = Some(match slot.0.kind {
+            let value = match slot.0.kind {
                 Kind::Switch { off } => if off == Some(word) { "off" } else { "on" }.to_owned(),
+                Kind::Word(_) => word.clone(),
                 _ => words
                     .next()
                     .ok_or_else(|| {
                         SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
                     })?
                     .clone(),
-            });
+            };
+            written.push((slot.0.name, value.clone()));
+            slot.1 = Some(value);
         }
         for (param, value) in &values {
             if matches!(param.default, DefaultValue::Required) && value.is_none() {
@@ -160,7 +180,7 @@ impl Params {
                 )));
             }
         }
-        Ok(Self { owner, line_rate: device.line_rate, values })
+        Ok(Self { owner, line_rate: device.line_rate, values, written })
     }
 
     /// The value of a [`Kind::Number`] that has one.
@@ -190,6 +210,21 @@ impl Params {
             .filter(|value| (low..=high).contains(value))
             .map(Some)
             .ok_or_else(|| self.bad(name, text, &format!("write a number from {low} to {high}")))
+    }
+
+    /// The value of a [`Kind::Integer`], or `None`.
+    ///
+    /// # Errors
+    /// If it is not a whole number within the parameter's range.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, SetUpError> {
+        let (param, text) = self.slot(name);
+        let Kind::Integer { range: (low, high), .. } = param.kind else {
+            unreachable!("{name} is an integer")
+        };
+        let Some(text) = text else { return Ok(None) };
+        let value = text.parse().ok().filter(|value| (low..=high).contains(value));
+        let bad = || self.bad(name, text, &format!("write a number from {low} to {high}"));
+        value.map(Some).ok_or_else(bad)
     }
 
     /// The value of a [`Kind::Minor`], or `None`.
@@ -258,6 +293,18 @@ impl Params {
         self.slot(name).1 == Some("on")
     }
 
+    /// The value of a [`Kind::Word`] that has one.
+    #[must_use]
+    pub fn word(&self, name: &str) -> &str {
+        self.slot(name).1.expect("a parameter with a default")
+    }
+
+    /// The parameters that were written, by name and value (`on` or `off` of a switch), in the order
+    /// written: for disciplines in which it matters.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.written.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     /// The value of a [`Kind::Choice`] that has one.
     ///
     /// # Errors
@@ -294,7 +341,15 @@ impl Params {
 
 /// The error about a word that is no parameter.
 pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
-    let known: Vec<_> = table.iter().map(|param| param.name).collect();
-    let known = if known.is_empty() { "it takes none".to_owned() } else { known.join(", ") };
+    let known = if table.is_empty() { "it takes none".to_owned() } else { known(table) };
     SetUpError::new(format!("{owner}: unknown parameter `{word}` (known: {known})"))
+}
+
+/// The words that begin the parameters of `table`.
+pub(super) fn known<'t>(table: impl IntoIterator<Item = &'t Param>) -> String {
+    let words = table.into_iter().flat_map(|param| match param.kind {
+        Kind::Word(words) => words.to_vec(),
+        _ => vec![param.name],
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
