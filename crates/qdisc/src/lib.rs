@@ -22,6 +22,7 @@ mod registry;
 mod replay;
 mod tc;
 
+mod cake;
 mod codel;
 mod fifo;
 mod fq_codel;

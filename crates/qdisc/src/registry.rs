@@ -1,7 +1,7 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
 use crate::tc::{Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, codel, fifo, fq_codel, htb, pfifo_fast, tbf};
+use crate::{Device, Qdisc, cake, codel, fifo, fq_codel, htb, pfifo_fast, tbf};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -13,6 +13,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &htb::HTB,
     &codel::CODEL,
     &fq_codel::FQ_CODEL,
+    &cake::CAKE,
 ];
 
 /// What is known of a discipline before one is made.
