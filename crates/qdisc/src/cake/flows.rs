@@ -102,8 +102,8 @@ impl Hashes {
         };
         let mut hash = flow.unwrap_or(if isolation.by_flow { label.hash } else { 0 });
         if !isolation.by_flow {
-            for (_, host) in isolation.by_host.iter().zip(hosts).filter(|(by, _)| **by) {
-                hash ^= host;
+            for side in SIDES.filter(|&side| isolation.by_host[side]) {
+                hash ^= hosts[side];
             }
         }
         Self { flow: hash, hosts }

@@ -18,7 +18,6 @@ mod turns;
 
 use weir_core::{Duration, Packet, Time};
 
-use self::ack_filter::AckFilter;
 use self::capacity::Capacity;
 use self::config::{Config, PARAMS};
 use self::diffserv::Preset;
@@ -38,7 +37,6 @@ struct Cake {
     /// The tin that was served last.
     current: usize,
     common: Common,
-    ack_filter: AckFilter,
     wash: bool,
     capacity: Option<Capacity>,
     memory_limit: u64,
@@ -73,6 +71,7 @@ impl Cake {
                 isolation: config.isolation,
                 overhead: config.overhead,
                 ingress: config.ingress,
+                ack_filter: config.ack_filter,
                 shaper: Shaper::new(ByteTime::default()),
                 pool: Pool::default(),
                 longest: Longest::new(),
@@ -80,7 +79,6 @@ impl Cake {
                 dither: device.seed.stream("cake dither"),
                 blue: device.seed.stream("cake blue"),
             },
-            ack_filter: config.ack_filter,
             wash: config.wash,
             capacity: config.autorate.then(|| Capacity::new(rate)),
             memory_limit: 0,
@@ -113,12 +111,11 @@ impl Cake {
     /// What the packet is hashed by; a filter may have chosen flow and host (tc-cake(8), "Flow hash
     /// override").
     fn hashes_of(&self, packet: &Packet) -> Hashes {
-        let class = self.classifier.classify(packet);
-        let number =
-            |number: u16| (1..=FLOWS as u16).contains(&number).then(|| u32::from(number) - 1);
-        let flow = class.and_then(|class| number(class.minor));
-        let host = class.filter(|class| class.major != self.major);
-        let host = host.and_then(|class| number(class.major));
+        let number = |n: u16| (1..=FLOWS as u16).contains(&n).then(|| u32::from(n) - 1);
+        let chosen = self.classifier.classify(packet);
+        let flow = chosen.and_then(|class| number(class.minor));
+        let by_host = chosen.filter(|class| class.major != self.major);
+        let host = by_host.and_then(|class| number(class.major));
         Hashes::new(&packet.label, self.common.isolation, self.hash_key, flow, host)
     }
 
@@ -139,7 +136,7 @@ impl Cake {
             if self.waiting() == 0 {
                 return None;
             }
-            self.wake_at = self.common.shaper.closed_until(now);
+            self.wake_at = self.common.shaper.closed_until(now).map(|opens| opens + AFTER_TIMER);
             if self.wake_at.is_some() {
                 return None;
             }
@@ -234,8 +231,7 @@ impl Qdisc for Cake {
             tin.schedule = tin.schedule.max(now);
         }
         let tin = &mut self.tins[index];
-        let (flow, grown) =
-            tin.push(packet, &hashes, &mut self.common, self.ack_filter, now, fates);
+        let (flow, grown) = tin.push(packet, &hashes, &mut self.common, now, fates);
         let rate = self.capacity.as_mut().and_then(|capacity| capacity.on_arrival(grown, now));
         if let Some(rate) = rate {
             self.set_rate(rate);
@@ -308,6 +304,12 @@ pub(crate) static CAKE: Discipline = Discipline {
     ],
     build: |set_up, device| Ok(Box::new(Cake::new(set_up, device)?)),
 };
+
+/// A timer has fired before anybody reads the clock. It matters: the shares of tins are often whole
+/// parts of the bandwidth, so that a tin's schedule comes up within a nanosecond of the shaper's, by
+/// rounding before or behind it. The recordings of Linux 6.12 have all of 11 000 timed departures this
+/// much behind their timer.
+const AFTER_TIMER: Duration = Duration::from_nanos(1);
 
 /// Packets of full size whose bytes bound the memory (`sch->limit`).
 const LIMIT: u32 = 10_240;

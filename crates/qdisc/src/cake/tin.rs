@@ -49,6 +49,7 @@ pub(super) struct Common {
     pub overhead: Overhead,
     /// Whether the queue stands behind the bottleneck, where dropped packets have passed it too.
     pub ingress: bool,
+    pub ack_filter: AckFilter,
     pub shaper: Shaper,
     pub pool: Pool,
     pub longest: Longest,
@@ -101,15 +102,14 @@ impl Tin {
         self.sparse_flows + self.bulk_flows > 0
     }
 
-    /// Appends `packet`, which has just arrived, to the queue that it belongs to; `filter` may take
-    /// another packet out. Returns the flow, which is to be [woken](Self::wake), and by how many bytes
+    /// Appends `packet`, which has just arrived, to the queue that it belongs to; the
+    /// filter may take another packet out. Returns the flow, which is to be [woken](Self::wake), and by how many bytes
     /// the tin has grown.
     pub fn push(
         &mut self,
         packet: Packet,
         hashes: &Hashes,
         common: &mut Common,
-        filter: AckFilter,
         now: Time,
         fates: &mut dyn Fates,
     ) -> (usize, i64) {
@@ -119,7 +119,7 @@ impl Tin {
         common.memory += u64::from(truesize(packet.len));
         common.pool.push(list, packet);
         let mut less = 0;
-        if let Some(ack) = filter.apply(&mut common.pool, list, &packet, &*fates) {
+        if let Some(ack) = common.ack_filter.apply(&mut common.pool, list, &packet, &*fates) {
             less = ack.len;
             self.book.take(&ack);
             self.book.discard(ack, DropReason::AckFiltered, fates);
