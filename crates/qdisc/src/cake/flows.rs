@@ -271,8 +271,8 @@ mod tests {
     #[test]
     fn modes_tell_apart_what_they_say() {
         let label = |src, dst, hash| FlowLabel { src, dst, hash, ..FlowLabel::default() };
-        let of = |isolation: Isolation, label: FlowLabel| {
-            Hashes::new(&label, isolation, 0x1234_5678_9abc_def1, None, None).flow
+        let of = |isolation: Isolation, one: FlowLabel| {
+            Hashes::new(&one, isolation, 0x1234_5678_9abc_def1, None, None).flow
         };
         let one = label(1, 2, 10);
         let same_hosts = label(1, 2, 11);
@@ -305,10 +305,9 @@ mod tests {
                 index
             })
             .to_vec();
-        let mut mean = |flows: &mut Flows, index| {
-            let sum: i32 =
-                (0..10_000).map(|_| flows.share(index, 1514, isolation, &mut dither)).sum();
-            f64::from(sum) / 10_000.0
+        let mut mean = |table: &mut Flows, index| {
+            let shares = (0..10_000).map(|_| table.share(index, 1514, isolation, &mut dither));
+            f64::from(shares.sum::<i32>()) / 10_000.0
         };
         // 65535/3 of 65536 parts and 65535 of 65536, the dither keeping the fraction.
         assert!((mean(&mut flows, busy[0]) - 1514.0 * 21_845.0 / 65_536.0).abs() < 0.02);
