@@ -39,7 +39,7 @@ pub enum Verdict {
 /// If the recording's commands name a discipline or a parameter that is not here.
 pub fn judge(recording: &Recording) -> Result<Verdict, SetUpError> {
     match recording.kind {
-        Kind::Exact => Ok(exact(recording, &Run::of(recording, FIRST_SEED, Age::Settled)?)),
+        Kind::Exact => any_seed(recording),
         Kind::Hashed => most_keys(recording),
         Kind::Random(ranges) => match in_range(recording, ranges, Age::Settled)? {
             Verdict::Fails(why) => Ok(match in_range(recording, ranges, Age::Fresh)? {
@@ -49,6 +49,20 @@ pub fn judge(recording: &Recording) -> Result<Verdict, SetUpError> {
             in_range => Ok(in_range),
         },
     }
+}
+
+/// A discipline that draws random numbers may still give the same in most runs, and its recording then
+/// passes for exact: two runs of Linux agreed. One seed of ours has to agree; of a discipline without
+/// random numbers, the first.
+fn any_seed(recording: &Recording) -> Result<Verdict, SetUpError> {
+    let mut first = None;
+    for seed in FIRST_SEED..FIRST_SEED + SEEDS {
+        match exact(recording, &Run::of(recording, seed, Age::Settled)?) {
+            Verdict::Fails(why) => first = first.or(Some(why)),
+            agrees => return Ok(agrees),
+        }
+    }
+    Ok(Verdict::Fails(first.expect("there are seeds")))
 }
 
 fn exact(recording: &Recording, run: &Run) -> Verdict {
@@ -133,7 +147,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// The first of the seeds; the exact recordings are replayed with it.
+/// The first of the seeds.
 const FIRST_SEED: u64 = 1;
 
 /// By how much of itself each end of a range is moved out.

@@ -5,7 +5,8 @@
 //! discipline of the same `tc` commands:
 //!
 //! * where the recording is exact, ours must agree packet by packet: order, drops, marks, code
-//!   points, and times within [`TOLERANCE`];
+//!   points, and times within [`TOLERANCE`]; of a discipline that draws random numbers in at least
+//!   one of [`SEEDS`] runs;
 //! * where it depends on the kernel's random numbers, the means of [`SEEDS`] runs of ours must lie
 //!   within the recording's range widened by a tenth: share dropped, share marked, mean delay, for a
 //!   discipline that was there long before the first packet or else for one that was just made ([`Age`]);

@@ -1,6 +1,6 @@
 //! The contract between a queue discipline and whatever drives it.
 
-use weir_core::{Packet, Time};
+use weir_core::{Packet, TcpHeader, Time};
 
 /// A queue discipline: decides order, drops and marks at one port.
 ///
@@ -73,7 +73,8 @@ pub struct ClassView<'a> {
     pub stats: Stats,
 }
 
-/// Receives the fate of every packet that does not simply pass.
+/// The owner of the packets: hears of the fate of every packet that does not simply pass, and knows
+/// what packets carry.
 pub trait Fates {
     /// `packet` was dropped. The receiver owns it from here on.
     fn on_drop(&mut self, packet: Packet, reason: DropReason);
@@ -87,6 +88,13 @@ pub trait Fates {
 
     /// `packet` was marked CE and stays in the queue or leaves it now.
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason);
+
+    /// What the TCP header of `packet` says; `None` if it has none, or where packets have no headers,
+    /// as in replays of recordings.
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        let _ = packet;
+        None
+    }
 }
 
 /// Why a packet was dropped.
@@ -115,6 +123,10 @@ pub enum DropReason {
     Unclassified,
     /// Lost on the line, by a loss model.
     LinkLoss,
+    /// BLUE: at random, from a flow that kept overflowing the queue.
+    Blue,
+    /// A TCP acknowledgement that says nothing beyond a later one in the queue.
+    AckFiltered,
 }
 
 /// Why a packet was marked CE.
@@ -135,7 +147,7 @@ pub enum MarkReason {
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
@@ -147,6 +159,8 @@ impl DropReason {
         Self::TooLong,
         Self::Unclassified,
         Self::LinkLoss,
+        Self::Blue,
+        Self::AckFiltered,
     ];
 
     /// The reason as records name it.
@@ -164,6 +178,8 @@ impl DropReason {
             Self::TooLong => "too_long",
             Self::Unclassified => "unclassified",
             Self::LinkLoss => "link_loss",
+            Self::Blue => "blue",
+            Self::AckFiltered => "ack_filtered",
         }
     }
 }

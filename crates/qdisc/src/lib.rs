@@ -26,6 +26,7 @@ mod scheduler;
 mod tc;
 mod turns;
 
+mod cake;
 mod choke;
 mod codel;
 mod drr;

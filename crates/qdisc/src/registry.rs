@@ -2,8 +2,8 @@
 
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
-    Device, Qdisc, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc, htb,
-    pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
+    Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc,
+    htb, pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -31,6 +31,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &drr::DRR,
     &qfq::QFQ,
     &skbprio::SKBPRIO,
+    &cake::CAKE,
 ];
 
 /// What is known of a discipline before one is made.

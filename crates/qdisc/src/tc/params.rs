@@ -36,6 +36,13 @@ pub enum Kind {
         /// Smallest and largest number.
         range: (u64, u64),
     },
+    /// A whole number in a range that may be negative; `unit` names what is counted.
+    Integer {
+        /// What is counted, such as "bytes".
+        unit: &'static str,
+        /// Smallest and largest value.
+        range: (i64, i64),
+    },
     /// A hexadecimal class number, as `default 10` of htb.
     Minor,
     /// An amount of bytes.
@@ -60,7 +67,7 @@ pub enum Kind {
         /// The opposite word.
         off: Option<&'static str>,
     },
-    /// One of several words.
+    /// One of several words behind the name.
     Choice(&'static [&'static str]),
     /// Several words, as in `delay 20ms 5ms`.
     Words {
@@ -69,6 +76,8 @@ pub enum Kind {
         /// How many of the words behind the name belong to it.
         takes: fn(&[&str]) -> usize,
     },
+    /// One of several words that stand alone, such as `hosts` or `flows` of cake.
+    Word(&'static [&'static str]),
 }
 
 /// A parameter's value where none is written.
@@ -100,7 +109,9 @@ impl Kind {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Number { unit, .. } | Self::Real { unit, .. } => (*unit).to_owned(),
+            Self::Number { unit, .. } | Self::Real { unit, .. } | Self::Integer { unit, .. } => {
+                (*unit).to_owned()
+            }
             Self::Bands { .. } => "bands".to_owned(),
             Self::Minor => "class number, hexadecimal".to_owned(),
             Self::Size => "bytes".to_owned(),
@@ -112,13 +123,14 @@ impl Kind {
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
             Self::Words { shape, .. } => (*shape).to_owned(),
+            Self::Word(words) => format!("one of the words {}", words.join(", ")),
         }
     }
 
     /// How many of the words `behind` the name belong to it; `None` if there are too few.
     pub(super) fn take(&self, behind: &[&str]) -> Option<usize> {
         let count = match self {
-            Self::Switch { .. } => return Some(0),
+            Self::Switch { .. } | Self::Word(_) => return Some(0),
             Self::Words { takes, .. } => takes(behind).max(1),
             _ => 1,
         };
@@ -131,7 +143,11 @@ impl Param {
     pub(crate) fn answers_to(&self, word: &str) -> bool {
         self.name == word
             || self.aliases.contains(&word)
-            || matches!(self.kind, Kind::Switch { off: Some(off) } if off == word)
+            || match self.kind {
+                Kind::Switch { off } => off == Some(word),
+                Kind::Word(words) => words.contains(&word),
+                _ => false,
+            }
     }
 }
 
@@ -141,6 +157,8 @@ pub struct Params {
     owner: &'static str,
     line_rate: Option<Rate>,
     values: Vec<(&'static Param, Option<String>)>,
+    /// Names of parameters and their values, in the order written.
+    written: Vec<(&'static str, String)>,
 }
 
 impl Params {
@@ -165,6 +183,7 @@ impl Params {
                 (param, default)
             })
             .collect();
+        let mut written = Vec::new();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut rest = &words[..];
         while let Some((&word, behind)) = rest.split_first() {
@@ -173,11 +192,14 @@ impl Params {
                 .find(|(param, _)| param.answers_to(word))
                 .ok_or_else(|| unknown(owner, table, word))?;
             let count = slot.0.kind.take(behind).ok_or_else(|| needs_value(owner, word))?;
-            slot.1 = Some(match slot.0.kind {
+            let value = match slot.0.kind {
                 Kind::Switch { off } => if off == Some(word) { "off" } else { "on" }.to_owned(),
+                Kind::Word(_) => word.to_owned(),
                 _ => behind[..count].join(" "),
-            });
+            };
             rest = &behind[count..];
+            written.push((slot.0.name, value.clone()));
+            slot.1 = Some(value);
         }
         for (param, value) in &values {
             if matches!(param.default, DefaultValue::Required) && value.is_none() {
@@ -187,7 +209,7 @@ impl Params {
                 )));
             }
         }
-        Ok(Self { owner, line_rate: device.line_rate, values })
+        Ok(Self { owner, line_rate: device.line_rate, values, written })
     }
 
     /// The value of a [`Kind::Number`] or [`Kind::Bands`] that has one.
@@ -219,6 +241,21 @@ impl Params {
             .filter(|value| (low..=high).contains(value))
             .map(Some)
             .ok_or_else(|| self.bad(name, text, &format!("write a number from {low} to {high}")))
+    }
+
+    /// The value of a [`Kind::Integer`], or `None`.
+    ///
+    /// # Errors
+    /// If it is not a whole number within the parameter's range.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, SetUpError> {
+        let (param, text) = self.slot(name);
+        let Kind::Integer { range: (low, high), .. } = param.kind else {
+            unreachable!("{name} is an integer")
+        };
+        let Some(text) = text else { return Ok(None) };
+        let value = text.parse().ok().filter(|value| (low..=high).contains(value));
+        let bad = || self.bad(name, text, &format!("write a number from {low} to {high}"));
+        value.map(Some).ok_or_else(bad)
     }
 
     /// The value of a [`Kind::Minor`], or `None`.
@@ -330,6 +367,18 @@ impl Params {
         self.slot(name).1 == Some("on")
     }
 
+    /// The value of a [`Kind::Word`] that has one.
+    #[must_use]
+    pub fn word(&self, name: &str) -> &str {
+        self.slot(name).1.expect("a parameter with a default")
+    }
+
+    /// The parameters that were written, by name and value (`on` or `off` of a switch), in the order
+    /// written: for disciplines in which it matters.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.written.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     /// The value of a [`Kind::Choice`] that has one.
     ///
     /// # Errors
@@ -372,12 +421,20 @@ impl Params {
 
 /// The error about a word that is no parameter.
 pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
-    let known: Vec<_> = table.iter().map(|param| param.name).collect();
-    let known = if known.is_empty() { "it takes none".to_owned() } else { known.join(", ") };
+    let known = if table.is_empty() { "it takes none".to_owned() } else { known(table) };
     SetUpError::new(format!("{owner}: unknown parameter `{word}` (known: {known})"))
 }
 
 /// The error about a parameter without its value.
 pub(super) fn needs_value(owner: &str, word: &str) -> SetUpError {
     SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
+}
+
+/// The words that begin the parameters of `table`.
+pub(super) fn known<'t>(table: impl IntoIterator<Item = &'t Param>) -> String {
+    let words = table.into_iter().flat_map(|param| match param.kind {
+        Kind::Word(words) => words.to_vec(),
+        _ => vec![param.name],
+    });
+    words.collect::<Vec<_>>().join(", ")
 }

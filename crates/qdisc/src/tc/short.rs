@@ -1,7 +1,7 @@
 //! The short form: a discipline, its parameters, and what sits beneath it.
 
 use super::filter::Filter;
-use super::params::{Param, needs_value, unknown};
+use super::params::{Param, known, needs_value, unknown};
 use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
@@ -87,9 +87,8 @@ fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SetUpError {
     if table.is_empty() {
         return unknown(owner, &[], word);
     }
-    let known: Vec<_> = table.iter().map(|param| param.name).collect();
     SetUpError::new(format!(
         "{owner}: `{word}` is neither a parameter (known: {}) nor a queue discipline",
-        known.join(", ")
+        known(table.iter().copied())
     ))
 }
