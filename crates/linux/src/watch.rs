@@ -78,7 +78,7 @@ fn watch(
         for hop in &mut hops {
             for row in hop.sample(now)? {
                 // Nobody listens any more once the run has ended.
-                let _ = samples.send(PathSample::Queue(row));
+                let _ = samples.send(PathSample::Queue(Box::new(row)));
             }
         }
         next = ticker.after(now);
@@ -199,6 +199,7 @@ mod tests {
         let after = Counts { drops: 9, codel, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);
         assert_eq!(row.dropped[..3], [3, 1, 5]);
+        assert_eq!(row.dropped.iter().sum::<u64>(), 9, "nothing for any other reason");
         assert_eq!(row.marked[..2], [7, 2]);
     }
 

@@ -519,8 +519,8 @@ mod tests {
         assert_eq!(send(12_004), (1, true));
         assert_eq!(send(12_008), (0, false));
         assert!(queue.filters[0].key != keys[0] && queue.filters[1].key != keys[1]);
-        let in_bins = |queue: &Sfb| {
-            queue.filters.each_ref().map(|f| f.bins[0].iter().map(|bin| bin.packets).sum::<u16>())
+        let in_bins = |sfb: &Sfb| {
+            sfb.filters.each_ref().map(|f| f.bins[0].iter().map(|bin| bin.packets).sum::<u16>())
         };
         // The filters heard of packets 1 to 4, 6 and 7, and of 3, 4, 5 and 6.
         assert_eq!(in_bins(&queue), [6, 4]);

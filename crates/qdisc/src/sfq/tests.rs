@@ -38,6 +38,13 @@ fn drain(queue: &mut Sfq) -> Vec<u64> {
     std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|one| one.handle).collect()
 }
 
+/// The handles that leave a fresh queue after [`fill`], in order.
+fn through(words: &str, flows: &[u16]) -> Vec<u64> {
+    let mut queue = sfq(words).unwrap();
+    fill(&mut queue, flows);
+    drain(&mut queue)
+}
+
 /// Limit, depth, flows, divisor and quantum, as `tc -d qdisc show` prints them on Linux 6.12.
 #[test]
 fn sizes_fit_one_another_as_in_linux() {
@@ -89,49 +96,35 @@ fn red_parameters_are_those_that_tc_shows() {
 
 #[test]
 fn flows_take_turns_by_bytes() {
-    let mut queue = sfq("quantum 1000").unwrap();
-    fill(&mut queue, &[1, 1, 1, 2, 2, 3]);
-    assert_eq!(drain(&mut queue), [0, 3, 5, 1, 4, 2]);
-    let mut queue = sfq("quantum 2000").unwrap();
-    fill(&mut queue, &[1, 1, 1, 2, 2, 3]);
-    assert_eq!(drain(&mut queue), [0, 1, 3, 4, 5, 2]);
+    assert_eq!(through("quantum 1000", &[1, 1, 1, 2, 2, 3]), [0, 3, 5, 1, 4, 2]);
+    assert_eq!(through("quantum 2000", &[1, 1, 1, 2, 2, 3]), [0, 1, 3, 4, 5, 2]);
 }
 
 /// The longest flow loses its last packet, with `headdrop` its first; a flow of one packet is safe
 /// until all are.
 #[test]
 fn a_full_queue_drops_from_the_longest_flow() {
-    let mut queue = sfq("limit 4 quantum 1000").unwrap();
-    fill(&mut queue, &[1, 1, 1, 2, 3]);
-    assert_eq!(drain(&mut queue), [0, 3, 4, 1]);
-    let mut queue = sfq("limit 4 quantum 1000 headdrop").unwrap();
-    fill(&mut queue, &[1, 1, 1, 2, 3]);
-    assert_eq!(drain(&mut queue), [1, 3, 4, 2]);
+    assert_eq!(through("limit 4 quantum 1000", &[1, 1, 1, 2, 3]), [0, 3, 4, 1]);
+    assert_eq!(through("limit 4 quantum 1000 headdrop", &[1, 1, 1, 2, 3]), [1, 3, 4, 2]);
+    // `limit` leaves four flows: a fifth finds none.
+    assert_eq!(through("limit 4 depth 1", &[1, 2, 3, 4, 5]), [0, 1, 2, 3]);
     // All flows hold one packet: the flow whose turn it is loses it.
     let mut queue = sfq("limit 4").unwrap();
     fill(&mut queue, &[1, 2, 3, 4]);
     queue.drop_from_longest(&mut Ignore);
     assert_eq!(drain(&mut queue), [1, 2, 3]);
-    // `limit` leaves four flows: a fifth finds none.
-    let mut queue = sfq("limit 4 depth 1").unwrap();
-    fill(&mut queue, &[1, 2, 3, 4, 5]);
-    assert_eq!(drain(&mut queue), [0, 1, 2, 3]);
 }
 
 #[test]
 fn a_full_flow_drops_its_last_or_its_first() {
-    let mut queue = sfq("depth 2").unwrap();
-    fill(&mut queue, &[1, 1, 1]);
-    assert_eq!(drain(&mut queue), [0, 1]);
-    let mut queue = sfq("depth 2 headdrop").unwrap();
-    fill(&mut queue, &[1, 1, 1]);
-    assert_eq!(drain(&mut queue), [1, 2]);
+    assert_eq!(through("depth 2", &[1, 1, 1]), [0, 1]);
+    assert_eq!(through("depth 2 headdrop", &[1, 1, 1]), [1, 2]);
 }
 
 /// RED looks at the flow's own backlog, and with `headdrop` marks the packet that leaves first.
 #[test]
 fn red_marks_within_the_flow() {
-    let words = "redflowlimit 90000 min 2000 max 2001 burst 2 probability 0.5 ecn";
+    let marking = "redflowlimit 90000 min 2000 max 2001 burst 2 probability 0.5 ecn";
     let marked = |words: &str| {
         let mut queue = sfq(words).unwrap();
         for handle in 0..5 {
@@ -145,9 +138,9 @@ fn red_marks_within_the_flow() {
     };
     // W = 1/2. The first arrival makes the flow; the averages of the others, kept twice, are 1000, 2500,
     // 4250 and 6125, and 4002 is the upper threshold.
-    assert_eq!(marked(words), (2, vec![3, 4]));
-    assert_eq!(marked(&format!("{words} headdrop")), (2, vec![0]));
-    let mut queue = sfq(&format!("{words} harddrop")).unwrap();
+    assert_eq!(marked(marking), (2, vec![3, 4]));
+    assert_eq!(marked(&format!("{marking} headdrop")), (2, vec![0]));
+    let mut queue = sfq(&format!("{marking} harddrop")).unwrap();
     for handle in 0..5 {
         queue.enqueue(packet(handle, 1, 1000, Ecn::Ect0), Time::ZERO, &mut Ignore);
     }
