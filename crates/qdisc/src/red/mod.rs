@@ -93,10 +93,10 @@ impl Red {
         })
     }
 
-    /// Makes up for every step of adaptive RED that was due before `now`. Nothing that it looks at
-    /// changes between arrivals but the idle time.
+    /// Makes up for every step of adaptive RED that was due by `now`. What it looks at changes with
+    /// arrivals, and when an idle time begins.
     fn adapt(&mut self, now: Time) {
-        let due = self.adapt_at.get_or_insert(now + ADAPT_EVERY);
+        let Some(due) = &mut self.adapt_at else { return };
         while *due <= now {
             self.params.adapt(&self.state, *due);
             *due += ADAPT_EVERY;
@@ -125,9 +125,10 @@ fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
 
 impl Qdisc for Red {
     fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
-        if self.adaptive {
-            self.adapt(now);
+        if self.adaptive && self.adapt_at.is_none() {
+            self.adapt_at = Some(now + ADAPT_EVERY);
         }
+        self.adapt(now);
         let average = self.state.update(&self.params, self.child.backlog().bytes, now);
         let verdict = self.state.decide(&self.params, average, &mut self.rng);
         match self.policy.carry_out(verdict, &mut packet, &mut self.book, fates) {
@@ -139,6 +140,7 @@ impl Qdisc for Red {
     fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
         let packet = self.child.dequeue(now, fates);
         if packet.is_none() {
+            self.adapt(now);
             self.state.start_idling(now);
         }
         packet

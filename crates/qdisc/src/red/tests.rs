@@ -255,6 +255,19 @@ fn adaptive_red_looks_every_half_second() {
     assert_eq!(red.params.max_p, expected, "below 1 % after seven steps");
 }
 
+/// A step that was due before the queue ran empty looks at the average as it was then.
+#[test]
+fn adaptive_red_looks_before_an_idle_time_begins() {
+    let params = SetUp::parse("red limit 400000 avpkt 1000 adaptive bandwidth 10mbit").unwrap();
+    let mut red = Red::new(&params, &Device::default()).unwrap();
+    red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(1_000), &mut Ignore);
+    assert!(red.dequeue(Time::from_millis(1_700), &mut Ignore).is_some());
+    assert!(red.dequeue(Time::from_millis(1_800), &mut Ignore).is_none());
+    assert_eq!(red.adapt_at, Some(Time::from_millis(2_000)));
+    red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(1_900), &mut Ignore);
+    assert_eq!(red.state.idle_since, None);
+}
+
 #[test]
 fn ecn_marks_harddrop_drops_and_nodrop_lets_wait() {
     // min = max: all or nothing. W = 1/2: the averages are 0, 500, 1250, 2125, and more from there.
