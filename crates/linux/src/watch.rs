@@ -78,7 +78,7 @@ fn watch(
         for hop in &mut hops {
             for row in hop.sample(now)? {
                 // Nobody listens any more once the run has ended.
-                let _ = samples.send(PathSample::Queue(row));
+                let _ = samples.send(PathSample::Queue(Box::new(row)));
             }
         }
         next = ticker.after(now);
