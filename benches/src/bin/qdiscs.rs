@@ -124,4 +124,7 @@ const SET_UPS: &[(&str, &str)] = &[
         "gred setup vqs 1 default 0 vq 0 limit 1mb min 300kb max 600kb avpkt 1500 bandwidth 10gbit",
     ),
     ("choke", "choke limit 1000 bandwidth 10gbit min 200 max 600"),
+    ("hfsc", "hfsc ls rate 10gbit"),
+    ("ets", "ets bands 3"),
+    ("skbprio", "skbprio limit 1000"),
 ];

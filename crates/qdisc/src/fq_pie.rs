@@ -129,7 +129,8 @@ impl Qdisc for FqPie {
         } else {
             flow.pie.on_drop();
             let reason = if full { DropReason::Overlimit } else { DropReason::Early };
-            self.book.refuse(packet, reason, fates);
+            // `NET_XMIT_CN`: the sender is not told.
+            self.book.turn_away(packet, reason, fates);
         }
     }
 

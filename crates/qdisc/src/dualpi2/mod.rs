@@ -219,7 +219,7 @@ impl Qdisc for DualPi2 {
         }
         let class = self.class_of(&packet);
         if self.drop_at_enqueue && self.must_drop(&mut packet, class, fates) {
-            return self.book.refuse(packet, DropReason::Early, fates);
+            return self.book.turn_away(packet, DropReason::Early, fates);
         }
         self.memory = memory;
         self.book.arrive(&packet);
