@@ -95,6 +95,15 @@ pub trait Fates {
         let _ = packet;
         None
     }
+
+    /// `packet` is doubled: the copy arrives too. Returns the copy's handle, which leads to the same
+    /// payload and will be dropped or leave by itself.
+    ///
+    /// An owner that frees what a handle leads to must see to it that the payload outlives both; one that
+    /// keeps nothing by handles can let them share one, which is the default.
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        packet.handle
+    }
 }
 
 /// Why a packet was dropped.
@@ -135,7 +144,7 @@ pub enum DropReason {
 pub enum MarkReason {
     /// CoDel: marked where a packet without ECN would have been dropped.
     TargetExceeded,
-    /// CoDel: the sojourn time exceeded `ce_threshold`.
+    /// The sojourn time exceeded `ce_threshold`.
     CeThreshold,
     /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
     Early,
@@ -143,6 +152,8 @@ pub enum MarkReason {
     Forced,
     /// DualPI2: the packet waited longer than the step threshold.
     Step,
+    /// Marked where the line would have lost a packet without ECN (`netem ecn`).
+    LinkLoss,
 }
 
 impl DropReason {
@@ -186,8 +197,14 @@ impl DropReason {
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 5] =
-        [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced, Self::Step];
+    pub const ALL: [Self; 6] = [
+        Self::TargetExceeded,
+        Self::CeThreshold,
+        Self::Early,
+        Self::Forced,
+        Self::Step,
+        Self::LinkLoss,
+    ];
 
     /// The reason as records name it.
     #[must_use]
@@ -198,6 +215,7 @@ impl MarkReason {
             Self::Early => "early",
             Self::Forced => "forced",
             Self::Step => "step",
+            Self::LinkLoss => "link_loss",
         }
     }
 }
@@ -229,7 +247,7 @@ impl std::ops::AddAssign for Count {
 /// What has happened in a queue since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets that arrived, dropped ones included.
+    /// Packets that arrived, dropped ones and copies (`netem duplicate`) included.
     pub arrived: Count,
     /// Packets that left towards the line.
     pub departed: Count,

@@ -39,6 +39,7 @@ mod fq_pie;
 mod gred;
 mod hfsc;
 mod htb;
+mod netem;
 mod pfifo_fast;
 mod pie;
 mod prio;
