@@ -136,6 +136,8 @@ pub enum DropReason {
     Blue,
     /// A TCP acknowledgement that says nothing beyond a later one in the queue.
     AckFiltered,
+    /// Beyond the rate of a policer.
+    Policed,
 }
 
 /// Why a packet was marked CE.
@@ -158,7 +160,7 @@ pub enum MarkReason {
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
@@ -172,6 +174,7 @@ impl DropReason {
         Self::LinkLoss,
         Self::Blue,
         Self::AckFiltered,
+        Self::Policed,
     ];
 
     /// The reason as records name it.
@@ -191,6 +194,7 @@ impl DropReason {
             Self::LinkLoss => "link_loss",
             Self::Blue => "blue",
             Self::AckFiltered => "ack_filtered",
+            Self::Policed => "policed",
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
     Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc,
-    htb, netem, pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
+    htb, ingress, netem, pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -33,6 +33,7 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &skbprio::SKBPRIO,
     &cake::CAKE,
     &netem::NETEM,
+    &ingress::INGRESS,
 ];
 
 /// What is known of a discipline before one is made.

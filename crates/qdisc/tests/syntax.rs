@@ -115,6 +115,13 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ),
         ("fq weights 1 2 3", "fq: `weights 1 2 3`: write 3 numbers from 16384 to 2147483647"),
         ("fq priomap 1 2 3", "fq: `priomap 1 2 3`: write 16 numbers from 0 to 2"),
+        ("ingress police rate 1mbit", "police: `rate` needs `burst`"),
+        (
+            "qdisc add dev e root handle 1: htb\nfilter add dev e parent 1: matchall action police rate \
+             1mbit burst 5k",
+            "`filter add dev e parent 1: matchall action police rate 1mbit burst 5k`: filters of \
+             `ingress` name a policer, filters of others a class",
+        ),
         ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
         (
             "hfsc rt m2 1mbit ul m2 2mbit",

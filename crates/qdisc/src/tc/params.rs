@@ -128,7 +128,7 @@ impl Kind {
     }
 
     /// How many of the words `behind` the name belong to it; `None` if there are too few.
-    pub(super) fn take(&self, behind: &[&str]) -> Option<usize> {
+    pub(crate) fn take(&self, behind: &[&str]) -> Option<usize> {
         let count = match self {
             Self::Switch { .. } | Self::Word(_) => return Some(0),
             Self::Words { takes, .. } => takes(behind).max(1),

@@ -91,8 +91,19 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         egress: Vec::new(),
         child: None,
     };
+    if *name == INGRESS {
+        // It sees packets before the discipline at the root does, whichever was written first.
+        let handle = Some(set_up.handle.unwrap_or(INGRESS_HANDLE));
+        *root = Some(SetUp { handle, child: root.take().map(Box::new), ..set_up });
+        return Ok(());
+    }
     if place.at_root {
-        *root = Some(set_up);
+        match root {
+            Some(ingress) if ingress.discipline.name == INGRESS => {
+                ingress.child = Some(Box::new(set_up));
+            }
+            _ => *root = Some(set_up),
+        }
         return Ok(());
     }
     let parent = place.parent()?;
@@ -168,7 +179,13 @@ fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError
         )));
     }
     let filter = Filter::parse(rest, parent.major)?;
-    owner_of(root, parent)?.filters.push(filter);
+    let owner = owner_of(root, parent)?;
+    if filter.police.is_empty() == (owner.discipline.name == INGRESS) {
+        return Err(SetUpError::new(
+            "filters of `ingress` name a policer, filters of others a class",
+        ));
+    }
+    owner.filters.push(filter);
     Ok(())
 }
 
@@ -233,3 +250,7 @@ fn descend(set_up: &mut SetUp, major: u16) -> Option<&mut SetUp> {
     let children = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
     children.chain(set_up.child.as_mut()).find_map(|child| descend(child, major))
 }
+
+/// The discipline that stands in front of the root, and its handle (`TC_H_INGRESS`).
+const INGRESS: &str = "ingress";
+const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
