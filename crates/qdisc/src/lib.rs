@@ -19,6 +19,7 @@ mod leaves;
 mod linux;
 mod pool;
 mod port;
+mod presets;
 mod priomap;
 mod registry;
 mod replay;
@@ -56,6 +57,7 @@ pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdi
 pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
 pub use port::{Ignore, Port, Sojourn};
+pub use presets::Preset;
 pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay};
 pub use tbf::{Lengths, TbfParams};

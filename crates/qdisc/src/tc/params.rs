@@ -394,6 +394,11 @@ impl Params {
         }
     }
 
+    /// Whose parameters they are.
+    pub(crate) const fn owner(&self) -> &'static str {
+        self.owner
+    }
+
     /// The words of a [`Kind::Words`]; none if it has no value.
     #[must_use]
     pub fn words(&self, name: &str) -> Vec<&str> {
