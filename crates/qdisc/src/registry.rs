@@ -37,6 +37,8 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &presets::NFQ_CODEL,
     &presets::SIMPLE,
     &presets::SIMPLEST,
+    &presets::PIECE_OF_CAKE,
+    &presets::LAYER_CAKE,
 ];
 
 /// What is known of a discipline before one is made.

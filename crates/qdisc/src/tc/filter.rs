@@ -96,6 +96,11 @@ impl Filter {
         Ok(filter)
     }
 
+    /// A filter that holds for all packets and names their class.
+    pub(super) fn to(flow: Handle) -> Self {
+        Self { flow, ..Self::of_all(Vec::new(), Vec::new()) }
+    }
+
     /// A filter that holds for all packets and polices them.
     pub(crate) const fn of_all(police: Vec<Vec<String>>, estimator: Vec<String>) -> Self {
         let flow = Handle { major: 0, minor: 0 };

@@ -35,7 +35,11 @@ fn command(
         ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
         ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
         ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
-            egress.push(Filter::parse(rest, 0)?);
+            let filter = Filter::parse(rest, 0)?;
+            if !filter.police.is_empty() {
+                return Err(SetUpError::new(FILTERS));
+            }
+            egress.push(filter);
             Ok(())
         }
         ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
@@ -254,3 +258,6 @@ fn descend(set_up: &mut SetUp, major: u16) -> Option<&mut SetUp> {
 /// The discipline that stands in front of the root, and its handle (`TC_H_INGRESS`).
 const INGRESS: &str = "ingress";
 const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
+
+/// What filters are for.
+const FILTERS: &str = "filters of `ingress` name a policer, filters of others a class";
