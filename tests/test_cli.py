@@ -140,6 +140,14 @@ def test_list(weir: Weir, what: str) -> None:
         assert one.returncode == 0, one.stderr
 
 
+def test_list_shows_what_a_preset_stands_for(weir: Weir) -> None:
+    shown = weir("list", "queues", "simplest rate 8mbit").stdout
+    assert "htb quantum 1749 rate 8000kbit ceil 8000kbit burst 1749 cburst 1749 prio 0" in shown
+    assert "fq_codel limit 1001 target 5000us interval 100000us ecn flows 1024" in shown
+    done = weir("list", "queues", "fq_codel limit 5")
+    assert "`fq_codel` is no preset: write its name only" in done.stderr
+
+
 def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
     done = weir("doctor", "--json")
     findings = {finding["what"]: finding for finding in json.loads(done.stdout)}
@@ -156,7 +164,7 @@ def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
     [
         (("run", "rrull"), 2, "unknown test `rrull`"),
         (("run", "rrul", "--link", "x"), 2, "unknown link `x`"),
-        (("run", "rrul", "--queue", "fq"), 2, "unknown queue discipline `fq`"),
+        (("run", "rrul", "--queue", "fq_kodel"), 2, "unknown queue discipline `fq_kodel`"),
         (("run", "rrul", "--load", "soon"), 2, "`soon` is not a time"),
         (("run", "rrul", "--world", "moon"), 2, "'moon' is not"),
         (("run", "rrul", "--repeat", "0"), 2, "0 is not in the range"),

@@ -1,8 +1,11 @@
-//! The way from one end of a line to the other: propagation, jitter, loss.
+//! The way from one end of a line to the other: propagation, jitter, loss, reordering, duplicates.
+//!
+//! The models and their names are those of Linux' `netem`.
 
+use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Duration, Rng, Seed, Time};
 
-use crate::loss::{Loss, LossParams};
+use crate::loss::{Loss, LossError, LossParams};
 
 /// What a packet meets between the ends of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,15 +16,95 @@ pub struct FlightParams {
     pub jitter: Duration,
     /// Loss model.
     pub loss: Option<LossParams>,
+    /// Packets that overtake others.
+    pub reorder: Option<ReorderParams>,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
 }
 
-/// Packets under way: says when each arrives, and never in another order than they left.
+/// Packets that arrive without the delay and so overtake those under way (`netem reorder`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderParams {
+    /// Probability, 0 to 1, for a packet that may.
+    pub probability: f64,
+    /// Every so many packets one may.
+    pub gap: u32,
+}
+
+impl FlightParams {
+    /// Checks that the probabilities are such, and that reordering has a delay to do without.
+    ///
+    /// # Errors
+    /// If one is below 0 or above 1, a gap is 0, or there is no delay.
+    pub fn check(&self) -> Result<(), FlightError> {
+        if let Some(loss) = &self.loss {
+            loss.check()?;
+        }
+        if !(0.0..=1.0).contains(&self.duplicate) {
+            return Err(FlightError::Probability { of: "duplicate", value: self.duplicate });
+        }
+        let Some(reorder) = &self.reorder else { return Ok(()) };
+        if !(0.0..=1.0).contains(&reorder.probability) {
+            return Err(FlightError::Probability { of: "reorder", value: reorder.probability });
+        }
+        if reorder.gap == 0 {
+            return Err(FlightError::Gap);
+        }
+        if self.delay.is_zero() { Err(FlightError::NoDelay) } else { Ok(()) }
+    }
+}
+
+/// What is wrong with the way between the ends of a line.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FlightError {
+    /// The loss model.
+    #[error(transparent)]
+    Loss(#[from] LossError),
+    /// A probability that is none.
+    #[error("{of}: {value} is not a probability: write a number from 0 to 1")]
+    Probability {
+        /// Whose.
+        of: &'static str,
+        /// The number.
+        value: f64,
+    },
+    /// No packet may be reordered.
+    #[error("reorder: gap 0: write 1 or more")]
+    Gap,
+    /// Nothing to do without.
+    #[error("reorder: packets overtake by not being delayed: give the hop a delay")]
+    NoDelay,
+}
+
+/// Packets under way: says when each arrives. But for [reordering](ReorderParams) never in another order than
+/// they left.
 #[derive(Clone, Debug)]
 pub struct Flight {
     delay: Duration,
     jitter: Option<(Duration, Rng)>,
     loss: Option<Loss>,
+    reorder: Option<Reorder>,
+    duplicate: Option<(f64, Rng)>,
     last_arrival: Time,
+}
+
+/// Reordering at work.
+#[derive(Clone, Debug)]
+struct Reorder {
+    params: ReorderParams,
+    rng: Rng,
+    /// Packets since one was reordered.
+    since: u32,
+}
+
+/// When a packet arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The packet itself; `None` if it is lost.
+    pub packet: Option<Time>,
+    /// Its copy, if it was doubled and the copy is not lost.
+    pub copy: Option<Time>,
 }
 
 impl Flight {
@@ -30,22 +113,42 @@ impl Flight {
     pub fn new(params: &FlightParams, seed: Seed) -> Self {
         let jitter =
             (!params.jitter.is_zero()).then(|| (params.jitter, seed.stream("link jitter")));
+        let reorder = params.reorder.map(|params| Reorder {
+            params,
+            rng: seed.stream("link reorder"),
+            since: 0,
+        });
+        let duplicate =
+            (params.duplicate > 0.0).then(|| (params.duplicate, seed.stream("link duplicate")));
         Self {
             delay: params.delay,
             jitter,
             loss: params.loss.map(|loss| Loss::new(loss, seed.stream("link loss"))),
+            reorder,
+            duplicate,
             last_arrival: Time::ZERO,
         }
     }
 
-    /// When a packet arrives whose last bit left at `left`, or `None` if it is lost.
+    /// When a packet arrives whose last bit left at `left`, and its copy.
+    #[inline]
+    pub fn pass(&mut self, left: Time) -> Arrivals {
+        let packet = self.arrives_at(left);
+        let doubles = self.duplicate.as_mut().is_some_and(|(share, rng)| rng.unit() < *share);
+        Arrivals { packet, copy: if doubles { self.arrives_at(left) } else { None } }
+    }
+
+    /// When one arrives, or `None` if it is lost.
     ///
     /// Jitter does not reorder: a packet arrives no earlier than the one before it.
-    pub fn arrives_at(&mut self, left: Time) -> Option<Time> {
+    fn arrives_at(&mut self, left: Time) -> Option<Time> {
         if let Some(loss) = &mut self.loss
             && loss.strikes()
         {
             return None;
+        }
+        if self.reorder.as_mut().is_some_and(Reorder::strikes) {
+            return Some(left);
         }
         let mut arrival = left + self.delay;
         if let Some((most, rng)) = &mut self.jitter {
@@ -53,6 +156,18 @@ impl Flight {
         }
         self.last_arrival = self.last_arrival.max(arrival);
         Some(self.last_arrival)
+    }
+}
+
+impl Reorder {
+    /// Whether the next packet overtakes others.
+    fn strikes(&mut self) -> bool {
+        self.since = self.since.saturating_add(1);
+        let strikes = self.since >= self.params.gap && self.rng.unit() < self.params.probability;
+        if strikes {
+            self.since = 0;
+        }
+        strikes
     }
 }
 
@@ -65,14 +180,14 @@ mod tests {
         let params = FlightParams {
             delay: Duration::from_millis(10),
             jitter: Duration::from_millis(4),
-            loss: None,
+            ..FlightParams::default()
         };
         let mut flight = Flight::new(&params, Seed::new(1));
         let mut last = Time::ZERO;
         let mut total = 0;
         for n in 0..10_000u64 {
             let left = Time::from_millis(n * 10);
-            let arrival = flight.arrives_at(left).unwrap();
+            let arrival = flight.pass(left).packet.unwrap();
             assert!(arrival >= last);
             last = arrival;
             let took = arrival.since(left);
@@ -88,7 +203,62 @@ mod tests {
         let params = FlightParams { jitter: Duration::from_millis(4), ..FlightParams::default() };
         let mut flight = Flight::new(&params, Seed::new(1));
         let arrivals: Vec<Time> =
-            (0..1_000).map(|n| flight.arrives_at(Time::from_nanos(n * 1_000)).unwrap()).collect();
+            (0..1_000).map(|n| flight.pass(Time::from_nanos(n * 1_000)).packet.unwrap()).collect();
         assert!(arrivals.is_sorted());
+    }
+
+    /// As the recording `netem-reorder-gap5` of Linux: every fifth packet without the delay.
+    #[test]
+    fn reordered_packets_overtake() {
+        let ms = Duration::from_millis;
+        let reorder = Some(ReorderParams { probability: 1.0, gap: 5 });
+        let params = FlightParams { delay: ms(10), reorder, ..FlightParams::default() };
+        let mut flight = Flight::new(&params, Seed::new(1));
+        let took: Vec<u64> = (0..10)
+            .map(|n| {
+                let left = Time::from_millis(n);
+                flight.pass(left).packet.unwrap().since(left).as_nanos() / 1_000_000
+            })
+            .collect();
+        assert_eq!(took, [10, 10, 10, 10, 0, 10, 10, 10, 10, 0]);
+    }
+
+    #[test]
+    fn copies_come_as_often_as_they_should_and_are_lost_by_themselves() {
+        let params = FlightParams {
+            loss: Some(LossParams::Random { probability: 0.5 }),
+            duplicate: 0.2,
+            ..FlightParams::default()
+        };
+        let mut flight = Flight::new(&params, Seed::new(1));
+        let arrivals: Vec<_> = (0..100_000).map(|n| flight.pass(Time::from_millis(n))).collect();
+        let share = |holds: fn(&Arrivals) -> bool| {
+            arrivals.iter().filter(|&one| holds(one)).count() as f64 / arrivals.len() as f64
+        };
+        assert!((share(|one| one.copy.is_some()) - 0.1).abs() < 0.005);
+        assert!((share(|one| one.copy.is_some() && one.packet.is_none()) - 0.05).abs() < 0.005);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let error = |params: FlightParams| params.check().unwrap_err().to_string();
+        let reorder = |probability, gap| FlightParams {
+            delay: Duration::from_millis(1),
+            reorder: Some(ReorderParams { probability, gap }),
+            ..FlightParams::default()
+        };
+        assert_eq!(
+            error(reorder(1.5, 1)),
+            "reorder: 1.5 is not a probability: write a number from 0 to 1"
+        );
+        assert_eq!(error(reorder(0.5, 0)), "reorder: gap 0: write 1 or more");
+        assert_eq!(
+            error(FlightParams { delay: Duration::ZERO, ..reorder(0.5, 1) }),
+            "reorder: packets overtake by not being delayed: give the hop a delay"
+        );
+        assert_eq!(
+            error(FlightParams { duplicate: -1.0, ..FlightParams::default() }),
+            "duplicate: -1 is not a probability: write a number from 0 to 1"
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Lines as pure state machines: rate, framing, delay, jitter and loss.
+//! Lines as pure state machines: rate, framing, delay, jitter, loss, reordering, duplicates.
 //!
 //! A [`Line`] carries one packet after another: it says when the next may start and when it has left.
 //! What happens between leaving one end and reaching the other is a [`Flight`]: propagation delay,
-//! jitter and loss. Neither knows a clock or a queue.
+//! jitter, loss and what else may happen. Neither knows a clock or a queue.
 
 mod flight;
 mod framing;
@@ -10,7 +10,7 @@ mod line;
 mod loss;
 mod trace;
 
-pub use flight::{Flight, FlightParams};
+pub use flight::{Arrivals, Flight, FlightError, FlightParams, ReorderParams};
 pub use framing::{Cells, Framing};
 pub use line::{Capacity, Line};
 pub use loss::{Loss, LossError, LossParams};

@@ -140,6 +140,12 @@ impl Fates for Buffers {
         let piece = self.get(packet.handle);
         piece.headers.tcp_header(&piece.bytes)
     }
+
+    /// Both lead to the same bytes, which stay until both have left.
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        self.get_mut(packet.handle).left += 1;
+        packet.handle
+    }
 }
 
 impl Traffic for Buffers {

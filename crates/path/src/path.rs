@@ -1,7 +1,7 @@
 //! Hops, and the ways between them and the hosts.
 //!
 //! A packet is enqueued at a hop, leaves when its line carries it, and travels to the next. A line's
-//! packets under way are a first-in first-out list with one pending event, for their order never changes.
+//! packets under way are a list in the order in which they arrive, with one pending event for its head.
 //!
 //! In front of the first hop, between hops and behind the last there are routers: a packet whose time to
 //! live ends at one of them arrives there, and what the router answers goes the other way from there.
@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Seed, Time};
-use weir_link::{Flight, Line, Trace};
+use weir_link::{Arrivals, Flight, Line, Trace};
 use weir_qdisc::{DropReason, Fates, Port};
 use weir_world::{Direction, Hop as HopSpec, Scenario};
 
@@ -320,7 +320,12 @@ impl<T: Traffic> Path<T> {
             };
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
             let left = it.line.send(packet.ip_len(), now);
-            match it.flight.arrives_at(left) {
+            let Arrivals { packet: arrives, copy } = it.flight.pass(left);
+            if let Some(at) = copy {
+                let copy = Packet { handle: traffic.on_duplicate(&packet), ..packet };
+                it.way.push(at, copy, hop as Source, events);
+            }
+            match arrives {
                 Some(at) => it.way.push(at, packet, hop as Source, events),
                 None => traffic.on_drop(packet, DropReason::LinkLoss),
             }
@@ -364,10 +369,23 @@ impl Way {
     }
 
     fn push(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
+        if self.packets.back().is_some_and(|&(last, _)| at < last) {
+            return self.push_ahead(at, packet, source, events);
+        }
         if self.packets.is_empty() {
             events.set(source, at);
         }
         self.packets.push_back((at, packet));
+    }
+
+    /// One that overtakes others.
+    #[cold]
+    fn push_ahead(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
+        let place = self.packets.partition_point(|&(other, _)| other <= at);
+        if place == 0 {
+            events.set(source, at);
+        }
+        self.packets.insert(place, (at, packet));
     }
 
     fn pop_due(&mut self, now: Time) -> Option<Packet> {

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::{Dscp, RNG_NAME, Rate, units};
 use weir_link::{Cells, Framing};
-use weir_qdisc::{DISCIPLINES, Device, Param, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::fail;
@@ -18,6 +18,7 @@ pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("name", discipline.name)?;
         entry.set_item("summary", discipline.summary)?;
         entry.set_item("source", discipline.source)?;
+        entry.set_item("preset", Preset::named(discipline.name).is_some())?;
         entry.set_item("params", params(py, discipline.params)?)?;
         entry.set_item("class_params", params(py, discipline.class_params)?)?;
         list.append(entry)?;
@@ -44,6 +45,15 @@ fn params<'py>(py: Python<'py>, table: &[Param]) -> PyResult<Bound<'py, PyList>>
 pub(crate) fn check_queue(text: &str, rate_bps: Option<u64>) -> PyResult<()> {
     let device = Device { line_rate: rate_bps.map(Rate::from_bps), ..Device::default() };
     SetUp::parse(text).and_then(|set_up| set_up.build(&device)).map(|_| ()).map_err(fail)
+}
+
+/// The `tc` commands for which `text` stands on a line of `rate_bps` bit/s, if it is a preset.
+#[pyfunction]
+pub(crate) fn expand_queue(text: &str, rate_bps: Option<u64>) -> PyResult<Option<String>> {
+    let device = Device { line_rate: rate_bps.map(Rate::from_bps), ..Device::default() };
+    let set_up = SetUp::parse(text).map_err(fail)?;
+    let preset = Preset::named(set_up.discipline.name);
+    preset.map(|preset| preset.expand(&set_up, &device)).transpose().map_err(fail)
 }
 
 /// The names of the congestion controls of the simulated TCP.

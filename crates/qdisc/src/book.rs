@@ -61,9 +61,14 @@ impl Book {
             return false;
         }
         packet.ecn = Ecn::Ce;
-        self.stats.marked[reason as usize] += 1;
+        self.count_mark(reason);
         fates.on_mark(packet, reason);
         true
+    }
+
+    /// A packet was marked.
+    pub fn count_mark(&mut self, reason: MarkReason) {
+        self.stats.marked[reason as usize] += 1;
     }
 
     /// What waits now.

@@ -95,6 +95,15 @@ pub trait Fates {
         let _ = packet;
         None
     }
+
+    /// `packet` is doubled: the copy arrives too. Returns the copy's handle, which leads to the same
+    /// payload and will be dropped or leave by itself.
+    ///
+    /// An owner that frees what a handle leads to must see to it that the payload outlives both; one that
+    /// keeps nothing by handles can let them share one, which is the default.
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        packet.handle
+    }
 }
 
 /// Why a packet was dropped.
@@ -127,6 +136,8 @@ pub enum DropReason {
     Blue,
     /// A TCP acknowledgement that says nothing beyond a later one in the queue.
     AckFiltered,
+    /// Beyond the rate of a policer.
+    Policed,
 }
 
 /// Why a packet was marked CE.
@@ -135,7 +146,7 @@ pub enum DropReason {
 pub enum MarkReason {
     /// CoDel: marked where a packet without ECN would have been dropped.
     TargetExceeded,
-    /// CoDel: the sojourn time exceeded `ce_threshold`.
+    /// The sojourn time exceeded `ce_threshold`.
     CeThreshold,
     /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
     Early,
@@ -143,11 +154,13 @@ pub enum MarkReason {
     Forced,
     /// DualPI2: the packet waited longer than the step threshold.
     Step,
+    /// Marked where the line would have lost a packet without ECN (`netem ecn`).
+    LinkLoss,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
@@ -161,6 +174,7 @@ impl DropReason {
         Self::LinkLoss,
         Self::Blue,
         Self::AckFiltered,
+        Self::Policed,
     ];
 
     /// The reason as records name it.
@@ -180,14 +194,21 @@ impl DropReason {
             Self::LinkLoss => "link_loss",
             Self::Blue => "blue",
             Self::AckFiltered => "ack_filtered",
+            Self::Policed => "policed",
         }
     }
 }
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 5] =
-        [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced, Self::Step];
+    pub const ALL: [Self; 6] = [
+        Self::TargetExceeded,
+        Self::CeThreshold,
+        Self::Early,
+        Self::Forced,
+        Self::Step,
+        Self::LinkLoss,
+    ];
 
     /// The reason as records name it.
     #[must_use]
@@ -198,6 +219,7 @@ impl MarkReason {
             Self::Early => "early",
             Self::Forced => "forced",
             Self::Step => "step",
+            Self::LinkLoss => "link_loss",
         }
     }
 }
@@ -229,7 +251,7 @@ impl std::ops::AddAssign for Count {
 /// What has happened in a queue since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets that arrived, dropped ones included.
+    /// Packets that arrived, dropped ones and copies (`netem duplicate`) included.
     pub arrived: Count,
     /// Packets that left towards the line.
     pub departed: Count,

@@ -3,7 +3,7 @@
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
     Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc,
-    htb, pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
+    htb, ingress, netem, pfifo_fast, pie, presets, prio, qfq, red, sfb, sfq, skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -32,6 +32,13 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &qfq::QFQ,
     &skbprio::SKBPRIO,
     &cake::CAKE,
+    &netem::NETEM,
+    &ingress::INGRESS,
+    &presets::NFQ_CODEL,
+    &presets::SIMPLE,
+    &presets::SIMPLEST,
+    &presets::PIECE_OF_CAKE,
+    &presets::LAYER_CAKE,
 ];
 
 /// What is known of a discipline before one is made.

@@ -70,12 +70,13 @@ struct Bench {
     port: Port,
     ledger: Ledger,
     now: Time,
-    next: u64,
 }
 
 /// Where every packet is that was handed in.
 #[derive(Default)]
 struct Ledger {
+    /// How many arrived, copies included; also the next handle.
+    arrived: u64,
     inside: BTreeMap<u64, Packet>,
     dropped: [u64; DropReason::ALL.len()],
     marked: [u64; MarkReason::ALL.len()],
@@ -95,6 +96,13 @@ impl Fates for Ledger {
         arrived.ecn = Ecn::Ce;
         self.marked[reason as usize] += 1;
     }
+
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        let handle = self.arrived;
+        self.arrived += 1;
+        self.inside.insert(handle, Packet { handle, ..*packet });
+        handle
+    }
 }
 
 impl Bench {
@@ -107,7 +115,6 @@ impl Bench {
             port: Port::new(qdisc),
             ledger: Ledger::default(),
             now: Time::from_millis(1),
-            next: 0,
         }
     }
 
@@ -120,7 +127,7 @@ impl Bench {
             protocol: Protocol::UDP,
         };
         let packet = Packet {
-            handle: self.next,
+            handle: self.ledger.arrived,
             enqueued_at: self.now,
             label: key.label(7),
             len: ip_len + 14,
@@ -128,7 +135,7 @@ impl Bench {
             dscp: Dscp::from_tos(tos),
             ecn: Ecn::from_tos(tos),
         };
-        self.next += 1;
+        self.ledger.arrived += 1;
         self.ledger.inside.insert(packet.handle, packet);
         self.port.enqueue(packet, self.now, &mut self.ledger);
     }
@@ -155,7 +162,7 @@ impl Bench {
         let backlog = self.port.backlog();
         let at = &self.set_up;
         assert!(stats.balances(backlog), "{at}: {stats:?} with {backlog:?}");
-        assert_eq!(stats.arrived.packets, self.next, "{at}: arrived");
+        assert_eq!(stats.arrived.packets, self.ledger.arrived, "{at}: arrived");
         assert_eq!(stats.departed.packets, self.ledger.departed, "{at}: departed");
         assert_eq!(backlog.packets as usize, self.ledger.inside.len(), "{at}: backlog");
         for (reason, count) in stats.dropped.iter().enumerate() {

@@ -97,6 +97,31 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "tbf rate 5mbit burst 2000 limit 3000 peakrate 4mbit mtu 1600",
             "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit",
         ),
+        (
+            "netem reorder 25%",
+            "netem: `reorder` sends packets without the delay: write `delay TIME` too",
+        ),
+        (
+            "netem delay 1ms gap 5",
+            "netem: `gap 5`: it needs `reorder PERCENT`, the share of packets at that distance that is \
+             sent first",
+        ),
+        ("netem loss 105%", "netem: `loss 105%`: write percentages from 0% to 100%"),
+        ("netem loss state", "netem: `loss state`: a probability is missing"),
+        ("netem ecn", "netem: `ecn` marks where packets would be lost: write `loss` too"),
+        (
+            "netem delay 1ms distribution normal",
+            "netem: `distribution` shapes jitter: write `delay TIME JITTER` too",
+        ),
+        ("fq weights 1 2 3", "fq: `weights 1 2 3`: write 3 numbers from 16384 to 2147483647"),
+        ("fq priomap 1 2 3", "fq: `priomap 1 2 3`: write 16 numbers from 0 to 2"),
+        ("ingress police rate 1mbit", "police: `rate` needs `burst`"),
+        (
+            "qdisc add dev e root handle 1: htb\nfilter add dev e parent 1: matchall action police rate \
+             1mbit burst 5k",
+            "`filter add dev e parent 1: matchall action police rate 1mbit burst 5k`: filters of \
+             `ingress` name a policer, filters of others a class",
+        ),
         ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
         (
             "hfsc rt m2 1mbit ul m2 2mbit",

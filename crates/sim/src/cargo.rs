@@ -1,5 +1,7 @@
 //! What packets carry, and what becomes of it.
 
+use std::collections::BTreeMap;
+
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{DropReason, Fates, MarkReason};
@@ -20,6 +22,17 @@ pub(crate) struct Cargo {
     pub flows: Vec<FlowFate>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
+    /// Probes of which copies are under way: by probe and sequence number.
+    copied_pings: BTreeMap<(u32, u32), Copies>,
+}
+
+/// A probe that was duplicated on its way.
+#[derive(Clone, Copy, Debug)]
+struct Copies {
+    /// How many are under way.
+    left: u32,
+    /// Whether one was answered.
+    answered: bool,
 }
 
 /// Where the packets of a flow or probe go.
@@ -68,6 +81,7 @@ impl Cargo {
             owners: flows.chain(probes).collect(),
             flows: vec![FlowFate::default(); scenario.flows.len()],
             lost_pings: Vec::new(),
+            copied_pings: BTreeMap::new(),
         }
     }
 
@@ -102,8 +116,23 @@ impl Cargo {
         self.pings.get_mut(handle)
     }
 
-    pub fn take_ping(&mut self, handle: u64) -> Ping {
-        self.pings.take(handle)
+    /// The answer of that handle arrived; `None` if another copy's did before.
+    pub fn take_answered(&mut self, handle: u64) -> Option<Ping> {
+        let ping = self.pings.take(handle);
+        self.settle(ping, true).then_some(ping)
+    }
+
+    /// A copy of `ping` is no longer under way: whether the ping counts as answered or lost by it.
+    fn settle(&mut self, ping: Ping, answered: bool) -> bool {
+        let key = (ping.probe, ping.seq);
+        let Some(copies) = self.copied_pings.get_mut(&key) else { return true };
+        copies.left -= 1;
+        let counts = !copies.answered && (answered || copies.left == 0);
+        copies.answered |= answered;
+        if copies.left == 0 {
+            self.copied_pings.remove(&key);
+        }
+        counts
     }
 
     /// Probes that are neither answered nor lost.
@@ -122,7 +151,11 @@ impl Fates for Cargo {
                 fate.dropped_bytes += u64::from(packet.ip_len());
             }
         } else {
-            let Ping { probe, seq, sent, up } = self.pings.take(packet.handle);
+            let ping = self.pings.take(packet.handle);
+            if !self.settle(ping, false) {
+                return;
+            }
+            let Ping { probe, seq, sent, up } = ping;
             self.lost_pings.push(LatencyRow {
                 t: sent,
                 probe,
@@ -144,6 +177,16 @@ impl Fates for Cargo {
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let timestamps = self.owners[packet.owner as usize].timestamps;
         self.is_of_flow(packet).then(|| self.segments.get(packet.handle).header(timestamps))
+    }
+
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        if self.is_of_flow(packet) {
+            return self.segments.put(*self.segments.get(packet.handle));
+        }
+        let ping = *self.pings.get(packet.handle);
+        let one = Copies { left: 1, answered: false };
+        self.copied_pings.entry((ping.probe, ping.seq)).or_insert(one).left += 1;
+        self.pings.put(ping)
     }
 }
 

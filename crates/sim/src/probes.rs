@@ -100,7 +100,7 @@ impl PingTrain {
                 None
             }
             Place::End(End::Client) => {
-                let Ping { probe, seq, sent, up } = network.traffic.take_ping(packet.handle);
+                let Ping { probe, seq, sent, up } = network.traffic.take_answered(packet.handle)?;
                 let rtt = now.since(sent);
                 Some(LatencyRow {
                     t: sent,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Dscp, Duration, Rate, Seed, Time};
-use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, Trace};
+use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, ReorderParams, Trace};
 use weir_qdisc::{Device, Port, SetUp};
 use weir_tcp::{Overrides, Profile};
 
@@ -86,6 +86,12 @@ pub struct Hop {
     /// Loss on the line.
     #[serde(default)]
     pub loss: Option<LossParams>,
+    /// Packets that overtake others on the line.
+    #[serde(default)]
+    pub reorder: Option<ReorderParams>,
+    /// Probability that a packet arrives twice.
+    #[serde(default)]
+    pub duplicate: f64,
     /// Packets that a plain FIFO holds where its set-up names no limit.
     #[serde(default = "default_tx_queue_len")]
     pub tx_queue_len: u32,
@@ -415,9 +421,7 @@ impl Hop {
         {
             return Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"));
         }
-        if let Some(loss) = &self.loss {
-            loss.check().map_err(|error| error.to_string())?;
-        }
+        self.flight().check().map_err(|error| error.to_string())?;
         self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
     }
 
@@ -464,6 +468,8 @@ impl Hop {
             delay: Duration::from_nanos(self.delay_ns),
             jitter: Duration::from_nanos(self.jitter_ns),
             loss: self.loss,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
         }
     }
 }
@@ -573,6 +579,8 @@ mod tests {
             delay_ns: 0,
             jitter_ns: 0,
             loss: None,
+            reorder: None,
+            duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
         };

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from weirlab import _native
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
-    """List the tests, links or queues that there are; with a NAME, everything about one of them."""
+    """List the tests, links or queues that there are; with a NAME, everything about one of them.
+
+    The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
+    commands for which it stands are shown.
+    """
     entries = {"tests": _tests, "links": _links, "queues": _queues}[what]()
-    if name is not None:
+    if what == "queues" and name is not None:
+        entries = [_with_expansion(name)]
+    elif name is not None:
         entries = [entry for entry in entries if entry["name"] == name]
         if not entries:
             raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: `weir list {what}`")
@@ -53,6 +60,20 @@ def _links() -> list[dict[str, Any]]:
 
 def _queues() -> list[dict[str, Any]]:
     return [dict(discipline) for discipline in _native.disciplines()]
+
+
+def _with_expansion(set_up: str) -> dict[str, Any]:
+    """What there is to say about the discipline or preset that `set_up` names first."""
+    name, _, words = set_up.strip().partition(" ")
+    found = [entry for entry in _queues() if entry["name"] == name]
+    if not found:
+        raise UsageError(f"there is no queue `{name}`: `weir list queues`")
+    if not found[0]["preset"]:
+        if words:
+            raise UsageError(f"`{name}` is no preset: write its name only")
+        return found[0]
+    text = set_up if words else f"{name} {PRESET_EXAMPLE}"
+    return found[0] | {"expands": text, "expansion": _native.expand_queue(text, None)}
 
 
 def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -103,6 +124,14 @@ def _show_queues(entries: Sequence[Mapping[str, Any]]) -> None:
                 table.add_column(column)
             for param in entry[key]:
                 name = ", ".join([param["name"], *param["aliases"]])
-                table.add_row(name, param["default"], param["unit"], param["meaning"])
+                cells = (name, param["default"], param["unit"], param["meaning"])
+                table.add_row(*(escape(cell) for cell in cells))
             console.print(table)
+        if "expansion" in entry:
+            console.print(f"  `{entry['expands']}` stands for:")
+            console.print(entry["expansion"].rstrip(), markup=False, highlight=False, soft_wrap=True)
         console.print()
+
+
+PRESET_EXAMPLE = "rate 20mbit"
+"""What a preset is shown with where no rate is given."""

@@ -210,6 +210,18 @@ class GilbertElliottLossSpec(Model):
 LossSpec = Annotated[RandomLossSpec | GilbertElliottLossSpec, Field(discriminator="model")]
 
 
+class ReorderSpec(Model):
+    """Packets that arrive without the delay and so overtake those under way.
+
+    Attributes:
+        probability: probability for a packet that may.
+        gap: every so many packets one may.
+    """
+
+    probability: Annotated[float, Field(ge=0, le=1)]
+    gap: Annotated[int, Field(ge=1)] = 1
+
+
 class HopSpec(Model):
     """A queue and the line behind it.
 
@@ -223,6 +235,8 @@ class HopSpec(Model):
         delay: propagation delay.
         jitter: greatest additional delay, drawn evenly a packet, without reordering.
         loss: loss on the line.
+        reorder: packets that overtake others on the line; needs a delay.
+        duplicate: probability that a packet arrives twice.
         txqueuelen: packets that a plain FIFO holds where its set-up names no limit.
     """
 
@@ -235,6 +249,8 @@ class HopSpec(Model):
     delay: Nanoseconds = 0
     jitter: Nanoseconds = 0
     loss: LossSpec | None = None
+    reorder: ReorderSpec | None = None
+    duplicate: Annotated[float, Field(ge=0, le=1)] = 0.0
     txqueuelen: Annotated[int, Field(ge=1)] = 1000
 
     @model_validator(mode="after")

@@ -195,6 +195,8 @@ def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
         "delay_ns": hop.delay,
         "jitter_ns": hop.jitter,
         "loss": hop.loss.model_dump() if hop.loss else None,
+        "reorder": hop.reorder.model_dump() if hop.reorder else None,
+        "duplicate": hop.duplicate,
         "tx_queue_len": hop.txqueuelen,
         "reference_rate_bps": reference,
     }

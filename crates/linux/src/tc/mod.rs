@@ -35,7 +35,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
         if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse("the kernel does not know the framing PTM".to_owned());
         }
-        let set_up = SetUp::parse(&hop.queue).map_err(|error| LinuxError::io(&hop.name, error))?;
+        let device = hop.device(Seed::new(0), scenario.mtu_bytes);
+        let set_up = SetUp::parse(&hop.queue)
+            .and_then(|set_up| set_up.expanded(&device))
+            .map_err(|error| LinuxError::io(&hop.name, error))?;
         if let Err(why) = check_set_up(&set_up) {
             return refuse(why);
         }
@@ -83,7 +86,7 @@ impl Queue {
     pub fn install(netlink: &Netlink, index: u32, hop: &Hop, mtu: u32) -> Result<Self, LinuxError> {
         let device = hop.device(Seed::new(0), mtu);
         let wrong = |error: SetUpError| LinuxError::io(&format!("hop `{}`", hop.name), error);
-        let set_up = SetUp::parse(&hop.queue).map_err(wrong)?;
+        let set_up = SetUp::parse(&hop.queue).and_then(|it| it.expanded(&device)).map_err(wrong)?;
         let mut queue = Self { index, classes: BTreeMap::new(), uncounted: 0 };
         let mut root = TC_H_ROOT;
         if let LineRate::Bps(bps) = hop.rate {

@@ -3,6 +3,7 @@
 use weir_core::Packet;
 
 use super::{Handle, SetUpError};
+use crate::police::police_words;
 
 /// A `u32` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +12,12 @@ pub struct Filter {
     pub priority: u16,
     /// What must hold; nothing at all for `matchall`.
     pub matches: Vec<Match>,
-    /// The class (`flowid`, `classid`).
+    /// The class (`flowid`, `classid`); minor number 0 where only `police` is written.
     pub flow: Handle,
+    /// The policers that packets meet, one after the other (`action police`), as words.
+    pub police: Vec<Vec<String>>,
+    /// How these measure average rates: interval and time to average over.
+    pub estimator: Vec<String>,
 }
 
 /// One `match ip FIELD VALUE MASK`.
@@ -36,8 +41,7 @@ enum Field {
 impl Filter {
     /// Reads what stands behind `parent` in `filter add`; `major` completes class numbers without one.
     pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SetUpError> {
-        let mut filter =
-            Self { priority: 1, matches: Vec::new(), flow: Handle { major, minor: 0 } };
+        let mut filter = Self::of_all(Vec::new(), Vec::new());
         let mut flow = None;
         let mut words = words;
         loop {
@@ -64,15 +68,27 @@ impl Filter {
                     flow = Handle::parse(value);
                     rest
                 }
+                ["estimator", interval, average, rest @ ..] => {
+                    filter.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
+                    rest
+                }
+                ["action", "police", rest @ ..] | ["police", rest @ ..] => {
+                    let (own, rest) = rest.split_at(police_words(rest));
+                    filter.police.push(own.iter().map(|&word| word.to_owned()).collect());
+                    rest
+                }
                 [word, ..] => {
                     return Err(SetUpError::new(format!(
                         "`{word}` is not known in a filter: write `u32 match ip FIELD VALUE MASK \
-                         ... flowid CLASS` or `matchall flowid CLASS`"
+                         ... flowid CLASS`, `matchall flowid CLASS` or `matchall action police ...`"
                     )));
                 }
             };
         }
-        let mut flow = flow.ok_or_else(|| SetUpError::new("the filter's `flowid` is missing"))?;
+        let none = Handle { major, minor: 0 };
+        let mut flow = flow
+            .or_else(|| (!filter.police.is_empty()).then_some(none))
+            .ok_or_else(|| SetUpError::new("the filter's `flowid` is missing"))?;
         if flow.major == 0 {
             flow.major = major;
         }
@@ -80,7 +96,19 @@ impl Filter {
         Ok(filter)
     }
 
-    fn holds(&self, packet: &Packet) -> bool {
+    /// A filter that holds for all packets and names their class.
+    pub(super) fn to(flow: Handle) -> Self {
+        Self { flow, ..Self::of_all(Vec::new(), Vec::new()) }
+    }
+
+    /// A filter that holds for all packets and polices them.
+    pub(crate) const fn of_all(police: Vec<Vec<String>>, estimator: Vec<String>) -> Self {
+        let flow = Handle { major: 0, minor: 0 };
+        Self { priority: 1, matches: Vec::new(), flow, police, estimator }
+    }
+
+    /// Whether all matches hold.
+    pub(crate) fn holds(&self, packet: &Packet) -> bool {
         self.matches.iter().all(|m| m.holds(packet))
     }
 }

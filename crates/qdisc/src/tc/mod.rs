@@ -19,6 +19,7 @@ pub use params::{DefaultValue, Kind, Param, Params};
 
 use crate::Device;
 use crate::Qdisc;
+use crate::presets::Preset;
 use crate::registry::{self, Discipline};
 
 /// A discipline as it was written, with everything beneath it; names are known, values not yet read.
@@ -80,6 +81,17 @@ impl SetUp {
     /// If a value is not of its parameter's kind or out of range.
     pub fn build(&self, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
         (self.discipline.build)(self, device)
+    }
+
+    /// This set-up or, if it is a preset, what it stands for on a port on `device`.
+    ///
+    /// # Errors
+    /// If a value of the preset is not of its parameter's kind or out of range.
+    pub fn expanded(&self, device: &Device) -> Result<Self, SetUpError> {
+        match Preset::named(self.discipline.name) {
+            Some(preset) => Self::parse(&preset.expand(self, device)?),
+            None => Ok(self.clone()),
+        }
     }
 
     /// This discipline's own parameters, read. Those of a `qdisc change` count as if they stood behind

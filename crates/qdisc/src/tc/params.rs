@@ -128,7 +128,7 @@ impl Kind {
     }
 
     /// How many of the words `behind` the name belong to it; `None` if there are too few.
-    pub(super) fn take(&self, behind: &[&str]) -> Option<usize> {
+    pub(crate) fn take(&self, behind: &[&str]) -> Option<usize> {
         let count = match self {
             Self::Switch { .. } | Self::Word(_) => return Some(0),
             Self::Words { takes, .. } => takes(behind).max(1),
@@ -392,6 +392,11 @@ impl Params {
         } else {
             Err(self.bad(name, text, &format!("write one of {}", words.join(", "))))
         }
+    }
+
+    /// Whose parameters they are.
+    pub(crate) const fn owner(&self) -> &'static str {
+        self.owner
     }
 
     /// The words of a [`Kind::Words`]; none if it has no value.

@@ -35,7 +35,11 @@ fn command(
         ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
         ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
         ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
-            egress.push(Filter::parse(rest, 0)?);
+            let filter = Filter::parse(rest, 0)?;
+            if !filter.police.is_empty() {
+                return Err(SetUpError::new(FILTERS));
+            }
+            egress.push(filter);
             Ok(())
         }
         ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
@@ -91,8 +95,19 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         egress: Vec::new(),
         child: None,
     };
+    if *name == INGRESS {
+        // It sees packets before the discipline at the root does, whichever was written first.
+        let handle = Some(set_up.handle.unwrap_or(INGRESS_HANDLE));
+        *root = Some(SetUp { handle, child: root.take().map(Box::new), ..set_up });
+        return Ok(());
+    }
     if place.at_root {
-        *root = Some(set_up);
+        match root {
+            Some(ingress) if ingress.discipline.name == INGRESS => {
+                ingress.child = Some(Box::new(set_up));
+            }
+            _ => *root = Some(set_up),
+        }
         return Ok(());
     }
     let parent = place.parent()?;
@@ -168,7 +183,13 @@ fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError
         )));
     }
     let filter = Filter::parse(rest, parent.major)?;
-    owner_of(root, parent)?.filters.push(filter);
+    let owner = owner_of(root, parent)?;
+    if filter.police.is_empty() == (owner.discipline.name == INGRESS) {
+        return Err(SetUpError::new(
+            "filters of `ingress` name a policer, filters of others a class",
+        ));
+    }
+    owner.filters.push(filter);
     Ok(())
 }
 
@@ -233,3 +254,10 @@ fn descend(set_up: &mut SetUp, major: u16) -> Option<&mut SetUp> {
     let children = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
     children.chain(set_up.child.as_mut()).find_map(|child| descend(child, major))
 }
+
+/// The discipline that stands in front of the root, and its handle (`TC_H_INGRESS`).
+const INGRESS: &str = "ingress";
+const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
+
+/// What filters are for.
+const FILTERS: &str = "filters of `ingress` name a policer, filters of others a class";

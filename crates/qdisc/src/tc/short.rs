@@ -64,7 +64,7 @@ fn assemble(
     } else {
         let id = Handle { major: 1, minor: 1 };
         if answering(kind.params, "default").is_none() {
-            set_up.filters.push(Filter { priority: 1, matches: Vec::new(), flow: id });
+            set_up.filters.push(Filter::to(id));
         } else if !own.iter().any(|word| word == "default") {
             own.extend(["default".to_owned(), "1".to_owned()]);
         }

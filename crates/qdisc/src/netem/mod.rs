@@ -1,0 +1,479 @@
+//! `netem`: a line that delays, loses, doubles, corrupts and reorders.
+//!
+//! Follows Linux `net/sched/sch_netem.c` and iproute2 `tc/q_netem.c`. Three things are done differently: a
+//! copy that `duplicate` makes enters this `netem` again and not the root of the tree; a corrupted packet is
+//! given up as it would leave, as its receiver would do, since packets here have no bytes; random numbers
+//! come from the seed of the run.
+
+mod chance;
+mod distribution;
+mod params;
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Rng, TcpHeader, Time};
+
+use self::chance::{Chance, Correlated, Loss, draw};
+use self::distribution::Distribution;
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::registry::Discipline;
+use crate::tc::{SetUp, SetUpError};
+
+struct Netem {
+    limit: u32,
+    rng: Rng,
+    duplicate: Chance,
+    loss: Loss,
+    ecn: bool,
+    corrupt: Chance,
+    reorder: Chance,
+    gap: Option<u32>,
+    /// Packets since one was sent ahead.
+    since_reordered: u32,
+    delay: Jitter,
+    line: Option<Cells>,
+    slots: Option<OpenSlot>,
+    /// By when they leave; those of one instant in the order in which they came.
+    waiting: VecDeque<Waiting>,
+    /// Packets that were sent ahead, the last of them first.
+    ahead: VecDeque<Waiting>,
+    child: Option<Box<dyn Qdisc>>,
+    /// What waits in the child counts too.
+    book: Book,
+    held: Option<Packet>,
+    wake_at: Option<Time>,
+}
+
+#[derive(Clone, Copy)]
+struct Waiting {
+    leaves: Time,
+    packet: Packet,
+    is_corrupted: bool,
+}
+
+/// A random time.
+struct Jitter {
+    mean: i64,
+    /// Greatest deviation, or the standard one where there is a table.
+    width: i64,
+    draws: Correlated,
+    distribution: Distribution,
+}
+
+/// A line that sends whole cells.
+#[derive(Clone, Copy, Debug)]
+struct Cells {
+    bytes_per_sec: u64,
+    packet_overhead: i32,
+    /// 0 for none.
+    cell_size: u32,
+    cell_overhead: i32,
+}
+
+/// Slots: from least to most apart, or mean and width of a distribution.
+struct Slots {
+    between: (i64, i64, Option<Distribution>),
+    packets: i32,
+    bytes: i32,
+}
+
+/// The next slot.
+struct OpenSlot {
+    slots: Slots,
+    opens: Time,
+    packets_left: i32,
+    bytes_left: i32,
+}
+
+impl Jitter {
+    fn draw(&mut self, rng: &mut Rng) -> i64 {
+        if self.width == 0 {
+            return self.mean;
+        }
+        deviate(self.mean, self.width, &self.distribution, self.draws.draw(rng))
+    }
+}
+
+/// A time around `mean` by the number that was drawn (`tabledist`).
+fn deviate(mean: i64, width: i64, distribution: &Distribution, drawn: u32) -> i64 {
+    match distribution {
+        Distribution::Uniform => i64::from(drawn) % (2 * width) + mean - width,
+        Distribution::Table(table) => {
+            let step = i64::from(table[drawn as usize % table.len()]);
+            let rest = width % TABLE_SCALE * step;
+            let rounded = rest + if rest >= 0 { TABLE_SCALE / 2 } else { -TABLE_SCALE / 2 };
+            rounded / TABLE_SCALE + width / TABLE_SCALE * step + mean
+        }
+    }
+}
+
+impl Cells {
+    /// Nanoseconds that a packet of `len` bytes takes.
+    fn time_of(&self, len: u32) -> i64 {
+        let mut len = (i64::from(len) + i64::from(self.packet_overhead)).max(0) as u64;
+        if self.cell_size > 0 {
+            let cell = i64::from(self.cell_size) + i64::from(self.cell_overhead);
+            len = len.div_ceil(u64::from(self.cell_size)) * cell.max(0) as u64;
+        }
+        (len * 1_000_000_000 / self.bytes_per_sec) as i64
+    }
+}
+
+impl OpenSlot {
+    fn open_next(&mut self, now: Time, rng: &mut Rng) {
+        let nanos = match &self.slots.between {
+            (least, most, None) => {
+                least + (((most - least) as u64 * u64::from(draw(rng))) >> 32) as i64
+            }
+            (mean, width, Some(shape)) if *width > 0 => deviate(*mean, *width, shape, draw(rng)),
+            (mean, ..) => *mean,
+        };
+        self.opens = later(now, nanos);
+        self.packets_left = self.slots.packets;
+        self.bytes_left = self.slots.bytes;
+    }
+}
+
+/// `nanos` after `from`, or before.
+fn later(from: Time, nanos: i64) -> Time {
+    Time::from_nanos(from.as_nanos().saturating_add_signed(nanos))
+}
+
+impl Netem {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let mut rng = device.seed.stream("netem");
+        let delay = params::read_delay(&params, &mut rng)?;
+        let loss = params::read_loss(&params, &mut rng)?;
+        let ecn = params.switch("ecn");
+        if ecn && params.words("loss").is_empty() {
+            return Err(SetUpError::new(
+                "netem: `ecn` marks where packets would be lost: write `loss` too",
+            ));
+        }
+        let slots = params::read_slots(&params)?.map(|slots| OpenSlot {
+            opens: Time::ZERO,
+            packets_left: slots.packets,
+            bytes_left: slots.bytes,
+            slots,
+        });
+        Ok(Self {
+            limit: params.number("limit")? as u32,
+            duplicate: params::read_chance(&params, "duplicate", &mut rng)?,
+            loss,
+            ecn,
+            corrupt: params::read_chance(&params, "corrupt", &mut rng)?,
+            reorder: params::read_chance(&params, "reorder", &mut rng)?,
+            gap: params::read_gap(&params, &delay)?,
+            since_reordered: 0,
+            delay,
+            line: params::read_rate(&params)?,
+            slots,
+            rng,
+            waiting: VecDeque::new(),
+            ahead: VecDeque::new(),
+            child: set_up.child.as_ref().map(|child| child.build(device)).transpose()?,
+            book: Book::default(),
+            held: None,
+            wake_at: None,
+        })
+    }
+
+    /// Takes a packet that arrives; `is_copy` says that it is one that was made here.
+    fn admit(&mut self, mut packet: Packet, is_copy: bool, now: Time, fates: &mut dyn Fates) {
+        let doubles = !is_copy && self.duplicate.strikes(&mut self.rng);
+        let is_lost = self.loss.strikes(&mut self.rng)
+            && !(self.ecn && self.book.mark(&mut packet, MarkReason::LinkLoss, fates));
+        if is_lost && !doubles {
+            return self.book.turn_away(packet, DropReason::LinkLoss, fates);
+        }
+        let is_corrupted = self.corrupt.strikes(&mut self.rng);
+        if self.book.backlog().packets >= self.limit {
+            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+        // One that is doubled and lost is one.
+        if doubles && !is_lost {
+            let copy = Packet { handle: fates.on_duplicate(&packet), ..packet };
+            self.admit(copy, true, now, fates);
+        }
+        self.book.arrive(&packet);
+        self.send_off(packet, is_corrupted, now);
+    }
+
+    fn send_off(&mut self, packet: Packet, is_corrupted: bool, now: Time) {
+        let may_go_ahead = self.gap.is_some_and(|gap| self.since_reordered + 1 >= gap);
+        if may_go_ahead && self.reorder.strikes(&mut self.rng) {
+            self.since_reordered = 0;
+            self.ahead.push_front(Waiting { leaves: now, packet, is_corrupted });
+            return;
+        }
+        let mut delay = self.delay.draw(&mut self.rng);
+        let mut from = now;
+        if let Some(line) = self.line {
+            // The packet follows the last one that is still here; the wait for that counts into the delay.
+            let held = self.waiting.back().map(|one| one.leaves);
+            if let Some(last) = held.max(self.ahead.back().map(|one| one.leaves)) {
+                let wait = last.as_nanos() as i64 - now.as_nanos() as i64;
+                delay = (delay - wait).max(0);
+                from = last;
+            }
+            delay += line.time_of(packet.len);
+        }
+        self.since_reordered = self.since_reordered.saturating_add(1);
+        let leaves = later(from, delay);
+        let place = self.waiting.partition_point(|other| other.leaves <= leaves);
+        self.waiting.insert(place, Waiting { leaves, packet, is_corrupted });
+    }
+
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.wake_at = None;
+        loop {
+            if let Some(Waiting { packet, is_corrupted, .. }) = self.ahead.pop_front() {
+                self.book.take(&packet);
+                if is_corrupted {
+                    self.book.discard(packet, DropReason::LinkLoss, fates);
+                    continue;
+                }
+                return Some(packet);
+            }
+            let Some(due) = self.take_due(now) else { break };
+            match &mut self.child {
+                _ if due.is_corrupted => {
+                    self.book.take(&due.packet);
+                    self.book.discard(due.packet, DropReason::LinkLoss, fates);
+                }
+                None => {
+                    self.book.take(&due.packet);
+                    return Some(due.packet);
+                }
+                Some(child) => {
+                    // The child measures how long it holds a packet, not how long the line does.
+                    let packet = Packet { enqueued_at: now, ..due.packet };
+                    child.enqueue(packet, now, &mut Within { book: &mut self.book, fates });
+                }
+            }
+        }
+        let child = self.child.as_mut()?;
+        let packet = child.dequeue(now, &mut Within { book: &mut self.book, fates });
+        match &packet {
+            Some(packet) => self.book.take(packet),
+            None => self.wake_at = self.wake_at.into_iter().chain(child.wake_at()).min(),
+        }
+        packet
+    }
+
+    /// The packet whose time has come, or else when it does.
+    fn take_due(&mut self, now: Time) -> Option<Waiting> {
+        let first = self.waiting.front()?;
+        let mut at = first.leaves;
+        if let Some(slot) = &mut self.slots {
+            if slot.opens < first.leaves {
+                slot.open_next(now, &mut self.rng);
+            }
+            at = at.max(slot.opens);
+        }
+        if at > now {
+            self.wake_at = Some(at);
+            return None;
+        }
+        let due = self.waiting.pop_front()?;
+        if let Some(slot) = &mut self.slots {
+            slot.packets_left = slot.packets_left.saturating_sub(1);
+            slot.bytes_left = slot.bytes_left.saturating_sub_unsigned(due.packet.len);
+            if slot.packets_left <= 0 || slot.bytes_left <= 0 {
+                slot.open_next(now, &mut self.rng);
+            }
+        }
+        Some(due)
+    }
+}
+
+impl Qdisc for Netem {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.admit(packet, false, now, fates);
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now, fates)?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.is_none() {
+            let packet = self.next_packet(now, fates)?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        if let Some(child) = &self.child {
+            visit(ClassView { name: "1:1", backlog: child.backlog(), stats: child.stats() });
+            child.classes(visit);
+        }
+    }
+}
+
+/// The fates of packets in a child whose backlog is part of `book`.
+struct Within<'a> {
+    book: &'a mut Book,
+    fates: &'a mut dyn Fates,
+}
+
+impl Fates for Within<'_> {
+    fn on_drop(&mut self, packet: Packet, reason: DropReason) {
+        self.book.take(&packet);
+        self.book.discard(packet, reason, self.fates);
+    }
+
+    fn on_mark(&mut self, packet: &Packet, reason: MarkReason) {
+        self.book.count_mark(reason);
+        self.fates.on_mark(packet, reason);
+    }
+
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        self.fates.tcp_header(packet)
+    }
+
+    fn on_duplicate(&mut self, packet: &Packet) -> u64 {
+        self.book.arrive(packet);
+        self.fates.on_duplicate(packet)
+    }
+}
+
+pub(crate) static NETEM: Discipline = Discipline {
+    name: "netem",
+    summary: "a line that delays, loses, doubles, corrupts and reorders",
+    source: "Linux net/sched/sch_netem.c; iproute2 tc/q_netem.c, netem/",
+    params: params::PARAMS,
+    class_params: &[],
+    takes_child: true,
+    examples: &[
+        "netem delay 5ms 2ms 25% distribution normal loss 5% duplicate 20% corrupt 3% limit 30",
+        "netem delay 2ms reorder 25% 50% gap 3 loss gemodel 10% 30% 90% 2% ecn",
+        "netem rate 2mbit 14 48 5 limit 20 duplicate 10% loss state 5% 50% 10% 20% 2%",
+        "netem delay 1ms slot 2ms 6ms packets 3 bytes 4000",
+        "netem delay 3ms duplicate 10% fq_codel limit 20",
+        "htb rate 2mbit netem delay 4ms duplicate 10% reorder 10%",
+        "tbf rate 1mbit burst 2000 limit 20000 netem loss 10% duplicate 10%",
+    ],
+    build: |set_up, device| Ok(Box::new(Netem::new(set_up, device)?)),
+};
+
+/// `NETEM_DIST_SCALE`.
+const TABLE_SCALE: i64 = 8_192;
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, Ecn, FlowLabel};
+
+    use super::*;
+    use crate::{Outcome, replay};
+
+    /// What becomes of `count` packets of 1000 bytes, one every `apart` microseconds from 1 ms on.
+    fn outcome(set_up: &str, count: u64, apart: u64) -> Outcome {
+        let qdisc = SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap();
+        let arrivals: Vec<_> = (0..count)
+            .map(|n| {
+                let at = Time::from_nanos((1_000 + n * apart) * 1_000);
+                let packet = Packet {
+                    handle: n,
+                    enqueued_at: at,
+                    label: FlowLabel::default(),
+                    len: 1_000,
+                    owner: 0,
+                    dscp: Dscp::BE,
+                    ecn: Ecn::Ect0,
+                };
+                (at, packet)
+            })
+            .collect();
+        replay(qdisc, &arrivals)
+    }
+
+    fn delays(outcome: &Outcome) -> Vec<u64> {
+        let delay =
+            |(left, packet): &(Time, Packet)| left.since(packet.enqueued_at).as_nanos() / 1_000;
+        outcome.departures.iter().map(delay).collect()
+    }
+
+    /// One slow packet must not hold up all behind it: what is due leaves, whatever came first.
+    #[test]
+    fn jitter_lets_packets_overtake_one_another() {
+        let outcome = outcome("netem delay 10ms 4ms", 1_000, 100);
+        let delays = delays(&outcome);
+        assert_eq!(delays.len(), 1_000);
+        assert!(delays.iter().all(|us| (6_000..14_000).contains(us)), "{delays:?}");
+        let mean = delays.iter().sum::<u64>() / 1_000;
+        assert!((9_800..10_200).contains(&mean), "{mean}");
+        let overtaken =
+            outcome.departures.windows(2).filter(|pair| pair[0].1.handle > pair[1].1.handle);
+        assert!(overtaken.count() > 300);
+    }
+
+    #[test]
+    fn a_normal_distribution_has_its_deviation() {
+        let delays = delays(&outcome("netem delay 50ms 2ms distribution normal", 20_000, 100));
+        let within = delays.iter().filter(|us| (48_000..52_000).contains(*us)).count();
+        // 68.3 % lie within a deviation of the mean.
+        assert!((13_400..13_900).contains(&within), "{within}");
+    }
+
+    #[test]
+    fn a_doubled_packet_arrives_twice_and_no_more() {
+        let outcome = outcome("netem delay 1ms duplicate 100%", 3, 10);
+        let handles: Vec<_> = outcome.departures.iter().map(|(_, packet)| packet.handle).collect();
+        assert_eq!(handles, [0, 0, 1, 1, 2, 2]);
+        assert!(outcome.drops.is_empty());
+    }
+
+    #[test]
+    fn a_corrupted_packet_takes_its_time_and_is_dropped() {
+        let outcome = outcome("netem rate 8mbit corrupt 100%", 2, 1);
+        assert!(outcome.departures.is_empty());
+        let reasons: Vec<_> = outcome.drops.iter().map(|(_, reason)| *reason).collect();
+        assert_eq!(reasons, [DropReason::LinkLoss; 2]);
+    }
+
+    #[test]
+    fn slots_let_packets_go_together() {
+        let outcome = outcome("netem slot 2ms packets 4", 12, 100);
+        let times: Vec<_> =
+            outcome.departures.iter().map(|(left, _)| left.as_nanos() / 1_000).collect();
+        assert_eq!(times, [[3_000; 4], [5_000; 4], [7_000; 4]].concat());
+    }
+
+    #[test]
+    fn cells_take_whole_cells() {
+        let line = Cells {
+            bytes_per_sec: 1_000_000,
+            packet_overhead: 10,
+            cell_size: 48,
+            cell_overhead: 5,
+        };
+        // 110 bytes are 3 cells of 53 bytes.
+        assert_eq!(line.time_of(100), 159_000);
+    }
+}
