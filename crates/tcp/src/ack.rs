@@ -211,7 +211,7 @@ impl Sender {
         self.delivered += delivered;
         let reordered = news.reordered.take();
         if let Some(seq) = reordered
-            && (self.phase != Phase::Loss || self.undo.marker().is_some())
+            && (self.phase != Phase::Loss || self.undo.marker.is_some())
         {
             self.note_reordering(seq);
         }

@@ -13,12 +13,15 @@ mod endpoint;
 mod pacing;
 mod profile;
 mod rack;
+mod receive_window;
 mod receiver;
 mod recovery;
 mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod transmit;
+mod undo;
 mod window;
 
 pub use congestion::ALGORITHMS;
