@@ -278,7 +278,7 @@ impl Endpoint {
 
     fn establish(&mut self, segment: &Segment, handshake: Handshake, now: Time) {
         let echo = Some(segment.ts_echo).filter(|&echo| self.profile.timestamps && echo != 0);
-        self.sender.establish(segment.window, handshake.rtt_us(echo, now), now);
+        self.sender.establish(segment.window, handshake.rtt_us(echo, now), &self.profile, now);
         if handshake.lost_more_than_once(echo) {
             self.sender.window.cwnd = 1;
         }

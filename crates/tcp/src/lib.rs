@@ -19,6 +19,7 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod segment;
+mod send_buffer;
 mod sender;
 mod transmit;
 mod undo;
@@ -27,8 +28,8 @@ mod window;
 pub use congestion::ALGORITHMS;
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
-    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule, Timers,
-    UnknownProfile,
+    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule,
+    SendBuffer, Timers, UnknownProfile,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

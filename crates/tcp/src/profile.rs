@@ -59,6 +59,8 @@ pub struct Profile {
     pub pacing: bool,
     /// How many segments are handed to the line at once.
     pub bursts: Bursts,
+    /// Memory for what is written and not yet acknowledged; `None` sets no bounds.
+    pub send_buffer: Option<SendBuffer>,
     /// Greatest receive window in bytes.
     pub receive_window: u32,
     /// Receive window that is offered at the start and then grows as the application reads; `None`
@@ -127,6 +129,16 @@ pub enum Bursts {
     /// As Linux with segmentation offload: about a millisecond's worth at the pacing rate, two
     /// segments at least, held back a moment for more to come.
     Linux,
+}
+
+/// A send buffer that grows with the congestion window, as Linux' (`tcp_wmem`). Data takes about 1.3
+/// times its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendBuffer {
+    /// Bytes of memory at the start.
+    pub start: u32,
+    /// Most bytes of memory.
+    pub greatest: u32,
 }
 
 /// Changes to a profile, each optional: what a scenario may write beside a profile's name.
@@ -295,6 +307,8 @@ const LINUX: Profile = Profile {
     delayed_ack: DelayedAck::Linux,
     pacing: false,
     bursts: Bursts::Linux,
+    // tcp_wmem: 4096 16384 4194304.
+    send_buffer: Some(SendBuffer { start: 16_384, greatest: 4 << 20 }),
     // tcp_rmem's largest, 6 MiB, of which 1448 bytes in 2304 of memory are data.
     receive_window: 3_954_000,
     receive_window_start: Some(65_160),
@@ -327,6 +341,7 @@ const RFC: Profile = Profile {
     delayed_ack: DelayedAck::Every2(Duration::from_millis(200)),
     pacing: false,
     bursts: Bursts::None,
+    send_buffer: None,
     receive_window: 4 << 20,
     receive_window_start: None,
 };

@@ -32,6 +32,8 @@ impl State {
     /// The last transmission was a retransmission, and it is not known to be lost.
     const RETRANSMITTED: u8 = 4;
     const EVER_RETRANSMITTED: u8 = 8;
+    /// The last segment of a burst.
+    const ENDS_BURST: u8 = 16;
 
     const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -69,6 +71,8 @@ pub(crate) struct Delivered {
     pub prior_delivered: u32,
     pub was_sacked: bool,
     pub ever_retransmitted: bool,
+    /// Whether it was the last of the burst with which it was sent first.
+    pub ends_burst: bool,
 }
 
 #[derive(Debug)]
@@ -150,8 +154,8 @@ impl Scoreboard {
         (self.una < self.nxt).then(|| self.get(self.una))
     }
 
-    /// Appends the next segment, just sent.
-    pub fn push(&mut self, offset: u64, len: u16, sent_us: u64, delivered: u32) {
+    /// Appends the next segment, just sent, as the last of its burst or not.
+    pub fn push(&mut self, offset: u64, len: u16, ends_burst: bool, sent_us: u64, delivered: u32) {
         if self.packets_out() as usize == self.ring.len() {
             self.grow();
         }
@@ -164,7 +168,7 @@ impl Scoreboard {
             older: NONE,
             newer: NONE,
             len,
-            state: State::default(),
+            state: State(if ends_burst { State::ENDS_BURST } else { 0 }),
         };
         self.append(seq);
     }
@@ -376,6 +380,7 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
         prior_delivered: entry.delivered,
         was_sacked: entry.sacked(),
         ever_retransmitted: entry.ever_retransmitted(),
+        ends_burst: entry.state.has(State::ENDS_BURST),
     }
 }
 
@@ -402,7 +407,7 @@ mod tests {
     fn board(segments: u32) -> Scoreboard {
         let mut board = Scoreboard::new();
         for n in 0..u64::from(segments) {
-            board.push(n * 1448, 1448, n, 0);
+            board.push(n * 1448, 1448, true, n, 0);
         }
         board
     }
@@ -462,7 +467,7 @@ mod tests {
             board.pop();
         }
         for n in 15..60u64 {
-            board.push(n * 1448, 1448, n, 0);
+            board.push(n * 1448, 1448, true, n, 0);
         }
         assert_eq!(order(&board), (10..60).collect::<Vec<_>>());
         assert!((10..60).all(|seq| board.get(seq).sent_us == u64::from(seq)));

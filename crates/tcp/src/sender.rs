@@ -14,6 +14,7 @@ use crate::recovery::{Phase, Reduction};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segment::Segment;
+use crate::send_buffer::Buffered;
 use crate::undo::Undo;
 use crate::window::Window;
 
@@ -38,6 +39,8 @@ pub(crate) struct Sender {
     pub mss: u32,
     /// Bytes that the application has written; the largest number for an endless stream.
     pub written: u64,
+    /// The part of it that lies in the send buffer.
+    pub buffered: Buffered,
     /// Bytes handed to the network for the first time.
     pub sent_offset: u64,
     /// Where the peer's receive window ends, in bytes.
@@ -150,6 +153,7 @@ impl Sender {
             algorithm,
             mss,
             written: 0,
+            buffered: Buffered::new(profile),
             sent_offset: 0,
             window_end: 0,
             largest_window: 0,
@@ -182,6 +186,7 @@ impl Sender {
         self.refresh(now);
         self.restart_after_idle(profile);
         self.written = self.written.saturating_add(bytes);
+        self.take_all(profile);
     }
 
     /// The window of a flow that was silent for longer than a timeout says little about the path by now
@@ -214,6 +219,7 @@ impl Sender {
     /// The application stops: what was not sent yet will not be.
     pub fn stop(&mut self) {
         self.written = self.sent_offset;
+        self.buffered.end = self.sent_offset;
     }
 
     /// Whether everything written was acknowledged.
@@ -235,7 +241,7 @@ impl Sender {
 
     /// The connection is open: `window` is the peer's receive window, `rtt_us` what the handshake took
     /// (`None` if that is not known, because it needed a retransmission).
-    pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, now: Time) {
+    pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, profile: &Profile, now: Time) {
         self.refresh(now);
         self.window_end = u64::from(window);
         self.largest_window = window;
@@ -249,6 +255,7 @@ impl Sender {
         self.window.last_sent_tick = self.window.ticks();
         self.stamp_cwnd();
         self.update_pacing_rate();
+        self.expand_buffer(profile);
     }
 
     /// When the sending half wants to be called next, data to send aside.

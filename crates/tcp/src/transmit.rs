@@ -10,13 +10,28 @@ use crate::segment::{Flags, Segment};
 use crate::sender::{Sender, Timer, Wire};
 
 impl Sender {
-    /// Sends new data as far as windows, pacing and bursts allow (`tcp_write_xmit`).
+    /// Sends new data, and lets the application write more as there is room for it
+    /// (`tcp_data_snd_check`).
     pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
         self.refresh(now);
+        let mut sent = self.send_buffered(profile, wire, now);
+        if self.buffered.end < self.written {
+            self.make_room(profile);
+            while self.is_writable() {
+                self.take_write();
+                sent += self.send_buffered(profile, wire, now);
+            }
+            self.buffered.is_full = self.buffered.end < self.written;
+        }
+        sent
+    }
+
+    /// Sends of what is buffered as much as windows, pacing and bursts allow (`tcp_write_xmit`).
+    fn send_buffered(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
         let max_burst = self.max_burst(profile);
         let mut sent = 0;
         let mut held_back_by_cwnd = false;
-        while self.unsent() > 0 {
+        while self.has_segment() {
             if self.must_wait_for_pace(profile, now) {
                 break;
             }
@@ -51,7 +66,7 @@ impl Sender {
     /// Sends the next new segment whatever the congestion window says: a tail loss probe.
     pub fn send_one_new(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> bool {
         self.refresh(now);
-        if self.unsent() == 0 || self.next_segment_end() > self.window_end {
+        if !self.has_segment() || self.next_segment_end() > self.window_end {
             return false;
         }
         let sent = self.send_burst(1, profile, wire, now);
@@ -60,8 +75,15 @@ impl Sender {
         true
     }
 
-    fn unsent(&self) -> u64 {
-        self.written - self.sent_offset
+    /// Bytes in the buffer that were not sent yet.
+    pub fn unsent(&self) -> u64 {
+        self.buffered.end - self.sent_offset
+    }
+
+    /// Whether there is a segment to send. A short one waits for the rest of it if that will be written.
+    fn has_segment(&self) -> bool {
+        let unsent = self.unsent();
+        unsent >= u64::from(self.mss) || (unsent > 0 && self.buffered.end == self.written)
     }
 
     fn next_segment_end(&self) -> u64 {
@@ -125,7 +147,7 @@ impl Sender {
         let now_us = self.window.now_us;
         let mut sent = 0;
         let mut bytes = 0;
-        while sent < quota && self.unsent() > 0 && self.next_segment_end() <= self.window_end {
+        while sent < quota && self.has_segment() && self.next_segment_end() <= self.window_end {
             let len = self.unsent().min(u64::from(self.mss)) as u16;
             let mut segment = Segment {
                 offset: self.sent_offset,
@@ -138,20 +160,23 @@ impl Sender {
                 segment.flags = segment.flags.with(Flags::CWR);
                 self.announce_reduction = false;
             }
-            self.board.push(self.sent_offset, len, now_us, self.delivered);
+            let offset = self.sent_offset;
             self.sent_offset += u64::from(len);
+            let last = sent + 1 == quota
+                || !self.has_segment()
+                || self.next_segment_end() > self.window_end;
+            self.board.push(offset, len, last, now_us, self.delivered);
             self.counters.segments_sent += 1;
             self.counters.bytes_sent += u64::from(len);
             bytes += u64::from(len);
             sent += 1;
-            let last =
-                sent == quota || self.unsent() == 0 || self.next_segment_end() > self.window_end;
             if last && sent > 1 {
                 // All offloaded data is pushed (`__tcp_transmit_skb`).
                 segment.flags = segment.flags.with(Flags::PSH);
             }
             wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
         }
+        self.buffered.bursts += u32::from(sent > 0);
         self.window.nxt = self.board.nxt();
         self.note_sent(bytes, profile, now);
         if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {

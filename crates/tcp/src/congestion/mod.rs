@@ -27,6 +27,11 @@ pub(crate) trait CongestionControl {
         let _ = window;
     }
 
+    /// How many windows the send buffer holds.
+    fn send_buffer_factor(&self) -> u32 {
+        2
+    }
+
     /// Data is sent after nothing was in flight.
     fn on_restart(&mut self, window: &Window) {
         let _ = window;
