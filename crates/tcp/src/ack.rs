@@ -257,7 +257,6 @@ impl Sender {
         while self.board.una() < news.ack {
             let arrived = self.board.pop();
             news.data_acked = true;
-            self.buffered.bursts -= u32::from(arrived.ends_burst);
             news.note_rate(&arrived);
             if arrived.ever_retransmitted {
                 news.retransmitted_acked = true;

@@ -32,8 +32,8 @@ impl State {
     /// The last transmission was a retransmission, and it is not known to be lost.
     const RETRANSMITTED: u8 = 4;
     const EVER_RETRANSMITTED: u8 = 8;
-    /// The last segment of a burst.
-    const ENDS_BURST: u8 = 16;
+    /// The first segment of a piece of memory.
+    const STARTS_PIECE: u8 = 16;
 
     const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -71,8 +71,6 @@ pub(crate) struct Delivered {
     pub prior_delivered: u32,
     pub was_sacked: bool,
     pub ever_retransmitted: bool,
-    /// Whether it was the last of the burst with which it was sent first.
-    pub ends_burst: bool,
 }
 
 #[derive(Debug)]
@@ -90,6 +88,9 @@ pub(crate) struct Scoreboard {
     pub retrans_out: u32,
     /// One behind the highest segment that arrived; `una` if none did.
     highest_sacked: u32,
+    /// Pieces of memory in which the segments lie: bursts at first, then as SACK blocks cut and join
+    /// them.
+    pub pieces: u32,
     /// Below this segment nothing waits for retransmission.
     retransmit_hint: u32,
     /// The transmissions not known to have arrived or to be lost, oldest first.
@@ -109,6 +110,7 @@ impl Scoreboard {
             lost_out: 0,
             retrans_out: 0,
             highest_sacked: 0,
+            pieces: 0,
             retransmit_hint: 0,
             oldest: NONE,
             newest: NONE,
@@ -154,8 +156,15 @@ impl Scoreboard {
         (self.una < self.nxt).then(|| self.get(self.una))
     }
 
-    /// Appends the next segment, just sent, as the last of its burst or not.
-    pub fn push(&mut self, offset: u64, len: u16, ends_burst: bool, sent_us: u64, delivered: u32) {
+    /// Appends the next segment, just sent, as the first of its burst or not.
+    pub fn push(
+        &mut self,
+        offset: u64,
+        len: u16,
+        starts_burst: bool,
+        sent_us: u64,
+        delivered: u32,
+    ) {
         if self.packets_out() as usize == self.ring.len() {
             self.grow();
         }
@@ -168,8 +177,9 @@ impl Scoreboard {
             older: NONE,
             newer: NONE,
             len,
-            state: State(if ends_burst { State::ENDS_BURST } else { 0 }),
+            state: State(if starts_burst { State::STARTS_PIECE } else { 0 }),
         };
+        self.pieces += u32::from(starts_burst);
         self.append(seq);
     }
 
@@ -184,6 +194,11 @@ impl Scoreboard {
             self.lost_out -= 1;
         }
         self.unlink(seq);
+        if entry.state.has(State::STARTS_PIECE) {
+            // What is left of the piece stays one.
+            self.pieces -= 1;
+            self.cut_before(seq + 1);
+        }
         self.una += 1;
         self.highest_sacked = self.highest_sacked.max(self.una);
         self.retransmit_hint = self.retransmit_hint.max(self.una);
@@ -320,6 +335,32 @@ impl Scoreboard {
         self.at(seq).state.0 |= State::SACKED;
         self.sacked_out += 1;
         self.unlink(seq);
+        // What arrived is joined to what arrived before it, and cut off from what did not
+        // (`tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+        if seq > self.una && self.get(seq - 1).sacked() {
+            self.join_to_previous(seq);
+            if seq + 1 < self.nxt && self.get(seq + 1).sacked() {
+                return self.join_to_previous(seq + 1);
+            }
+        } else {
+            self.cut_before(seq);
+        }
+        self.cut_before(seq + 1);
+    }
+
+    /// `seq`, if it is there, starts a piece of memory.
+    fn cut_before(&mut self, seq: u32) {
+        if seq < self.nxt && !self.get(seq).state.has(State::STARTS_PIECE) {
+            self.at(seq).state.0 |= State::STARTS_PIECE;
+            self.pieces += 1;
+        }
+    }
+
+    fn join_to_previous(&mut self, seq: u32) {
+        if self.get(seq).state.has(State::STARTS_PIECE) {
+            self.at(seq).state.0 &= !State::STARTS_PIECE;
+            self.pieces -= 1;
+        }
     }
 
     /// Appends `seq` to the order of transmission.
@@ -380,7 +421,6 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
         prior_delivered: entry.delivered,
         was_sacked: entry.sacked(),
         ever_retransmitted: entry.ever_retransmitted(),
-        ends_burst: entry.state.has(State::ENDS_BURST),
     }
 }
 
@@ -458,6 +498,27 @@ mod tests {
         board.tag(Block { start: 10, end: 92 }, |delivered| newly.push(delivered.seq));
         assert_eq!(newly, [90, 91]);
         assert_eq!(board.sacked_out, 82);
+    }
+
+    #[test]
+    fn pieces_follow_bursts_and_sack_blocks() {
+        let mut board = Scoreboard::new();
+        for n in 0..8 {
+            board.push(n * 1448, 1448, n % 4 == 0, n, 0);
+        }
+        assert_eq!(board.pieces, 2); // 0123 4567
+        board.tag(Block { start: 5, end: 6 }, |_| {});
+        assert_eq!(board.pieces, 4); // 0123 4 5 67
+        board.tag(Block { start: 2, end: 8 }, |_| {});
+        assert_eq!(board.pieces, 2); // 01 234567
+        board.pop();
+        assert_eq!(board.pieces, 2); // 1 234567
+        board.pop();
+        assert_eq!(board.pieces, 1);
+        for _ in 0..6 {
+            board.pop();
+        }
+        assert_eq!(board.pieces, 0);
     }
 
     #[test]

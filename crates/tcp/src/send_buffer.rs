@@ -16,14 +16,12 @@ pub(crate) struct Buffered {
     size: u64,
     /// Whether the application wants to write more and was told to wait (`SOCK_NOSPACE`).
     pub is_full: bool,
-    /// Bursts sent and not wholly acknowledged; each holds memory of its own.
-    pub bursts: u32,
 }
 
 impl Buffered {
     pub fn new(profile: &Profile) -> Self {
         let size = profile.send_buffer.map_or(0, |buffer| u64::from(buffer.start));
-        Self { end: 0, size, is_full: false, bursts: 0 }
+        Self { end: 0, size, is_full: false }
     }
 }
 
@@ -78,7 +76,7 @@ impl Sender {
     /// Memory in use, in bytes (`sk_wmem_queued`).
     fn memory(&self) -> u64 {
         let una = self.board.head().map_or(self.sent_offset, |head| head.offset);
-        let pieces = u64::from(self.buffered.bursts) + self.unsent().div_ceil(self.piece());
+        let pieces = u64::from(self.board.pieces) + self.unsent().div_ceil(self.piece());
         self.buffered.end - una + pieces * OVERHEAD
     }
 

@@ -160,23 +160,20 @@ impl Sender {
                 segment.flags = segment.flags.with(Flags::CWR);
                 self.announce_reduction = false;
             }
-            let offset = self.sent_offset;
+            self.board.push(self.sent_offset, len, sent == 0, now_us, self.delivered);
             self.sent_offset += u64::from(len);
-            let last = sent + 1 == quota
-                || !self.has_segment()
-                || self.next_segment_end() > self.window_end;
-            self.board.push(offset, len, last, now_us, self.delivered);
             self.counters.segments_sent += 1;
             self.counters.bytes_sent += u64::from(len);
             bytes += u64::from(len);
             sent += 1;
+            let last =
+                sent == quota || !self.has_segment() || self.next_segment_end() > self.window_end;
             if last && sent > 1 {
                 // All offloaded data is pushed (`__tcp_transmit_skb`).
                 segment.flags = segment.flags.with(Flags::PSH);
             }
             wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
         }
-        self.buffered.bursts += u32::from(sent > 0);
         self.window.nxt = self.board.nxt();
         self.note_sent(bytes, profile, now);
         if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
