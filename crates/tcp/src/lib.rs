@@ -29,7 +29,7 @@ pub use congestion::ALGORITHMS;
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
     Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule,
-    SendBuffer, Timers, UnknownProfile,
+    SocketBuffer, Timers, UnknownProfile, WindowRule,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

@@ -60,12 +60,9 @@ pub struct Profile {
     /// How many segments are handed to the line at once.
     pub bursts: Bursts,
     /// Memory for what is written and not yet acknowledged; `None` sets no bounds.
-    pub send_buffer: Option<SendBuffer>,
-    /// Greatest receive window in bytes.
-    pub receive_window: u32,
-    /// Receive window that is offered at the start and then grows as the application reads; `None`
-    /// offers the greatest at once.
-    pub receive_window_start: Option<u32>,
+    pub send_buffer: Option<SocketBuffer>,
+    /// How much the peer may send ahead.
+    pub receive_window: WindowRule,
 }
 
 /// How losses are found.
@@ -131,10 +128,19 @@ pub enum Bursts {
     Linux,
 }
 
-/// A send buffer that grows with the congestion window, as Linux' (`tcp_wmem`). Data takes about 1.3
-/// times its size.
+/// How large the receive window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SendBuffer {
+pub enum WindowRule {
+    /// Always that many bytes.
+    Fixed(u32),
+    /// It follows what the application reads (dynamic right-sizing, as Linux has it), with a buffer
+    /// of that size.
+    Follows(SocketBuffer),
+}
+
+/// A socket's buffer, counted in memory, which data takes more of than it has bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffer {
     /// Bytes of memory at the start.
     pub start: u32,
     /// Most bytes of memory.
@@ -159,7 +165,7 @@ pub struct Overrides {
     pub delayed_ack: Option<bool>,
     /// Replaces [`Profile::initial_window`], in segments.
     pub initial_window: Option<u32>,
-    /// Replaces [`Profile::receive_window`] and offers it from the start.
+    /// Replaces [`Profile::receive_window`] by a fixed one.
     pub receive_window_bytes: Option<u32>,
     /// Replaces [`Profile::rto_min`], in nanoseconds.
     pub rto_min_ns: Option<u64>,
@@ -203,8 +209,7 @@ impl Profile {
             self.initial_window = segments;
         }
         if let Some(bytes) = changes.receive_window_bytes {
-            self.receive_window = bytes;
-            self.receive_window_start = None;
+            self.receive_window = WindowRule::Fixed(bytes);
         }
         if let Some(ns) = changes.rto_min_ns {
             self.rto_min = Duration::from_nanos(ns);
@@ -308,10 +313,9 @@ const LINUX: Profile = Profile {
     pacing: false,
     bursts: Bursts::Linux,
     // tcp_wmem: 4096 16384 4194304.
-    send_buffer: Some(SendBuffer { start: 16_384, greatest: 4 << 20 }),
-    // tcp_rmem's largest, 6 MiB, of which 1448 bytes in 2304 of memory are data.
-    receive_window: 3_954_000,
-    receive_window_start: Some(65_160),
+    send_buffer: Some(SocketBuffer { start: 16_384, greatest: 4 << 20 }),
+    // tcp_rmem: 4096 131072 6291456.
+    receive_window: WindowRule::Follows(SocketBuffer { start: 131_072, greatest: 6 << 20 }),
 };
 
 /// What the RFCs say where they say it, and nothing more: RFC 5681, 6298, 6582, 6675, 6928, 7323.
@@ -342,8 +346,7 @@ const RFC: Profile = Profile {
     pacing: false,
     bursts: Bursts::None,
     send_buffer: None,
-    receive_window: 4 << 20,
-    receive_window_start: None,
+    receive_window: WindowRule::Fixed(4 << 20),
 };
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Follows Linux `tcp_grow_window`, `tcp_rcv_space_adjust` and `tcp_rcv_rtt_measure` in
 //! `net/ipv4/tcp_input.c`.
 
-use crate::profile::Profile;
+use crate::profile::{Profile, WindowRule};
 use crate::segment::Segment;
+use crate::send_buffer::OVERHEAD;
 
 /// The receive window and its growth.
 #[derive(Debug)]
@@ -29,21 +30,27 @@ pub(crate) struct ReceiveWindow {
 
 impl ReceiveWindow {
     pub fn new(profile: &Profile, mss: u32) -> Self {
-        let current = profile.receive_window_start.unwrap_or(profile.receive_window);
-        // A fresh socket's buffer of 128 KiB holds 1448 bytes of data in 2304 of memory.
-        let clamp = profile
-            .receive_window_start
-            .map_or(profile.receive_window, |start| start.max(82_370).min(profile.receive_window));
+        let (offered, current, clamp, greatest) = match profile.receive_window {
+            WindowRule::Fixed(bytes) => (bytes, bytes, bytes, bytes),
+            WindowRule::Follows(buffer) => {
+                // Half of the buffer in whole segments, as long as nothing is known of the sender's
+                // (`TCP_DEFAULT_SCALING_RATIO`), of which one is kept back (`tcp_init_buffer_space`).
+                let half = buffer.start / 2;
+                let offered = half - half % mss;
+                let window = |memory| window_of(memory, mss);
+                (offered, offered.min(half - mss), window(buffer.start), window(buffer.greatest))
+            }
+        };
         Self {
             mss,
             current,
             clamp,
-            greatest: profile.receive_window,
-            right_edge: u64::from(current),
+            greatest,
+            right_edge: u64::from(offered),
             rtt8_us: 0,
             rtt_mark: None,
             last_echo: 0,
-            read_per_round: u64::from(10 * mss).min(u64::from(current)),
+            read_per_round: u64::from(10 * mss).min(u64::from(offered)),
             round_offset: 0,
             round_us: 0,
         }
@@ -58,7 +65,7 @@ impl ReceiveWindow {
     }
 
     /// Opens by two segments for each that arrives, as far as the buffer allows in which `held` segments
-    /// wait for a gap to be filled (`tcp_grow_window`); says whether it did.
+    /// lie (`tcp_grow_window`, `tcp_space`); says whether it did.
     pub fn grow(&mut self, held: u32) -> bool {
         let most = self.clamp.saturating_sub(held * self.mss);
         if self.current >= most {
@@ -70,8 +77,7 @@ impl ReceiveWindow {
 
     /// The application has read up to `delivered`: once a round trip the buffer follows what was read
     /// (`tcp_rcv_space_adjust`).
-    pub fn on_read(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
-        self.measure_rtt(segment, delivered, now_us);
+    pub fn on_read(&mut self, delivered: u64, now_us: u64) {
         let elapsed = now_us.saturating_sub(self.round_us);
         if self.rtt8_us == 0 || elapsed < u64::from(self.rtt8_us >> 3) {
             return;
@@ -90,7 +96,7 @@ impl ReceiveWindow {
 
     /// The round trip as the receiver can see it: by the echo of its own timestamps, else by the time
     /// that a full window takes to arrive.
-    fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
+    pub fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
         if segment.ts_echo != self.last_echo && u32::from(segment.len) >= self.mss {
             self.last_echo = segment.ts_echo;
             let sample = (now_us / 1_000).saturating_sub(u64::from(segment.ts_echo)) * 1_000;
@@ -122,4 +128,11 @@ impl ReceiveWindow {
         self.right_edge = self.right_edge.max(delivered + u64::from(self.current));
         (self.right_edge - delivered) as u32
     }
+}
+
+/// The window that may be offered with so much memory: as much of it as data takes up of segments of
+/// `mss` bytes, in 256ths (`tcp_measure_rcv_mss`, `tcp_win_from_space`).
+fn window_of(memory: u32, mss: u32) -> u32 {
+    let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD);
+    ((u64::from(memory) * share) >> 8) as u32
 }

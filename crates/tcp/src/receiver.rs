@@ -162,20 +162,24 @@ impl Receiver {
         self.ack.pending = true;
         let block = Block { start: segment.seq, end: segment.seq + 1 };
         if segment.seq == self.next {
+            // This one, and what waits behind it.
+            let held = 1 + self.held();
             self.on_expected(segment, own, profile.timers, now);
-            self.window.on_read(segment, self.delivered, now_us);
-            if self.window.grow(self.held()) {
+            self.window.measure_rtt(segment, self.delivered, now_us);
+            if self.window.grow(held) {
                 self.ack.quick |= 1;
             }
+            self.window.on_read(self.delivered, now_us);
         } else if segment.seq < self.next {
             // RFC 2883: report the duplicate, and acknowledge at once for a while.
             self.duplicate = Some(block);
             self.enter_quick(MAX_QUICK);
         } else {
+            let held = self.held();
             self.on_ahead(segment, block);
             // Without SACK a larger window would keep the acknowledgement from counting as a duplicate
             // (`tcp_data_queue_ofo`).
-            if profile.sack && self.window.grow(self.held()) {
+            if profile.sack && self.window.grow(held) {
                 self.ack.quick |= 1;
             }
         }
@@ -249,8 +253,8 @@ impl Receiver {
     }
 
     /// The window in bytes that a segment sent now would offer.
-    pub fn offered_window(&self) -> u32 {
-        self.window.current
+    pub fn offered_window(&mut self) -> u32 {
+        self.window.offer(self.delivered)
     }
 
     /// Segments that wait behind a gap.

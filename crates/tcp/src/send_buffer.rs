@@ -4,7 +4,7 @@
 //! (`net/ipv4/tcp_input.c`). The buffer is counted in kernel memory: data, and what each piece of it
 //! that is sent at once takes beside. It bounds what is in flight: about 1500 segments with 4 MiB.
 
-use crate::profile::{Profile, SendBuffer};
+use crate::profile::{Profile, SocketBuffer};
 use crate::sender::Sender;
 
 /// What lies in the buffer.
@@ -44,7 +44,7 @@ impl Sender {
 
     /// The buffer holds two windows of segments of the least favourable size (`tcp_sndbuf_expand`).
     pub fn expand_buffer(&mut self, profile: &Profile) {
-        let Some(SendBuffer { greatest, .. }) = profile.send_buffer else { return };
+        let Some(SocketBuffer { greatest, .. }) = profile.send_buffer else { return };
         // As the peer announced it, without options.
         let segment = u64::from(self.mss + if profile.timestamps { 12 } else { 0 });
         let memory = (segment + HEADERS + SHARED_INFO).next_power_of_two() + SKB;
@@ -98,7 +98,7 @@ const HEADERS: u64 = 256;
 const SHARED_INFO: u64 = 320;
 const SKB: u64 = 256;
 /// Memory of a piece beside its data (`SKB_TRUESIZE`).
-const OVERHEAD: u64 = HEADERS + SHARED_INFO + SKB;
+pub(crate) const OVERHEAD: u64 = HEADERS + SHARED_INFO + SKB;
 /// Largest piece (`sk_gso_max_size`).
 const OFFLOAD_MAX: u64 = 65_536 - HEADERS - 1;
 /// RFC 6928 (`TCP_INIT_CWND`).

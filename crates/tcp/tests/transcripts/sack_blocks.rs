@@ -1,7 +1,7 @@
 //! What a receiver reports: SACK blocks, RFC 2018, and duplicates, RFC 2883
 //! (`tcp_sack_new_ofo_skb`, `tcp_dsack_set`).
 
-use weir_tcp::{DelayedAck, Profile};
+use weir_tcp::{DelayedAck, Profile, WindowRule};
 
 use crate::line::{ack, again, data};
 use crate::script::{Script, linux, ms, us};
@@ -109,8 +109,7 @@ fn without_sack_nothing_is_reported() {
 fn a_third_block_ends_the_compression() {
     let mut t = linux()
         .with(|profile| {
-            profile.receive_window = 60_000;
-            profile.receive_window_start = None;
+            profile.receive_window = WindowRule::Fixed(60_000);
         })
         .accepted();
     for number in 0..16 {
