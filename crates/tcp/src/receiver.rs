@@ -399,7 +399,7 @@ impl Receiver {
             }
             let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
             let delay = twentieth.min(COMPRESSED_DELAY);
-            self.ack.compressed_until = Some(now + delay);
+            self.ack.compressed_until = Some(now + delay + COMPRESSED_SLACK);
         }
         AckNeed::Later
     }
@@ -491,3 +491,6 @@ const BLOCKS_EXPECTED: usize = 2;
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`.
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// How much later the timer may fire, and does unless another happens to fire meanwhile
+/// (`tcp_comp_sack_slack_ns`).
+const COMPRESSED_SLACK: Duration = Duration::from_micros(100);

@@ -232,7 +232,8 @@ fn gaps_and_what_fills_them_are_acknowledged_at_once() {
 }
 
 /// Beyond the first three, Linux holds acknowledgements of data behind a gap back for the twentieth
-/// part of the round trip, a millisecond at most (`tcp_comp_sack_delay_ns`).
+/// part of the round trip, a millisecond at most (`tcp_comp_sack_delay_ns`), and for the 100 us that it
+/// allows its timer to join it with others (`tcp_comp_sack_slack_ns`).
 #[test]
 fn acknowledgements_behind_a_gap_are_compressed() {
     let mut t = behind_the_start(linux());
@@ -243,10 +244,10 @@ fn acknowledgements_behind_a_gap_are_compressed() {
     t.later(us(10)).arrives(data(20)).leaves(&[]);
     t.later(us(10)).arrives(data(21)).leaves(&[]);
     t.later(us(10)).arrives(data(22)).leaves(&[]);
-    t.leaves_at(us(101_010), &[ack(16).sack(&[(17, 23)])]);
+    t.leaves_at(us(101_110), &[ack(16).sack(&[(17, 23)])]);
     // The next wait starts with the next segment.
     t.at(us(101_500)).arrives(data(23)).leaves(&[]);
-    t.leaves_at(us(102_500), &[ack(16).sack(&[(17, 24)])]);
+    t.leaves_at(us(102_600), &[ack(16).sack(&[(17, 24)])]);
     // What fills the gap is acknowledged at once.
     t.at(ms(103)).arrives(data(24)).leaves(&[]);
     t.at(us(103_100)).arrives(data(16)).leaves(&[ack(25)]);
@@ -256,10 +257,10 @@ fn acknowledgements_behind_a_gap_are_compressed() {
         t.arrives(data(number)).leaves(&[ack(25).sack(&[(26, number + 1)])]);
     }
     t.arrives(data(29)).leaves(&[]);
-    t.leaves_at(ms(151), &[ack(25).sack(&[(26, 30)])]);
+    t.leaves_at(us(151_100), &[ack(25).sack(&[(26, 30)])]);
 }
 
-/// ... the twentieth part, to the nanosecond: 200.05 us of 4.001 ms.
+/// ... the twentieth part, to the nanosecond: 200.05 us of 4.001 ms, and the slack.
 #[test]
 fn a_short_round_trip_shortens_the_compression() {
     for (rtt, delay) in [(ms(5), us(250)), (us(4_001), ns(200_050))] {
@@ -269,7 +270,7 @@ fn a_short_round_trip_shortens_the_compression() {
             t.arrives(data(number)).leaves(&[ack(16).sack(&[(17, number + 1)])]);
         }
         t.arrives(data(20)).leaves(&[]);
-        t.leaves_at(ms(100) + delay, &[ack(16).sack(&[(17, 21)])]);
+        t.leaves_at(ms(100) + delay + us(100), &[ack(16).sack(&[(17, 21)])]);
     }
 }
 
