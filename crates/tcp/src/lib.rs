@@ -13,6 +13,7 @@ mod endpoint;
 mod pacing;
 mod profile;
 mod rack;
+mod rate;
 mod receive_window;
 mod receiver;
 mod recovery;

@@ -274,7 +274,7 @@ impl Sender {
     /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
     /// only while segments are acknowledged in order and nothing more is lost.
     pub fn reduce(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
-        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 {
+        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 || self.rate.is_some() {
             return;
         }
         let in_flight = self.in_flight(profile);
@@ -305,6 +305,7 @@ impl Sender {
 
     fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::INFINITE
+            && self.rate.is_none()
             && (self.phase == Phase::Reducing || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
@@ -379,15 +380,15 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.enter_loss(profile);
+        self.enter_loss(profile, now);
         let head = self.board.una();
-        self.retransmit(head, false, profile, wire, now);
+        self.retransmit(head, false, wire, now);
         self.retransmits += 1;
         self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
         self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
     }
 
-    fn enter_loss(&mut self, profile: &Profile) {
+    fn enter_loss(&mut self, profile: &Profile, now: Time) {
         let fresh = self.phase < Phase::Recovery;
         self.mark_lost_by_timeout(profile);
         if self.phase <= Phase::Disorder
@@ -407,6 +408,7 @@ impl Sender {
         }
         self.phase = Phase::Loss;
         self.algorithm.on_timeout(&self.window);
+        self.with_rate_control(now, |control, _, path, rate| control.on_timeout(path, rate));
         self.recovery_end = self.board.nxt();
         self.tail_probe = None;
         self.announce_reduction = true;

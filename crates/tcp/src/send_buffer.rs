@@ -62,6 +62,7 @@ impl Sender {
 
     /// The application writes at once what it is wont to, as far as the buffer goes.
     pub fn take_write(&mut self) {
+        self.note_application_limit();
         let write = (self.buffered.end + WRITE).min(self.written);
         let piece = self.piece();
         while self.buffered.end < write {

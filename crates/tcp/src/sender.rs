@@ -10,6 +10,7 @@ use crate::congestion::Algorithm;
 use crate::pacing::Pace;
 use crate::profile::{IdleRestart, LossDetection, Profile};
 use crate::rack::Rack;
+use crate::rate::RateSampler;
 use crate::recovery::{Phase, Reduction};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -73,6 +74,8 @@ pub(crate) struct Sender {
     pub retransmits: u32,
     timer: Option<(Timer, Time)>,
     pub pace: Pace,
+    /// The rate at which data arrives, if the congestion control goes by it.
+    pub rate: Option<Box<RateSampler>>,
     /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
     last_echo: Option<u32>,
     /// When data was last sent.
@@ -127,7 +130,8 @@ pub struct Counters {
 }
 
 impl Sender {
-    pub fn new(profile: &Profile, algorithm: Algorithm, mss: u32) -> Self {
+    pub fn new(profile: &Profile, mut algorithm: Algorithm, mss: u32) -> Self {
+        let rate = algorithm.rate_control().is_some().then(Box::default);
         let rto_us = profile.rto_initial.as_micros() as u32;
         Self {
             window: Window {
@@ -140,7 +144,7 @@ impl Sender {
                 nxt: 0,
                 now_us: 0,
                 last_sent_tick: 0,
-                paced: profile.pacing,
+                paced: profile.pacing || rate.is_some(),
                 pacing_rate: 0,
                 tick_us: profile.timers.tick().as_micros(),
             },
@@ -172,6 +176,7 @@ impl Sender {
             retransmits: 0,
             timer: None,
             pace: Pace::default(),
+            rate,
             last_echo: None,
             last_sent: Time::ZERO,
             cwnd_usage_end: 0,
@@ -195,7 +200,7 @@ impl Sender {
         let window = &mut self.window;
         let idle_us = window.ticks().saturating_sub(window.last_sent_tick) * window.tick_us;
         let rto_us = u64::from(self.rto_us);
-        if self.board.packets_out() > 0 || idle_us <= rto_us {
+        if self.board.packets_out() > 0 || idle_us <= rto_us || self.rate.is_some() {
             return;
         }
         let restart_window = profile.initial_window.min(window.cwnd);
@@ -255,6 +260,7 @@ impl Sender {
         self.window.last_sent_tick = self.window.ticks();
         self.stamp_cwnd();
         self.update_pacing_rate();
+        self.with_rate_control(now, |control, cwnd, path, _| control.on_established(cwnd, path));
         self.expand_buffer(profile);
     }
 
@@ -291,14 +297,7 @@ impl Sender {
     }
 
     /// Sends `seq` again.
-    pub fn retransmit(
-        &mut self,
-        seq: u32,
-        probe: bool,
-        profile: &Profile,
-        wire: &mut impl Wire,
-        now: Time,
-    ) {
+    pub fn retransmit(&mut self, seq: u32, probe: bool, wire: &mut impl Wire, now: Time) {
         let now_us = now.as_nanos() / 1_000;
         let entry = *self.board.get(seq);
         self.counters.segments_sent += 1;
@@ -317,11 +316,12 @@ impl Sender {
             Ecn::NotEct,
         );
         self.board.on_retransmit(seq, now_us, self.delivered, probe);
+        self.stamp_rate(seq, now_us);
         if !probe {
             self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
             self.undo.on_retransmit();
         }
-        self.note_sent(u64::from(entry.len), profile, now);
+        self.note_sent(u64::from(entry.len), now);
     }
 
     /// Segments in the network. Without limited transmit a segment that arrived out of order makes no

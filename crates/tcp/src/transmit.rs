@@ -32,7 +32,7 @@ impl Sender {
         let mut sent = 0;
         let mut held_back_by_cwnd = false;
         while self.has_segment() {
-            if self.must_wait_for_pace(profile, now) {
+            if self.must_wait_for_pace(now) {
                 break;
             }
             let in_flight = self.in_flight(profile);
@@ -92,7 +92,7 @@ impl Sender {
 
     /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
     /// two at least (`tcp_tso_autosize`).
-    fn max_burst(&self, profile: &Profile) -> u32 {
+    fn max_burst(&mut self, profile: &Profile) -> u32 {
         if profile.bursts == Bursts::None {
             return 1;
         }
@@ -101,7 +101,11 @@ impl Sender {
         if rtt_steps < 32 {
             bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
         }
-        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(2)
+        let least = match self.algorithm.rate_control() {
+            Some(control) => control.least_burst(&self.window),
+            None => LEAST_BURST,
+        };
+        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(least)
     }
 
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
@@ -110,7 +114,7 @@ impl Sender {
         if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
             return None;
         }
-        let idle_for = now.checked_since(self.last_sent).unwrap_or(Duration::ZERO);
+        let idle_for = now.checked_since(self.last_turn()).unwrap_or(Duration::ZERO);
         if idle_for > Duration::from_millis(1) {
             return None;
         }
@@ -143,6 +147,9 @@ impl Sender {
     ) -> u32 {
         if self.board.packets_out() == 0 {
             self.algorithm.on_restart(&self.window);
+            self.with_rate_control(now, |control, window, path, rate| {
+                control.on_restart(window, path, rate);
+            });
         }
         let now_us = self.window.now_us;
         let mut sent = 0;
@@ -160,6 +167,7 @@ impl Sender {
                 segment.flags = segment.flags.with(Flags::CWR);
                 self.announce_reduction = false;
             }
+            self.stamp_rate(segment.seq, now_us);
             self.board.push(self.sent_offset, len, sent == 0, now_us, self.delivered);
             self.sent_offset += u64::from(len);
             self.counters.segments_sent += 1;
@@ -175,7 +183,7 @@ impl Sender {
             wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
         }
         self.window.nxt = self.board.nxt();
-        self.note_sent(bytes, profile, now);
+        self.note_sent(bytes, now);
         if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
             self.rearm_timeout(profile, now);
         }
@@ -208,7 +216,8 @@ impl Sender {
         }
         self.cwnd_used = self.cwnd_used.max(packets_out);
         let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
-        if profile.idle_restart == IdleRestart::Decay && unused_us >= u64::from(self.rto_us) {
+        let decays = profile.idle_restart == IdleRestart::Decay && self.rate.is_none();
+        if decays && unused_us >= u64::from(self.rto_us) {
             // Waiting for the application, or for the peer's window: only the former shrinks it.
             let by_application = self.written == self.sent_offset;
             if self.phase == Phase::Open && by_application {
@@ -233,5 +242,7 @@ enum Limit {
 
 /// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
 const OFFLOAD_MAX: u32 = 65_536;
+/// Fewest segments of a burst (`tcp_min_tso_segs`).
+const LEAST_BURST: u32 = 2;
 /// RFC 6928.
 const INITIAL_WINDOW: u32 = 10;

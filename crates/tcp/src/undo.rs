@@ -3,6 +3,8 @@
 //! Follows Linux `tcp_may_undo`, `tcp_try_undo_*` and `tcp_undo_cwnd_reduction` in
 //! `net/ipv4/tcp_input.c`; the RFCs are named where the rule is.
 
+use weir_core::Time;
+
 use crate::ack::AckNews;
 use crate::profile::Profile;
 use crate::recovery::Phase;
@@ -67,7 +69,9 @@ impl Sender {
             self.board.unmark_all_lost();
         }
         if self.undo.prior_ssthresh > 0 {
-            self.window.cwnd = self.window.cwnd.max(self.reduction.prior_cwnd);
+            self.window.cwnd = self.algorithm.undo(&self.window, self.reduction.prior_cwnd);
+            let now = Time::from_nanos(self.window.now_us * 1_000);
+            self.with_rate_control(now, |control, _, path, rate| control.on_undo(path, rate));
             if self.undo.prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = self.undo.prior_ssthresh;
                 self.announce_reduction = false;
