@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
+use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Seed, Time};
 use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
 use weir_world::{Direction, Flow, FlowRow, IpVersion, Opener, Scenario, ScenarioError};
@@ -44,17 +44,20 @@ impl Connection {
         spec: &Flow,
         scenario: &Scenario,
         labels: [FlowLabel; 2],
+        seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let profile = spec.tcp.profile()?;
         let ip_header = IpVersion::header_bytes(scenario.ip_version);
         let mss = profile.mss(scenario.mtu_bytes, ip_header);
-        let endpoint = || {
-            Endpoint::new(Arc::clone(&profile), &spec.tcp.congestion_control, mss)
+        let seed = seed.derive("tcp").derive(&flow.to_string());
+        let endpoint = |end| {
+            let random = seed.stream(end);
+            Endpoint::new(Arc::clone(&profile), &spec.tcp.congestion_control, mss, random)
                 .map_err(|error| ScenarioError::new(error.to_string()))
         };
         let mut connection = Self {
-            client: endpoint()?,
-            server: endpoint()?,
+            client: endpoint("client")?,
+            server: endpoint("server")?,
             route: Route {
                 flow,
                 dscp: Dscp::new(spec.dscp).expect("the scenario was checked"),

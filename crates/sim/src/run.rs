@@ -90,7 +90,8 @@ struct Agenda {
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     scenario.check()?;
     for flow in &scenario.flows {
-        Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS)
+        let random = Seed::new(0).stream("tcp");
+        Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
     }
     match scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
@@ -128,7 +129,8 @@ impl Simulation {
             .iter()
             .enumerate()
             .map(|(n, flow)| {
-                Connection::new(n as u32, flow, scenario, labels(scenario.flow_key(n)))
+                let labels = labels(scenario.flow_key(n));
+                Connection::new(n as u32, flow, scenario, labels, seed)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {

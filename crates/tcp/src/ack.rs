@@ -3,6 +3,7 @@
 use weir_core::Time;
 
 use crate::profile::Profile;
+use crate::rate::RateSample;
 use crate::recovery::{Phase, Resend};
 use crate::scoreboard::Delivered;
 use crate::segment::{Block, Flags, Segment};
@@ -78,6 +79,10 @@ impl Sender {
         };
         let before = (self.delivered, self.lost);
         let prior_packets = self.board.packets_out();
+        let prior_in_flight = self.board.in_flight();
+        if let Some(rate) = &mut self.rate {
+            rate.start();
+        }
         let prior_sacked = self.board.sacked_out;
         let prior_highest = self.board.highest_sacked();
         if news.una_advanced {
@@ -107,7 +112,7 @@ impl Sender {
             && prior_sacked == 0
             && alone
             && !news.is_alert();
-        self.measure_rtt(&mut news, maybe_delayed, profile);
+        let rtt_us = self.measure_rtt(&mut news, maybe_delayed, profile);
         if news.data_acked {
             news.set_timer = true;
             if let Some(seq) = news.reordered.filter(|&seq| profile.sack && seq < prior_highest) {
@@ -123,7 +128,19 @@ impl Sender {
         }
         let newly_delivered = self.delivered - before.0;
         news.newly_lost = self.lost - before.1;
-        self.control_congestion(&news, newly_delivered, profile);
+        if self.rate.is_some() {
+            let sample = RateSample {
+                acked: newly_delivered,
+                losses: news.newly_lost,
+                prior_in_flight,
+                rtt_us,
+                is_ack_delayed: maybe_delayed,
+                ..RateSample::default()
+            };
+            self.control_rate(sample, now);
+        } else {
+            self.control_congestion(&news, newly_delivered, profile);
+        }
         self.resend(resend, profile, wire, now);
     }
 
@@ -191,10 +208,14 @@ impl Sender {
         let mut delivered = 0;
         for block in segment.sack.in_order() {
             let rack = &mut self.rack;
+            let rate = &mut self.rate;
             self.board.tag(block, |arrived| {
                 delivered += 1;
                 news.newly_sacked = true;
                 news.note_rate(arrived);
+                if let Some(rate) = rate {
+                    rate.on_delivered(arrived);
+                }
                 rack.on_delivered(arrived, min_rtt, now_us);
                 if !arrived.ever_retransmitted {
                     if arrived.seq < highest {
@@ -211,7 +232,7 @@ impl Sender {
         self.delivered += delivered;
         let reordered = news.reordered.take();
         if let Some(seq) = reordered
-            && (self.phase != Phase::Loss || self.undo.marker().is_some())
+            && (self.phase != Phase::Loss || self.undo.marker.is_some())
         {
             self.note_reordering(seq);
         }
@@ -258,6 +279,11 @@ impl Sender {
             let arrived = self.board.pop();
             news.data_acked = true;
             news.note_rate(&arrived);
+            if let Some(rate) = &mut self.rate
+                && !arrived.was_sacked
+            {
+                rate.on_delivered(&arrived);
+            }
             if arrived.ever_retransmitted {
                 news.retransmitted_acked = true;
             } else if !arrived.was_sacked {
@@ -294,8 +320,13 @@ impl Sender {
     }
 
     /// Karn's rule and its refinements (`tcp_ack_update_rtt`): by segments never sent again, else by
-    /// SACK, else by the timestamp.
-    fn measure_rtt(&mut self, news: &mut AckNews, maybe_delayed: bool, profile: &Profile) {
+    /// SACK, else by the timestamp. Returns that of the last segment, in microseconds.
+    fn measure_rtt(
+        &mut self,
+        news: &mut AckNews,
+        maybe_delayed: bool,
+        profile: &Profile,
+    ) -> Option<u32> {
         let now_us = self.window.now_us;
         let since = |sent: u64| (now_us - sent) as u32;
         let by_ack = news
@@ -326,6 +357,7 @@ impl Sender {
             }
         }
         self.algorithm.on_rtt(&mut self.window, &AckSample { rtt_us: last });
+        last
     }
 
     fn control_congestion(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
@@ -363,9 +395,9 @@ impl Sender {
     pub fn resend_lost(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         let head = self.board.una();
         let mut head_sent = false;
-        while self.in_flight(profile) < self.window.cwnd && !self.must_wait_for_pace(profile, now) {
+        while self.in_flight(profile) < self.window.cwnd && !self.must_wait_for_pace(now) {
             let Some(seq) = self.board.next_to_retransmit() else { break };
-            self.retransmit(seq, false, profile, wire, now);
+            self.retransmit(seq, false, wire, now);
             if self.phase.is_reducing() {
                 self.reduction.sent += 1;
             }
@@ -382,7 +414,7 @@ impl Sender {
         if self.tail_probe.is_none() && self.board.packets_out() > 0 {
             let fresh = self.send_one_new(profile, wire, now);
             if !fresh {
-                self.retransmit(self.board.nxt() - 1, true, profile, wire, now);
+                self.retransmit(self.board.nxt() - 1, true, wire, now);
             }
             self.tail_probe = Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
             self.counters.loss_probes += 1;

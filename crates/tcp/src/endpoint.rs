@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_core::{Duration, Ecn, Time};
+use weir_core::{Duration, Ecn, Rng, Time};
 
 use crate::congestion::{ALGORITHMS, Algorithm};
 use crate::profile::Profile;
@@ -76,12 +76,17 @@ pub struct UnknownAlgorithm {
 
 impl Endpoint {
     /// An endpoint that speaks `profile` with the congestion control of that name, on a path whose
-    /// segments hold `mss` bytes of data.
+    /// segments hold `mss` bytes of data. What is left to chance it draws from `random`.
     ///
     /// # Errors
     /// If there is no such congestion control.
-    pub fn new(profile: Arc<Profile>, algorithm: &str, mss: u32) -> Result<Self, UnknownAlgorithm> {
-        let algorithm = Algorithm::named(algorithm)
+    pub fn new(
+        profile: Arc<Profile>,
+        algorithm: &str,
+        mss: u32,
+        random: Rng,
+    ) -> Result<Self, UnknownAlgorithm> {
+        let algorithm = Algorithm::named(algorithm, random)
             .ok_or_else(|| UnknownAlgorithm { name: algorithm.to_owned() })?;
         let sender = Sender::new(&profile, algorithm, mss);
         let receiver = Receiver::new(&profile, mss);
@@ -278,7 +283,7 @@ impl Endpoint {
 
     fn establish(&mut self, segment: &Segment, handshake: Handshake, now: Time) {
         let echo = Some(segment.ts_echo).filter(|&echo| self.profile.timestamps && echo != 0);
-        self.sender.establish(segment.window, handshake.rtt_us(echo, now), now);
+        self.sender.establish(segment.window, handshake.rtt_us(echo, now), &self.profile, now);
         if handshake.lost_more_than_once(echo) {
             self.sender.window.cwnd = 1;
         }

@@ -13,19 +13,24 @@ mod endpoint;
 mod pacing;
 mod profile;
 mod rack;
+mod rate;
+mod receive_window;
 mod receiver;
 mod recovery;
 mod rtt;
 mod scoreboard;
 mod segment;
+mod send_buffer;
 mod sender;
+mod transmit;
+mod undo;
 mod window;
 
 pub use congestion::ALGORITHMS;
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
-    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule, Timers,
-    UnknownProfile,
+    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule,
+    SocketBuffer, Timers, UnknownProfile, WindowRule,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

@@ -4,14 +4,13 @@
 
 use weir_core::{Duration, Time};
 
-use crate::profile::Profile;
 use crate::sender::Sender;
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Until then the data sent so far fills the rate.
-    until: Time,
+    pub until: Time,
     /// Something waits for that.
     pub timer: Option<Time>,
 }
@@ -20,6 +19,9 @@ impl Sender {
     /// Linux' pacing rate: twice the rate of the window in slow start, 1.2 times after
     /// (`tcp_update_pacing_rate`).
     pub fn update_pacing_rate(&mut self) {
+        if self.rate.is_some() {
+            return;
+        }
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let segments = self.window.cwnd.max(self.board.packets_out());
         let srtt8 = u64::from(self.rtt.srtt8());
@@ -31,10 +33,10 @@ impl Sender {
     /// `bytes` of data leave at once, which counts against the pacing rate. Who comes late has up to
     /// half of the next wait forgiven, and the first ten segments are not held back
     /// (`tcp_update_skb_after_send`).
-    pub fn note_sent(&mut self, bytes: u64, profile: &Profile, now: Time) {
+    pub fn note_sent(&mut self, bytes: u64, now: Time) {
         self.last_sent = now;
         self.window.last_sent_tick = self.window.ticks();
-        if !profile.pacing {
+        if !self.window.paced {
             return;
         }
         let late = now.checked_since(self.pace.until).unwrap_or(Duration::ZERO);
@@ -46,12 +48,17 @@ impl Sender {
     }
 
     /// Whether data has to wait for its turn, which then becomes a timer.
-    pub fn must_wait_for_pace(&mut self, profile: &Profile, now: Time) -> bool {
-        let waits = profile.pacing && self.pace.until > now;
+    pub fn must_wait_for_pace(&mut self, now: Time) -> bool {
+        let waits = self.window.paced && self.pace.until > now;
         if waits {
             self.pace.timer.get_or_insert(self.pace.until);
         }
         waits
+    }
+
+    /// When the last burst left, or the next may.
+    pub fn last_turn(&self) -> Time {
+        self.last_sent.max(self.pace.until)
     }
 
     /// Whether data waited for its turn until now.

@@ -59,11 +59,10 @@ pub struct Profile {
     pub pacing: bool,
     /// How many segments are handed to the line at once.
     pub bursts: Bursts,
-    /// Greatest receive window in bytes.
-    pub receive_window: u32,
-    /// Receive window that is offered at the start and then grows as the application reads; `None`
-    /// offers the greatest at once.
-    pub receive_window_start: Option<u32>,
+    /// Memory for what is written and not yet acknowledged; `None` sets no bounds.
+    pub send_buffer: Option<SocketBuffer>,
+    /// How much the peer may send ahead.
+    pub receive_window: WindowRule,
 }
 
 /// How losses are found.
@@ -129,6 +128,25 @@ pub enum Bursts {
     Linux,
 }
 
+/// How large the receive window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowRule {
+    /// Always that many bytes.
+    Fixed(u32),
+    /// It follows what the application reads (dynamic right-sizing, as Linux has it), with a buffer
+    /// of that size.
+    Follows(SocketBuffer),
+}
+
+/// A socket's buffer, counted in memory, which data takes more of than it has bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffer {
+    /// Bytes of memory at the start.
+    pub start: u32,
+    /// Most bytes of memory.
+    pub greatest: u32,
+}
+
 /// Changes to a profile, each optional: what a scenario may write beside a profile's name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -147,7 +165,7 @@ pub struct Overrides {
     pub delayed_ack: Option<bool>,
     /// Replaces [`Profile::initial_window`], in segments.
     pub initial_window: Option<u32>,
-    /// Replaces [`Profile::receive_window`] and offers it from the start.
+    /// Replaces [`Profile::receive_window`] by a fixed one.
     pub receive_window_bytes: Option<u32>,
     /// Replaces [`Profile::rto_min`], in nanoseconds.
     pub rto_min_ns: Option<u64>,
@@ -191,8 +209,7 @@ impl Profile {
             self.initial_window = segments;
         }
         if let Some(bytes) = changes.receive_window_bytes {
-            self.receive_window = bytes;
-            self.receive_window_start = None;
+            self.receive_window = WindowRule::Fixed(bytes);
         }
         if let Some(ns) = changes.rto_min_ns {
             self.rto_min = Duration::from_nanos(ns);
@@ -295,9 +312,10 @@ const LINUX: Profile = Profile {
     delayed_ack: DelayedAck::Linux,
     pacing: false,
     bursts: Bursts::Linux,
-    // tcp_rmem's largest, 6 MiB, of which 1448 bytes in 2304 of memory are data.
-    receive_window: 3_954_000,
-    receive_window_start: Some(65_160),
+    // tcp_wmem: 4096 16384 4194304.
+    send_buffer: Some(SocketBuffer { start: 16_384, greatest: 4 << 20 }),
+    // tcp_rmem: 4096 131072 6291456.
+    receive_window: WindowRule::Follows(SocketBuffer { start: 131_072, greatest: 6 << 20 }),
 };
 
 /// What the RFCs say where they say it, and nothing more: RFC 5681, 6298, 6582, 6675, 6928, 7323.
@@ -327,8 +345,8 @@ const RFC: Profile = Profile {
     delayed_ack: DelayedAck::Every2(Duration::from_millis(200)),
     pacing: false,
     bursts: Bursts::None,
-    receive_window: 4 << 20,
-    receive_window_start: None,
+    send_buffer: None,
+    receive_window: WindowRule::Fixed(4 << 20),
 };
 
 #[cfg(test)]

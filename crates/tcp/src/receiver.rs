@@ -7,6 +7,7 @@
 use weir_core::{Duration, Ecn, Time};
 
 use crate::profile::{DelayedAck, Profile, Timers};
+use crate::receive_window::ReceiveWindow;
 use crate::segment::{Block, Flags, SackBlocks, Segment};
 
 /// The receiving half of a connection.
@@ -161,20 +162,24 @@ impl Receiver {
         self.ack.pending = true;
         let block = Block { start: segment.seq, end: segment.seq + 1 };
         if segment.seq == self.next {
+            // This one, and what waits behind it.
+            let held = 1 + self.held();
             self.on_expected(segment, own, profile.timers, now);
-            self.window.on_read(segment, self.delivered, now_us);
-            if self.window.grow(self.held()) {
+            self.window.measure_rtt(segment, self.delivered, now_us);
+            if self.window.grow(held) {
                 self.ack.quick |= 1;
             }
+            self.window.on_read(self.delivered, now_us);
         } else if segment.seq < self.next {
             // RFC 2883: report the duplicate, and acknowledge at once for a while.
             self.duplicate = Some(block);
             self.enter_quick(MAX_QUICK);
         } else {
+            let held = self.held();
             self.on_ahead(segment, block);
             // Without SACK a larger window would keep the acknowledgement from counting as a duplicate
             // (`tcp_data_queue_ofo`).
-            if profile.sack && self.window.grow(self.held()) {
+            if profile.sack && self.window.grow(held) {
                 self.ack.quick |= 1;
             }
         }
@@ -248,8 +253,8 @@ impl Receiver {
     }
 
     /// The window in bytes that a segment sent now would offer.
-    pub fn offered_window(&self) -> u32 {
-        self.window.current
+    pub fn offered_window(&mut self) -> u32 {
+        self.window.offer(self.delivered)
     }
 
     /// Segments that wait behind a gap.
@@ -394,7 +399,7 @@ impl Receiver {
             }
             let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
             let delay = twentieth.min(COMPRESSED_DELAY);
-            self.ack.compressed_until = Some(now + delay);
+            self.ack.compressed_until = Some(now + delay + COMPRESSED_SLACK);
         }
         AckNeed::Later
     }
@@ -472,124 +477,6 @@ impl SackRecency {
     }
 }
 
-/// The receive window and its growth: dynamic right-sizing as Linux has it.
-#[derive(Debug)]
-struct ReceiveWindow {
-    mss: u32,
-    /// What is offered now, in bytes.
-    current: u32,
-    /// What may be offered with the present buffer.
-    clamp: u32,
-    greatest: u32,
-    /// Where the offered window ends in the stream.
-    right_edge: u64,
-    /// Eight times the round trip as this half sees it, in microseconds; 0 before the first.
-    rtt8_us: u32,
-    rtt_mark: Option<(u64, u64)>,
-    last_echo: u32,
-    /// Bytes read in the last round trip, and where and when the present one started.
-    read_per_round: u64,
-    round_offset: u64,
-    round_us: u64,
-}
-
-impl ReceiveWindow {
-    fn new(profile: &Profile, mss: u32) -> Self {
-        let current = profile.receive_window_start.unwrap_or(profile.receive_window);
-        // A fresh socket's buffer of 128 KiB holds 1448 bytes of data in 2304 of memory.
-        let clamp = profile
-            .receive_window_start
-            .map_or(profile.receive_window, |start| start.max(82_370).min(profile.receive_window));
-        Self {
-            mss,
-            current,
-            clamp,
-            greatest: profile.receive_window,
-            right_edge: u64::from(current),
-            rtt8_us: 0,
-            rtt_mark: None,
-            last_echo: 0,
-            read_per_round: u64::from(10 * mss).min(u64::from(current)),
-            round_offset: 0,
-            round_us: 0,
-        }
-    }
-
-    /// How many acknowledgements at once half a window is worth.
-    fn quick_limit(&self) -> u32 {
-        match self.current / (2 * self.mss) {
-            0 => 2,
-            count => count,
-        }
-    }
-
-    /// Opens by two segments for each that arrives, as far as the buffer allows in which `held` segments
-    /// wait for a gap to be filled (`tcp_grow_window`); says whether it did.
-    fn grow(&mut self, held: u32) -> bool {
-        let most = self.clamp.saturating_sub(held * self.mss);
-        if self.current >= most {
-            return false;
-        }
-        self.current = (self.current + 2 * self.mss).min(most);
-        true
-    }
-
-    /// The application has read up to `delivered`: once a round trip the buffer follows what was read
-    /// (`tcp_rcv_space_adjust`).
-    fn on_read(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
-        self.measure_rtt(segment, delivered, now_us);
-        let elapsed = now_us.saturating_sub(self.round_us);
-        if self.rtt8_us == 0 || elapsed < u64::from(self.rtt8_us >> 3) {
-            return;
-        }
-        let read = delivered - self.round_offset;
-        if read > self.read_per_round {
-            let wanted = 2 * read + u64::from(16 * self.mss);
-            let growth = wanted * (read - self.read_per_round) / self.read_per_round;
-            let wanted = (wanted + 2 * growth).min(u64::from(self.greatest)) as u32;
-            self.clamp = self.clamp.max(wanted);
-            self.read_per_round = read;
-        }
-        self.round_offset = delivered;
-        self.round_us = now_us;
-    }
-
-    /// The round trip as the receiver can see it: by the echo of its own timestamps, else by the time
-    /// that a full window takes to arrive.
-    fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
-        if segment.ts_echo != self.last_echo && u32::from(segment.len) >= self.mss {
-            self.last_echo = segment.ts_echo;
-            let sample = (now_us / 1_000).saturating_sub(u64::from(segment.ts_echo)) * 1_000;
-            if sample > 0 {
-                self.take_rtt(sample as u32, false);
-            }
-        }
-        match self.rtt_mark {
-            Some((offset, _)) if delivered < offset => {}
-            mark => {
-                if let Some((_, since)) = mark {
-                    self.take_rtt((now_us - since).max(1) as u32, true);
-                }
-                self.rtt_mark = Some((delivered + u64::from(self.current), now_us));
-            }
-        }
-    }
-
-    fn take_rtt(&mut self, sample: u32, by_window: bool) {
-        if self.rtt8_us == 0 || sample << 3 < self.rtt8_us {
-            self.rtt8_us = sample << 3;
-        } else if !by_window {
-            self.rtt8_us = self.rtt8_us - (self.rtt8_us >> 3) + sample;
-        }
-    }
-
-    /// The window to write into a segment: its right edge never moves back (RFC 9293, section 3.8.6).
-    fn offer(&mut self, delivered: u64) -> u32 {
-        self.right_edge = self.right_edge.max(delivered + u64::from(self.current));
-        (self.right_edge - delivered) as u32
-    }
-}
-
 /// Acknowledgements at once after a start (`TCP_MAX_QUICKACKS`).
 const MAX_QUICK: u32 = 16;
 /// Shortest and longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`).
@@ -604,3 +491,6 @@ const BLOCKS_EXPECTED: usize = 2;
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`.
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// How much later the timer may fire, and does unless another happens to fire meanwhile
+/// (`tcp_comp_sack_slack_ns`).
+const COMPRESSED_SLACK: Duration = Duration::from_micros(100);

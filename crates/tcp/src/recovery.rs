@@ -36,45 +36,11 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reduction {
     /// The window before it.
-    prior_cwnd: u32,
+    pub prior_cwnd: u32,
     /// Segments delivered since it began.
     delivered: u32,
     /// Segments sent since it began.
     pub sent: u32,
-}
-
-/// What is needed to take a reduction back.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Undo {
-    /// First unacknowledged segment when the reduction began; `None` if it stands.
-    marker: Option<u32>,
-    /// Retransmissions since then that no duplicate was reported for; `None` before the first.
-    retransmissions: Option<u32>,
-    /// The threshold before it; 0 if it must not be restored.
-    prior_ssthresh: u32,
-}
-
-impl Undo {
-    pub fn on_retransmit(&mut self) {
-        self.retransmissions = Some(self.retransmissions.unwrap_or(0) + 1);
-    }
-
-    /// `count` duplicates were reported, the last ending at `end`.
-    pub fn on_duplicate(&mut self, end: u32, count: u32) {
-        if self.marker.is_some_and(|marker| end > marker)
-            && let Some(left) = &mut self.retransmissions
-        {
-            *left = left.saturating_sub(count);
-        }
-    }
-
-    pub fn forbid(&mut self) {
-        self.prior_ssthresh = 0;
-    }
-
-    pub fn marker(&self) -> Option<u32> {
-        self.marker
-    }
 }
 
 impl Reduction {
@@ -296,13 +262,6 @@ impl Sender {
         self.phase = Phase::Recovery;
     }
 
-    fn start_undo(&mut self) {
-        self.undo.marker = Some(self.board.una());
-        let probe = u32::from(self.tail_probe.is_some_and(|probe| probe.retransmission));
-        let retransmissions = self.board.retrans_out + probe;
-        self.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
-    }
-
     fn start_reduction(&mut self) {
         self.recovery_end = self.board.nxt();
         self.tail_probe = None;
@@ -315,7 +274,7 @@ impl Sender {
     /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
     /// only while segments are acknowledged in order and nothing more is lost.
     pub fn reduce(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
-        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 {
+        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 || self.rate.is_some() {
             return;
         }
         let in_flight = self.in_flight(profile);
@@ -346,6 +305,7 @@ impl Sender {
 
     fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::INFINITE
+            && self.rate.is_none()
             && (self.phase == Phase::Reducing || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
@@ -389,7 +349,7 @@ impl Sender {
         }
     }
 
-    fn any_retransmission(&self) -> bool {
+    pub fn any_retransmission(&self) -> bool {
         self.board.retrans_out > 0
             || self.board.head().is_some_and(crate::scoreboard::Entry::ever_retransmitted)
     }
@@ -420,15 +380,15 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.enter_loss(profile);
+        self.enter_loss(profile, now);
         let head = self.board.una();
-        self.retransmit(head, false, profile, wire, now);
+        self.retransmit(head, false, wire, now);
         self.retransmits += 1;
         self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
         self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
     }
 
-    fn enter_loss(&mut self, profile: &Profile) {
+    fn enter_loss(&mut self, profile: &Profile, now: Time) {
         let fresh = self.phase < Phase::Recovery;
         self.mark_lost_by_timeout(profile);
         if self.phase <= Phase::Disorder
@@ -448,6 +408,7 @@ impl Sender {
         }
         self.phase = Phase::Loss;
         self.algorithm.on_timeout(&self.window);
+        self.with_rate_control(now, |control, _, path, rate| control.on_timeout(path, rate));
         self.recovery_end = self.board.nxt();
         self.tail_probe = None;
         self.announce_reduction = true;
@@ -505,104 +466,6 @@ impl Sender {
             }
         }
         Resend::Lost
-    }
-
-    fn may_undo(&self, profile: &Profile) -> bool {
-        profile.undo
-            && self.undo.marker.is_some()
-            && (self.undo.retransmissions == Some(0) || self.was_only_delayed(profile))
-    }
-
-    /// Whether the echoed timestamp is older than the first retransmission (Eifel detection, RFC 3522),
-    /// or nothing was sent again at all.
-    fn was_only_delayed(&self, profile: &Profile) -> bool {
-        match (self.retrans_stamp, self.last_echo()) {
-            (Some(stamp), Some(echo)) => echo < stamp,
-            (Some(_), None) => false,
-            (None, _) => profile.sack || self.board.una() < self.recovery_end,
-        }
-    }
-
-    fn take_back(&mut self, unmark_losses: bool) {
-        if unmark_losses {
-            self.board.unmark_all_lost();
-        }
-        if self.undo.prior_ssthresh > 0 {
-            self.window.cwnd = self.window.cwnd.max(self.reduction.prior_cwnd);
-            if self.undo.prior_ssthresh > self.window.ssthresh {
-                self.window.ssthresh = self.undo.prior_ssthresh;
-                self.announce_reduction = false;
-            }
-        }
-        self.stamp_cwnd();
-        self.undo.marker = None;
-        self.rack.advanced = true;
-        self.counters.undos += 1;
-    }
-
-    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 3.2,
-    /// step 2).
-    fn undo_recovery(&mut self, profile: &Profile) -> bool {
-        if self.may_undo(profile) {
-            self.take_back(false);
-        } else {
-            self.rack.on_recovery_end();
-        }
-        if self.must_not_reopen(profile) {
-            return true;
-        }
-        self.phase = Phase::Open;
-        false
-    }
-
-    fn must_not_reopen(&mut self, profile: &Profile) -> bool {
-        if profile.sack || self.board.una() != self.recovery_end {
-            return false;
-        }
-        if !self.any_retransmission() {
-            self.retrans_stamp = None;
-        }
-        true
-    }
-
-    fn undo_loss(&mut self, by_f_rto: bool, profile: &Profile) -> bool {
-        if !(by_f_rto || self.may_undo(profile)) {
-            return false;
-        }
-        self.take_back(true);
-        self.retransmits = 0;
-        if self.must_not_reopen(profile) {
-            return true;
-        }
-        if by_f_rto || profile.sack {
-            self.phase = Phase::Open;
-        }
-        true
-    }
-
-    fn undo_partial(&mut self, news: &AckNews, profile: &Profile) -> bool {
-        if !(profile.undo && self.undo.marker.is_some() && self.was_only_delayed(profile)) {
-            return false;
-        }
-        self.note_reordering(news.prior_una);
-        if self.board.retrans_out > 0 {
-            return true;
-        }
-        if !self.any_retransmission() {
-            self.retrans_stamp = None;
-        }
-        self.take_back(true);
-        self.settle();
-        false
-    }
-
-    fn undo_by_duplicates(&mut self, profile: &Profile) -> bool {
-        if profile.undo && self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
-            self.rack.on_undo();
-            self.take_back(false);
-            return true;
-        }
-        false
     }
 
     /// `seq` arrived although later segments had arrived before: so far apart can they come.

@@ -32,6 +32,8 @@ impl State {
     /// The last transmission was a retransmission, and it is not known to be lost.
     const RETRANSMITTED: u8 = 4;
     const EVER_RETRANSMITTED: u8 = 8;
+    /// The first segment of a piece of memory.
+    const STARTS_PIECE: u8 = 16;
 
     const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -86,6 +88,9 @@ pub(crate) struct Scoreboard {
     pub retrans_out: u32,
     /// One behind the highest segment that arrived; `una` if none did.
     highest_sacked: u32,
+    /// Pieces of memory in which the segments lie: bursts at first, then as SACK blocks cut and join
+    /// them.
+    pub pieces: u32,
     /// Below this segment nothing waits for retransmission.
     retransmit_hint: u32,
     /// The transmissions not known to have arrived or to be lost, oldest first.
@@ -105,6 +110,7 @@ impl Scoreboard {
             lost_out: 0,
             retrans_out: 0,
             highest_sacked: 0,
+            pieces: 0,
             retransmit_hint: 0,
             oldest: NONE,
             newest: NONE,
@@ -150,8 +156,15 @@ impl Scoreboard {
         (self.una < self.nxt).then(|| self.get(self.una))
     }
 
-    /// Appends the next segment, just sent.
-    pub fn push(&mut self, offset: u64, len: u16, sent_us: u64, delivered: u32) {
+    /// Appends the next segment, just sent, as the first of its burst or not.
+    pub fn push(
+        &mut self,
+        offset: u64,
+        len: u16,
+        starts_burst: bool,
+        sent_us: u64,
+        delivered: u32,
+    ) {
         if self.packets_out() as usize == self.ring.len() {
             self.grow();
         }
@@ -164,8 +177,9 @@ impl Scoreboard {
             older: NONE,
             newer: NONE,
             len,
-            state: State::default(),
+            state: State(if starts_burst { State::STARTS_PIECE } else { 0 }),
         };
+        self.pieces += u32::from(starts_burst);
         self.append(seq);
     }
 
@@ -180,6 +194,11 @@ impl Scoreboard {
             self.lost_out -= 1;
         }
         self.unlink(seq);
+        if entry.state.has(State::STARTS_PIECE) {
+            // What is left of the piece stays one.
+            self.pieces -= 1;
+            self.cut_before(seq + 1);
+        }
         self.una += 1;
         self.highest_sacked = self.highest_sacked.max(self.una);
         self.retransmit_hint = self.retransmit_hint.max(self.una);
@@ -316,6 +335,32 @@ impl Scoreboard {
         self.at(seq).state.0 |= State::SACKED;
         self.sacked_out += 1;
         self.unlink(seq);
+        // What arrived is joined to what arrived before it, and cut off from what did not
+        // (`tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+        if seq > self.una && self.get(seq - 1).sacked() {
+            self.join_to_previous(seq);
+            if seq + 1 < self.nxt && self.get(seq + 1).sacked() {
+                return self.join_to_previous(seq + 1);
+            }
+        } else {
+            self.cut_before(seq);
+        }
+        self.cut_before(seq + 1);
+    }
+
+    /// `seq`, if it is there, starts a piece of memory.
+    fn cut_before(&mut self, seq: u32) {
+        if seq < self.nxt && !self.get(seq).state.has(State::STARTS_PIECE) {
+            self.at(seq).state.0 |= State::STARTS_PIECE;
+            self.pieces += 1;
+        }
+    }
+
+    fn join_to_previous(&mut self, seq: u32) {
+        if self.get(seq).state.has(State::STARTS_PIECE) {
+            self.at(seq).state.0 &= !State::STARTS_PIECE;
+            self.pieces -= 1;
+        }
     }
 
     /// Appends `seq` to the order of transmission.
@@ -402,7 +447,7 @@ mod tests {
     fn board(segments: u32) -> Scoreboard {
         let mut board = Scoreboard::new();
         for n in 0..u64::from(segments) {
-            board.push(n * 1448, 1448, n, 0);
+            board.push(n * 1448, 1448, true, n, 0);
         }
         board
     }
@@ -456,13 +501,34 @@ mod tests {
     }
 
     #[test]
+    fn pieces_follow_bursts_and_sack_blocks() {
+        let mut board = Scoreboard::new();
+        for n in 0..8 {
+            board.push(n * 1448, 1448, n % 4 == 0, n, 0);
+        }
+        assert_eq!(board.pieces, 2); // 0123 4567
+        board.tag(Block { start: 5, end: 6 }, |_| {});
+        assert_eq!(board.pieces, 4); // 0123 4 5 67
+        board.tag(Block { start: 2, end: 8 }, |_| {});
+        assert_eq!(board.pieces, 2); // 01 234567
+        board.pop();
+        assert_eq!(board.pieces, 2); // 1 234567
+        board.pop();
+        assert_eq!(board.pieces, 1);
+        for _ in 0..6 {
+            board.pop();
+        }
+        assert_eq!(board.pieces, 0);
+    }
+
+    #[test]
     fn the_ring_grows_and_keeps_its_order() {
         let mut board = board(15);
         for _ in 0..10 {
             board.pop();
         }
         for n in 15..60u64 {
-            board.push(n * 1448, 1448, n, 0);
+            board.push(n * 1448, 1448, true, n, 0);
         }
         assert_eq!(order(&board), (10..60).collect::<Vec<_>>());
         assert!((10..60).all(|seq| board.get(seq).sent_us == u64::from(seq)));

@@ -1,19 +1,22 @@
 //! The sending half: what to send, and when.
 //!
-//! This file holds the state, the transmission of new data and the timers; [`ack`](crate::ack) takes
-//! in acknowledgements and [`recovery`](crate::recovery) handles losses. Follows Linux
+//! This file holds the state, retransmission and the timers; [`transmit`](crate::transmit) sends new
+//! data, [`ack`](crate::ack) takes in acknowledgements and [`recovery`](crate::recovery) handles losses. Follows Linux
 //! `net/ipv4/tcp_output.c` and `tcp_timer.c`.
 
 use weir_core::{Duration, Ecn, Time};
 
 use crate::congestion::Algorithm;
 use crate::pacing::Pace;
-use crate::profile::{Bursts, IdleRestart, LossDetection, Profile};
+use crate::profile::{IdleRestart, LossDetection, Profile};
 use crate::rack::Rack;
-use crate::recovery::{Phase, Reduction, Undo};
+use crate::rate::RateSampler;
+use crate::recovery::{Phase, Reduction};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
+use crate::send_buffer::Buffered;
+use crate::undo::Undo;
 use crate::window::Window;
 
 /// Receives the segments that an endpoint sends, in order.
@@ -36,9 +39,11 @@ pub(crate) struct Sender {
 
     pub mss: u32,
     /// Bytes that the application has written; the largest number for an endless stream.
-    written: u64,
+    pub written: u64,
+    /// The part of it that lies in the send buffer.
+    pub buffered: Buffered,
     /// Bytes handed to the network for the first time.
-    sent_offset: u64,
+    pub sent_offset: u64,
     /// Where the peer's receive window ends, in bytes.
     pub window_end: u64,
     /// Largest window that the peer offered, in bytes.
@@ -69,13 +74,15 @@ pub(crate) struct Sender {
     pub retransmits: u32,
     timer: Option<(Timer, Time)>,
     pub pace: Pace,
+    /// The rate at which data arrives, if the congestion control goes by it.
+    pub rate: Option<Box<RateSampler>>,
     /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
     last_echo: Option<u32>,
     /// When data was last sent.
     pub last_sent: Time,
-    cwnd_usage_end: u32,
-    cwnd_used: u32,
-    cwnd_checked_tick: u64,
+    pub cwnd_usage_end: u32,
+    pub cwnd_used: u32,
+    pub cwnd_checked_tick: u64,
     pub counters: Counters,
 }
 
@@ -123,7 +130,8 @@ pub struct Counters {
 }
 
 impl Sender {
-    pub fn new(profile: &Profile, algorithm: Algorithm, mss: u32) -> Self {
+    pub fn new(profile: &Profile, mut algorithm: Algorithm, mss: u32) -> Self {
+        let rate = algorithm.rate_control().is_some().then(Box::default);
         let rto_us = profile.rto_initial.as_micros() as u32;
         Self {
             window: Window {
@@ -136,7 +144,7 @@ impl Sender {
                 nxt: 0,
                 now_us: 0,
                 last_sent_tick: 0,
-                paced: profile.pacing,
+                paced: profile.pacing || rate.is_some(),
                 pacing_rate: 0,
                 tick_us: profile.timers.tick().as_micros(),
             },
@@ -149,6 +157,7 @@ impl Sender {
             algorithm,
             mss,
             written: 0,
+            buffered: Buffered::new(profile),
             sent_offset: 0,
             window_end: 0,
             largest_window: 0,
@@ -167,6 +176,7 @@ impl Sender {
             retransmits: 0,
             timer: None,
             pace: Pace::default(),
+            rate,
             last_echo: None,
             last_sent: Time::ZERO,
             cwnd_usage_end: 0,
@@ -181,6 +191,7 @@ impl Sender {
         self.refresh(now);
         self.restart_after_idle(profile);
         self.written = self.written.saturating_add(bytes);
+        self.take_all(profile);
     }
 
     /// The window of a flow that was silent for longer than a timeout says little about the path by now
@@ -189,7 +200,7 @@ impl Sender {
         let window = &mut self.window;
         let idle_us = window.ticks().saturating_sub(window.last_sent_tick) * window.tick_us;
         let rto_us = u64::from(self.rto_us);
-        if self.board.packets_out() > 0 || idle_us <= rto_us {
+        if self.board.packets_out() > 0 || idle_us <= rto_us || self.rate.is_some() {
             return;
         }
         let restart_window = profile.initial_window.min(window.cwnd);
@@ -213,6 +224,7 @@ impl Sender {
     /// The application stops: what was not sent yet will not be.
     pub fn stop(&mut self) {
         self.written = self.sent_offset;
+        self.buffered.end = self.sent_offset;
     }
 
     /// Whether everything written was acknowledged.
@@ -234,7 +246,7 @@ impl Sender {
 
     /// The connection is open: `window` is the peer's receive window, `rtt_us` what the handshake took
     /// (`None` if that is not known, because it needed a retransmission).
-    pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, now: Time) {
+    pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, profile: &Profile, now: Time) {
         self.refresh(now);
         self.window_end = u64::from(window);
         self.largest_window = window;
@@ -248,6 +260,8 @@ impl Sender {
         self.window.last_sent_tick = self.window.ticks();
         self.stamp_cwnd();
         self.update_pacing_rate();
+        self.with_rate_control(now, |control, cwnd, path, _| control.on_established(cwnd, path));
+        self.expand_buffer(profile);
     }
 
     /// When the sending half wants to be called next, data to send aside.
@@ -282,65 +296,8 @@ impl Sender {
         self.timer = None;
     }
 
-    /// Sends new data as far as windows, pacing and bursts allow (`tcp_write_xmit`).
-    pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
-        self.refresh(now);
-        let max_burst = self.max_burst(profile);
-        let mut sent = 0;
-        let mut held_back_by_cwnd = false;
-        while self.unsent() > 0 {
-            if self.must_wait_for_pace(profile, now) {
-                break;
-            }
-            let in_flight = self.in_flight(profile);
-            if in_flight >= self.window.cwnd {
-                break;
-            }
-            let room = self.window.cwnd - in_flight;
-            let quota = room.min((self.window.cwnd / 2).max(1)).min(max_burst);
-            if self.next_segment_end() > self.window_end {
-                break;
-            }
-            if profile.bursts == Bursts::Linux
-                && let Some(limit) = self.waits_for_more(room, max_burst, now)
-            {
-                held_back_by_cwnd = limit == Limit::CongestionWindow;
-                break;
-            }
-            sent += self.send_burst(quota, profile, wire, now);
-        }
-        held_back_by_cwnd |= self.in_flight(profile) >= self.window.cwnd;
-        if sent > 0 || held_back_by_cwnd {
-            self.validate_cwnd(held_back_by_cwnd, profile);
-        }
-        if sent > 0 {
-            self.on_sent(sent);
-            self.schedule_loss_probe(false, profile, now);
-        }
-        sent
-    }
-
-    /// Sends the next new segment whatever the congestion window says: a tail loss probe.
-    pub fn send_one_new(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> bool {
-        self.refresh(now);
-        if self.unsent() == 0 || self.next_segment_end() > self.window_end {
-            return false;
-        }
-        let sent = self.send_burst(1, profile, wire, now);
-        self.validate_cwnd(self.in_flight(profile) >= self.window.cwnd, profile);
-        self.on_sent(sent);
-        true
-    }
-
     /// Sends `seq` again.
-    pub fn retransmit(
-        &mut self,
-        seq: u32,
-        probe: bool,
-        profile: &Profile,
-        wire: &mut impl Wire,
-        now: Time,
-    ) {
+    pub fn retransmit(&mut self, seq: u32, probe: bool, wire: &mut impl Wire, now: Time) {
         let now_us = now.as_nanos() / 1_000;
         let entry = *self.board.get(seq);
         self.counters.segments_sent += 1;
@@ -359,11 +316,12 @@ impl Sender {
             Ecn::NotEct,
         );
         self.board.on_retransmit(seq, now_us, self.delivered, probe);
+        self.stamp_rate(seq, now_us);
         if !probe {
             self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
             self.undo.on_retransmit();
         }
-        self.note_sent(u64::from(entry.len), profile, now);
+        self.note_sent(u64::from(entry.len), now);
     }
 
     /// Segments in the network. Without limited transmit a segment that arrived out of order makes no
@@ -434,154 +392,6 @@ impl Sender {
     pub fn sent_bytes(&self) -> u64 {
         self.sent_offset
     }
-
-    fn unsent(&self) -> u64 {
-        self.written - self.sent_offset
-    }
-
-    fn next_segment_end(&self) -> u64 {
-        self.sent_offset + self.unsent().min(u64::from(self.mss))
-    }
-
-    /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
-    /// two at least (`tcp_tso_autosize`).
-    fn max_burst(&self, profile: &Profile) -> u32 {
-        if profile.bursts == Bursts::None {
-            return 1;
-        }
-        let mut bytes = self.window.pacing_rate >> 10;
-        let rtt_steps = self.rtt.min() >> 9;
-        if rtt_steps < 32 {
-            bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
-        }
-        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(2)
-    }
-
-    /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
-    /// which window it would enlarge (`tcp_tso_should_defer`).
-    fn waits_for_more(&self, room: u32, max_burst: u32, now: Time) -> Option<Limit> {
-        if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
-            return None;
-        }
-        let idle_for = now.checked_since(self.last_sent).unwrap_or(Duration::ZERO);
-        if idle_for > Duration::from_millis(1) {
-            return None;
-        }
-        let mss = u64::from(self.mss);
-        let send_window = self.window_end - self.sent_offset;
-        let congestion_window = u64::from(room) * mss;
-        let limit = send_window.min(congestion_window);
-        let third = (u64::from(self.largest_window)).min(u64::from(self.window.cwnd) * mss) / 3;
-        if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
-            return None;
-        }
-        let srtt_us = u64::from(self.rtt.srtt8() >> 3);
-        let expected_us = self.board.head()?.sent_us + srtt_us;
-        let soon_us = (srtt_us / 2).min(1_000);
-        (expected_us <= self.window.now_us + soon_us).then_some(
-            if congestion_window < send_window {
-                Limit::CongestionWindow
-            } else {
-                Limit::ReceiveWindow
-            },
-        )
-    }
-
-    fn send_burst(
-        &mut self,
-        quota: u32,
-        profile: &Profile,
-        wire: &mut impl Wire,
-        now: Time,
-    ) -> u32 {
-        if self.board.packets_out() == 0 {
-            self.algorithm.on_restart(&self.window);
-        }
-        let now_us = self.window.now_us;
-        let mut sent = 0;
-        let mut bytes = 0;
-        while sent < quota && self.unsent() > 0 && self.next_segment_end() <= self.window_end {
-            let len = self.unsent().min(u64::from(self.mss)) as u16;
-            let mut segment = Segment {
-                offset: self.sent_offset,
-                seq: self.board.nxt(),
-                ts: (now_us / 1_000) as u32,
-                len,
-                ..Segment::default()
-            };
-            if self.announce_reduction && profile.ecn {
-                segment.flags = segment.flags.with(Flags::CWR);
-                self.announce_reduction = false;
-            }
-            self.board.push(self.sent_offset, len, now_us, self.delivered);
-            self.sent_offset += u64::from(len);
-            self.counters.segments_sent += 1;
-            self.counters.bytes_sent += u64::from(len);
-            bytes += u64::from(len);
-            sent += 1;
-            let last =
-                sent == quota || self.unsent() == 0 || self.next_segment_end() > self.window_end;
-            if last && sent > 1 {
-                // All offloaded data is pushed (`__tcp_transmit_skb`).
-                segment.flags = segment.flags.with(Flags::PSH);
-            }
-            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
-        }
-        self.window.nxt = self.board.nxt();
-        self.note_sent(bytes, profile, now);
-        if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
-            self.rearm_timeout(profile, now);
-        }
-        sent
-    }
-
-    fn on_sent(&mut self, segments: u32) {
-        if self.phase.is_reducing() {
-            self.reduction.sent += segments;
-        }
-    }
-
-    /// Keeps track of whether the window is what limits (`tcp_cwnd_validate`), and lets it shrink by
-    /// half the difference each timeout that it was not used (RFC 7661).
-    fn validate_cwnd(&mut self, limited: bool, profile: &Profile) {
-        let packets_out = self.board.packets_out();
-        let window = &mut self.window;
-        if self.board.una() >= self.cwnd_usage_end
-            || limited
-            || (!window.is_cwnd_limited && packets_out > window.max_packets_out)
-        {
-            window.is_cwnd_limited = limited;
-            window.max_packets_out = packets_out;
-            self.cwnd_usage_end = self.board.nxt();
-        }
-        if window.is_limiting() {
-            self.cwnd_used = 0;
-            self.stamp_cwnd();
-            return;
-        }
-        self.cwnd_used = self.cwnd_used.max(packets_out);
-        let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
-        if profile.idle_restart == IdleRestart::Decay && unused_us >= u64::from(self.rto_us) {
-            // Waiting for the application, or for the peer's window: only the former shrinks it.
-            let by_application = self.written == self.sent_offset;
-            if self.phase == Phase::Open && by_application {
-                let used = self.cwnd_used.max(INITIAL_WINDOW);
-                if used < window.cwnd {
-                    window.ssthresh = self.reduction.current_ssthresh(window, self.phase);
-                    window.cwnd = u32::midpoint(window.cwnd, used);
-                }
-                self.cwnd_used = 0;
-            }
-            self.stamp_cwnd();
-        }
-    }
-}
-
-/// Which window holds a burst back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
-    CongestionWindow,
-    ReceiveWindow,
 }
 
 /// Whether losses are found by time, and not by counting.
@@ -596,7 +406,3 @@ pub(crate) const TIMEOUT_MIN_US: u32 = 2_000;
 /// Retransmission timeout if the handshake gave no round trip: 3 s (RFC 6298, section 5.7;
 /// `TCP_TIMEOUT_FALLBACK`).
 const RTO_FALLBACK_US: u32 = 3_000_000;
-/// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
-const OFFLOAD_MAX: u32 = 65_536;
-/// RFC 6928.
-const INITIAL_WINDOW: u32 = 10;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Dscp, Duration, Rate, Seed, Time};
 use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, ReorderParams, Trace};
 use weir_qdisc::{Device, Port, SetUp};
-use weir_tcp::{Overrides, Profile};
+use weir_tcp::{Overrides, Profile, WindowRule};
 
 /// What is to happen: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -483,10 +483,11 @@ impl TcpSettings {
         let profile = Profile::named(&self.profile)
             .map_err(|error| ScenarioError::new(error.to_string()))?
             .with(&self.overrides);
-        if profile.receive_window < MIN_WINDOW {
+        if let WindowRule::Fixed(bytes) = profile.receive_window
+            && bytes < MIN_WINDOW
+        {
             return Err(ScenarioError::new(format!(
-                "receive window {} bytes: write {MIN_WINDOW} or more",
-                profile.receive_window
+                "receive window {bytes} bytes: write {MIN_WINDOW} or more"
             )));
         }
         if profile.initial_window == 0 {

@@ -1,6 +1,7 @@
 //! Explicit congestion notification: RFC 3168, section 6.1.
 
 use weir_core::Ecn;
+use weir_tcp::WindowRule;
 
 use crate::line::{Line, ack, again, all, data, syn, syn_ack};
 use crate::script::{Script, Setup, linux, ms, rfc};
@@ -21,8 +22,7 @@ fn sender(setup: Setup) -> Script {
 fn receiver() -> Script {
     let mut t = ecn()
         .with(|profile| {
-            profile.receive_window = 60_000;
-            profile.receive_window_start = None;
+            profile.receive_window = WindowRule::Fixed(60_000);
         })
         .closed();
     t.listens().arrives(syn().ece().cwr()).leaves(&[syn_ack().ece()]);

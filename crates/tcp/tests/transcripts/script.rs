@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weir_core::{Duration, Ecn, Time};
+use weir_core::{Duration, Ecn, Seed, Time};
 use weir_tcp::{Bursts, Endpoint, Flags, Info, Profile, Segment, Wire};
 
 use crate::line::{Kind, Line, MSS, ORIGIN, ack, all, since_origin, stamp_of, syn, syn_ack};
@@ -64,7 +64,8 @@ impl Setup {
     }
 
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint::new(Arc::new(self.profile.clone()), self.algorithm, MSS).expect("known")
+        let random = Seed::new(1).stream("tcp");
+        Endpoint::new(Arc::new(self.profile.clone()), self.algorithm, MSS, random).expect("known")
     }
 
     /// Nothing has happened yet.

@@ -1,0 +1,248 @@
+//! Transmission of new data: how much leaves when, and in what bursts.
+//!
+//! Follows Linux `tcp_write_xmit` and what it calls in `net/ipv4/tcp_output.c`.
+
+use weir_core::{Duration, Ecn, Time};
+
+use crate::profile::{Bursts, IdleRestart, Profile};
+use crate::recovery::Phase;
+use crate::segment::{Flags, Segment};
+use crate::sender::{Sender, Timer, Wire};
+
+impl Sender {
+    /// Sends new data, and lets the application write more as there is room for it
+    /// (`tcp_data_snd_check`).
+    pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
+        self.refresh(now);
+        let mut sent = self.send_buffered(profile, wire, now);
+        if self.buffered.end < self.written {
+            self.make_room(profile);
+            while self.is_writable() {
+                self.take_write();
+                sent += self.send_buffered(profile, wire, now);
+            }
+            self.buffered.is_full = self.buffered.end < self.written;
+        }
+        sent
+    }
+
+    /// Sends of what is buffered as much as windows, pacing and bursts allow (`tcp_write_xmit`).
+    fn send_buffered(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
+        let max_burst = self.max_burst(profile);
+        let mut sent = 0;
+        let mut held_back_by_cwnd = false;
+        while self.has_segment() {
+            if self.must_wait_for_pace(now) {
+                break;
+            }
+            let in_flight = self.in_flight(profile);
+            if in_flight >= self.window.cwnd {
+                break;
+            }
+            let room = self.window.cwnd - in_flight;
+            let quota = room.min((self.window.cwnd / 2).max(1)).min(max_burst);
+            if self.next_segment_end() > self.window_end {
+                break;
+            }
+            if profile.bursts == Bursts::Linux
+                && let Some(limit) = self.waits_for_more(room, max_burst, now)
+            {
+                held_back_by_cwnd = limit == Limit::CongestionWindow;
+                break;
+            }
+            sent += self.send_burst(quota, profile, wire, now);
+        }
+        held_back_by_cwnd |= self.in_flight(profile) >= self.window.cwnd;
+        if sent > 0 || held_back_by_cwnd {
+            self.validate_cwnd(held_back_by_cwnd, profile);
+        }
+        if sent > 0 {
+            self.on_sent(sent);
+            self.schedule_loss_probe(false, profile, now);
+        }
+        sent
+    }
+
+    /// Sends the next new segment whatever the congestion window says: a tail loss probe.
+    pub fn send_one_new(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> bool {
+        self.refresh(now);
+        if !self.has_segment() || self.next_segment_end() > self.window_end {
+            return false;
+        }
+        let sent = self.send_burst(1, profile, wire, now);
+        self.validate_cwnd(self.in_flight(profile) >= self.window.cwnd, profile);
+        self.on_sent(sent);
+        true
+    }
+
+    /// Bytes in the buffer that were not sent yet.
+    pub fn unsent(&self) -> u64 {
+        self.buffered.end - self.sent_offset
+    }
+
+    /// Whether there is a segment to send. A short one waits for the rest of it if that will be written.
+    fn has_segment(&self) -> bool {
+        let unsent = self.unsent();
+        unsent >= u64::from(self.mss) || (unsent > 0 && self.buffered.end == self.written)
+    }
+
+    fn next_segment_end(&self) -> u64 {
+        self.sent_offset + self.unsent().min(u64::from(self.mss))
+    }
+
+    /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
+    /// two at least (`tcp_tso_autosize`).
+    fn max_burst(&mut self, profile: &Profile) -> u32 {
+        if profile.bursts == Bursts::None {
+            return 1;
+        }
+        let mut bytes = self.window.pacing_rate >> 10;
+        let rtt_steps = self.rtt.min() >> 9;
+        if rtt_steps < 32 {
+            bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
+        }
+        let least = match self.algorithm.rate_control() {
+            Some(control) => control.least_burst(&self.window),
+            None => LEAST_BURST,
+        };
+        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(least)
+    }
+
+    /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
+    /// which window it would enlarge (`tcp_tso_should_defer`).
+    fn waits_for_more(&self, room: u32, max_burst: u32, now: Time) -> Option<Limit> {
+        if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
+            return None;
+        }
+        let idle_for = now.checked_since(self.last_turn()).unwrap_or(Duration::ZERO);
+        if idle_for > Duration::from_millis(1) {
+            return None;
+        }
+        let mss = u64::from(self.mss);
+        let send_window = self.window_end - self.sent_offset;
+        let congestion_window = u64::from(room) * mss;
+        let limit = send_window.min(congestion_window);
+        let third = (u64::from(self.largest_window)).min(u64::from(self.window.cwnd) * mss) / 3;
+        if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
+            return None;
+        }
+        let srtt_us = u64::from(self.rtt.srtt8() >> 3);
+        let expected_us = self.board.head()?.sent_us + srtt_us;
+        let soon_us = (srtt_us / 2).min(1_000);
+        (expected_us <= self.window.now_us + soon_us).then_some(
+            if congestion_window < send_window {
+                Limit::CongestionWindow
+            } else {
+                Limit::ReceiveWindow
+            },
+        )
+    }
+
+    fn send_burst(
+        &mut self,
+        quota: u32,
+        profile: &Profile,
+        wire: &mut impl Wire,
+        now: Time,
+    ) -> u32 {
+        if self.board.packets_out() == 0 {
+            self.algorithm.on_restart(&self.window);
+            self.with_rate_control(now, |control, window, path, rate| {
+                control.on_restart(window, path, rate);
+            });
+        }
+        let now_us = self.window.now_us;
+        let mut sent = 0;
+        let mut bytes = 0;
+        while sent < quota && self.has_segment() && self.next_segment_end() <= self.window_end {
+            let len = self.unsent().min(u64::from(self.mss)) as u16;
+            let mut segment = Segment {
+                offset: self.sent_offset,
+                seq: self.board.nxt(),
+                ts: (now_us / 1_000) as u32,
+                len,
+                ..Segment::default()
+            };
+            if self.announce_reduction && profile.ecn {
+                segment.flags = segment.flags.with(Flags::CWR);
+                self.announce_reduction = false;
+            }
+            self.stamp_rate(segment.seq, now_us);
+            self.board.push(self.sent_offset, len, sent == 0, now_us, self.delivered);
+            self.sent_offset += u64::from(len);
+            self.counters.segments_sent += 1;
+            self.counters.bytes_sent += u64::from(len);
+            bytes += u64::from(len);
+            sent += 1;
+            let last =
+                sent == quota || !self.has_segment() || self.next_segment_end() > self.window_end;
+            if last && sent > 1 {
+                // All offloaded data is pushed (`__tcp_transmit_skb`).
+                segment.flags = segment.flags.with(Flags::PSH);
+            }
+            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
+        }
+        self.window.nxt = self.board.nxt();
+        self.note_sent(bytes, now);
+        if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
+            self.rearm_timeout(profile, now);
+        }
+        sent
+    }
+
+    fn on_sent(&mut self, segments: u32) {
+        if self.phase.is_reducing() {
+            self.reduction.sent += segments;
+        }
+    }
+
+    /// Keeps track of whether the window is what limits (`tcp_cwnd_validate`), and lets it shrink by
+    /// half the difference each timeout that it was not used (RFC 7661).
+    fn validate_cwnd(&mut self, limited: bool, profile: &Profile) {
+        let packets_out = self.board.packets_out();
+        let window = &mut self.window;
+        if self.board.una() >= self.cwnd_usage_end
+            || limited
+            || (!window.is_cwnd_limited && packets_out > window.max_packets_out)
+        {
+            window.is_cwnd_limited = limited;
+            window.max_packets_out = packets_out;
+            self.cwnd_usage_end = self.board.nxt();
+        }
+        if window.is_limiting() {
+            self.cwnd_used = 0;
+            self.stamp_cwnd();
+            return;
+        }
+        self.cwnd_used = self.cwnd_used.max(packets_out);
+        let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
+        let decays = profile.idle_restart == IdleRestart::Decay && self.rate.is_none();
+        if decays && unused_us >= u64::from(self.rto_us) {
+            // Waiting for the application, or for the peer's window: only the former shrinks it.
+            let by_application = self.written == self.sent_offset;
+            if self.phase == Phase::Open && by_application {
+                let used = self.cwnd_used.max(INITIAL_WINDOW);
+                if used < window.cwnd {
+                    window.ssthresh = self.reduction.current_ssthresh(window, self.phase);
+                    window.cwnd = u32::midpoint(window.cwnd, used);
+                }
+                self.cwnd_used = 0;
+            }
+            self.stamp_cwnd();
+        }
+    }
+}
+
+/// Which window holds a burst back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    CongestionWindow,
+    ReceiveWindow,
+}
+
+/// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
+const OFFLOAD_MAX: u32 = 65_536;
+/// Fewest segments of a burst (`tcp_min_tso_segs`).
+const LEAST_BURST: u32 = 2;
+/// RFC 6928.
+const INITIAL_WINDOW: u32 = 10;

@@ -1,0 +1,150 @@
+//! Taking back a reduction of the window that turns out to have been needless.
+//!
+//! Follows Linux `tcp_may_undo`, `tcp_try_undo_*` and `tcp_undo_cwnd_reduction` in
+//! `net/ipv4/tcp_input.c`; the RFCs are named where the rule is.
+
+use weir_core::Time;
+
+use crate::ack::AckNews;
+use crate::profile::Profile;
+use crate::recovery::Phase;
+use crate::sender::Sender;
+
+/// What is needed to take a reduction back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Undo {
+    /// First unacknowledged segment when the reduction began; `None` if it stands.
+    pub marker: Option<u32>,
+    /// Retransmissions since then that no duplicate was reported for; `None` before the first.
+    pub retransmissions: Option<u32>,
+    /// The threshold before it; 0 if it must not be restored.
+    pub prior_ssthresh: u32,
+}
+
+impl Undo {
+    pub fn on_retransmit(&mut self) {
+        self.retransmissions = Some(self.retransmissions.unwrap_or(0) + 1);
+    }
+
+    /// `count` duplicates were reported, the last ending at `end`.
+    pub fn on_duplicate(&mut self, end: u32, count: u32) {
+        if self.marker.is_some_and(|marker| end > marker)
+            && let Some(left) = &mut self.retransmissions
+        {
+            *left = left.saturating_sub(count);
+        }
+    }
+
+    pub fn forbid(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+}
+
+impl Sender {
+    pub fn start_undo(&mut self) {
+        self.undo.marker = Some(self.board.una());
+        let probe = u32::from(self.tail_probe.is_some_and(|probe| probe.retransmission));
+        let retransmissions = self.board.retrans_out + probe;
+        self.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
+    }
+
+    fn may_undo(&self, profile: &Profile) -> bool {
+        profile.undo
+            && self.undo.marker.is_some()
+            && (self.undo.retransmissions == Some(0) || self.was_only_delayed(profile))
+    }
+
+    /// Whether the echoed timestamp is older than the first retransmission (Eifel detection, RFC 3522),
+    /// or nothing was sent again at all.
+    fn was_only_delayed(&self, profile: &Profile) -> bool {
+        match (self.retrans_stamp, self.last_echo()) {
+            (Some(stamp), Some(echo)) => echo < stamp,
+            (Some(_), None) => false,
+            (None, _) => profile.sack || self.board.una() < self.recovery_end,
+        }
+    }
+
+    fn take_back(&mut self, unmark_losses: bool) {
+        if unmark_losses {
+            self.board.unmark_all_lost();
+        }
+        if self.undo.prior_ssthresh > 0 {
+            self.window.cwnd = self.algorithm.undo(&self.window, self.reduction.prior_cwnd);
+            let now = Time::from_nanos(self.window.now_us * 1_000);
+            self.with_rate_control(now, |control, _, path, rate| control.on_undo(path, rate));
+            if self.undo.prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = self.undo.prior_ssthresh;
+                self.announce_reduction = false;
+            }
+        }
+        self.stamp_cwnd();
+        self.undo.marker = None;
+        self.rack.advanced = true;
+        self.counters.undos += 1;
+    }
+
+    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 3.2,
+    /// step 2).
+    pub fn undo_recovery(&mut self, profile: &Profile) -> bool {
+        if self.may_undo(profile) {
+            self.take_back(false);
+        } else {
+            self.rack.on_recovery_end();
+        }
+        if self.must_not_reopen(profile) {
+            return true;
+        }
+        self.phase = Phase::Open;
+        false
+    }
+
+    fn must_not_reopen(&mut self, profile: &Profile) -> bool {
+        if profile.sack || self.board.una() != self.recovery_end {
+            return false;
+        }
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        true
+    }
+
+    pub fn undo_loss(&mut self, by_f_rto: bool, profile: &Profile) -> bool {
+        if !(by_f_rto || self.may_undo(profile)) {
+            return false;
+        }
+        self.take_back(true);
+        self.retransmits = 0;
+        if self.must_not_reopen(profile) {
+            return true;
+        }
+        if by_f_rto || profile.sack {
+            self.phase = Phase::Open;
+        }
+        true
+    }
+
+    pub fn undo_partial(&mut self, news: &AckNews, profile: &Profile) -> bool {
+        if !(profile.undo && self.undo.marker.is_some() && self.was_only_delayed(profile)) {
+            return false;
+        }
+        self.note_reordering(news.prior_una);
+        if self.board.retrans_out > 0 {
+            return true;
+        }
+        if !self.any_retransmission() {
+            self.retrans_stamp = None;
+        }
+        self.take_back(true);
+        self.settle();
+        false
+    }
+
+    pub fn undo_by_duplicates(&mut self, profile: &Profile) -> bool {
+        if profile.undo && self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
+            self.rack.on_undo();
+            self.take_back(false);
+            return true;
+        }
+        false
+    }
+}
