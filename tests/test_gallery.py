@@ -132,9 +132,9 @@ def test_the_time_until_a_test_has_its_share_and_until_it_is_given_back(tmp_path
         for step in steps
     ]
     made = changed(record, throughput=pl.DataFrame(rows))
-    # Rates are those over the second before. The second flow has 100 of 200 from 4.9 s on and 80 % of its share
-    # at
-    # 5.7 s. The first has 200 from 9.0 s on; over 9 to 11 s its mean is 177.5, of which it has 80 % at 9.5 s.
+    # Rates are those over the second before. The second flow has 100 of 200 from 4.9 s on and 80 % of its
+    # share at 5.7 s. The first has 200 from 9.0 s on; over 9 to 11 s its mean is 177.5, of which it has 80 %
+    # at 9.5 s.
     takes = FIGURES["takes_share_s"](made, "down", "second")
     gives = FIGURES["gives_back_s"](made, "down", "second")
     assert takes == pytest.approx(2.7)
