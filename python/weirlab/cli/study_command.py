@@ -12,10 +12,11 @@ import click
 from rich.table import Table
 
 from weirlab.api import run_all
+from weirlab.cli import study_gallery
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
-from weirlab.studies import STUDIES, agreement, linux
+from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.studies.sides import SIDES
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import world_named
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 @click.command("study")
 @click.argument("name", required=False)
+@click.option("--list", "as_list", is_flag=True, help="List the studies, as without a NAME.")
+@click.option(
+    "--world",
+    type=click.Choice(["sim", "lab"]),
+    default="sim",
+    show_default=True,
+    help="Where an experiment of the gallery runs.",
+)
 @click.option(
     "--seeds", type=click.IntRange(min=1), help="Simulated runs of each.  [default: linux 10, agreement 5]"
 )
@@ -51,6 +60,8 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913 - one word each on the command line
     name: str | None,
     *,
+    as_list: bool,
+    world: str,
     seeds: int | None,
     repeat: int | None,
     only: tuple[str, ...],
@@ -59,18 +70,33 @@ def command(  # noqa: PLR0913 - one word each on the command line
     as_json: bool,
     as_markdown: bool,
 ) -> None:
-    """Hold the simulator against something; without a NAME, list the studies.
+    """Run a study; without a NAME, list them. `all` runs the whole gallery of published experiments.
 
     \b
     weir study linux
     weir study linux --only A_codel --seeds 1
     weir study agreement --only '20/8 20ms * cubic *'
+    weir study yurtlab --out yurtlab
+    weir study all --out gallery
     """  # noqa: D301 - \b keeps click from folding the examples
-    if name is None:
+    if name is None or as_list:
         _list(as_json=as_json)
         return
-    if name not in STUDIES:
-        raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)})")
+    if name not in STUDIES and name != "all":
+        raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
+    if name == "all" or name in gallery.NAMES:
+        study_gallery.run(
+            gallery.NAMES if name == "all" else [name],
+            world=world,
+            repeat=repeat or seeds,
+            jobs=jobs,
+            out=out,
+            as_json=as_json,
+            as_markdown=as_markdown,
+        )
+        return
+    if world != "sim":
+        raise UsageError(f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)})")
     shape = _Shape(as_json=as_json, as_markdown=as_markdown)
     if name == "agreement":
         _agreement(

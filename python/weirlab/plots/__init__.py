@@ -46,6 +46,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("cdf", "which share of the pings took at most how long", 1, None),
             Kind("box", "spread of download, upload and latency of each set-up", 1, None),
             Kind("ping", "ping over time, run above run, with averages", 1, None),
+            Kind("windows", "congestion window of each flow over time, run above run", 1, None),
             Kind("overlay", "ping over time of two runs in one chart: before and after", 2, 2),
         )
     }

@@ -1,9 +1,12 @@
-"""Studies: questions that Weir answers about itself by many runs."""
+"""Studies: questions that Weir answers by many runs, about itself and about what others have published."""
 
 from __future__ import annotations
+
+from weirlab.studies import gallery
 
 STUDIES = {
     "linux": "The simulator beside real Linux 6.12: its own TCP and queues, the same set-ups.",
     "agreement": "The simulator beside the lab: 72 set-ups of links, queues and TCPs, in real time.",
+    **gallery.names(),
 }
 """The studies and what they ask."""
