@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from weirlab.report.findings import line
 
@@ -39,7 +40,7 @@ def statements_table(one: Outcome) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("statement and what was found", overflow="fold")
     for judged in one.judged:
-        table.add_row(seen_word(judged), "\n".join([judged.statement.says, *_grounds(judged)]))
+        table.add_row(seen_word(judged), Text("\n".join([judged.statement.says, *_grounds(judged)])))
     return table
 
 
