@@ -252,3 +252,30 @@ def test_who_opens_a_connection_can_send_sooner(opener: str, milliseconds: int, 
 def test_either_end_opens_in_spite_of_losses(opener: str, tmp_path: Path) -> None:
     flows = opened_by(opener, loss=0.15, flows=20, tmp_path=tmp_path)
     assert all(flow["completed_ns"] for flow in flows)
+
+
+ROUGH = {"rate": "10mbit", "delay": "20ms", "reorder": {"probability": 0.5, "gap": 4}, "duplicate": 0.2}
+"""A line that sends packets ahead of others and doubles them."""
+
+
+def rough(**changes: Any) -> dict[str, Any]:
+    """A scenario over that line both ways, with changes to it."""
+    line = {"name": "line", **ROUGH, **changes}
+    link = check(LinkSpec, {"name": "l", "title": "l", "up": [line], "down": [line]}, "link")
+    return {"link": link, "phases": {"idle": "1s", "load": "4s", "cooldown": "0s"}}
+
+
+def test_a_line_that_reorders_and_doubles_loses_nothing(tmp_path: Path) -> None:
+    [record] = run("tcp_download", out=tmp_path / "out", **rough())
+    pings = record.latency
+    assert pings.height == pings.select("probe", "seq").unique().height, "a copy is no second answer"
+    assert pings["rtt_ns"].null_count() == 0
+    one_way = pings.filter(pings["t_ns"] < 1_000_000_000, pings["rtt_ns"] < 25_000_000)
+    assert one_way.height > 0, "some pings were sent ahead on one of their ways"
+    assert record.flows["dropped_packets"].sum() == 0
+    assert record.flows["delivered_bytes"].sum() > 1_000_000
+
+
+def test_what_cannot_be_reordered_is_refused() -> None:
+    with pytest.raises(UsageError, match="packets overtake by not being delayed: give the hop a delay"):
+        run("ping", **rough(delay=0))

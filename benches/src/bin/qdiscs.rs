@@ -126,5 +126,10 @@ const SET_UPS: &[(&str, &str)] = &[
     ("choke", "choke limit 1000 bandwidth 10gbit min 200 max 600"),
     ("hfsc", "hfsc ls rate 10gbit"),
     ("ets", "ets bands 3"),
+    ("nfq_codel", "nfq_codel rate 10gbit"),
+    ("simple", "simple rate 10gbit"),
+    ("simplest", "simplest rate 10gbit"),
+    ("piece_of_cake", "piece_of_cake rate 10gbit"),
+    ("layer_cake", "layer_cake rate 10gbit"),
     ("skbprio", "skbprio limit 1000"),
 ];

@@ -119,6 +119,8 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         delay_ns: 0,
         jitter_ns: 0,
         loss: None,
+        reorder: None,
+        duplicate: 0.0,
         tx_queue_len: 1000,
         reference_rate_bps: None,
     };

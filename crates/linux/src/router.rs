@@ -252,6 +252,8 @@ mod tests {
             delay_ns: 0,
             jitter_ns: 0,
             loss: None,
+            reorder: None,
+            duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
         };

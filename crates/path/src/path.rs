@@ -322,8 +322,8 @@ impl<T: Traffic> Path<T> {
             let left = it.line.send(packet.ip_len(), now);
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
-                let copy = Packet { handle: traffic.on_duplicate(&packet), ..packet };
-                it.way.push(at, copy, hop as Source, events);
+                let twin = Packet { handle: traffic.on_duplicate(&packet), ..packet };
+                it.way.push(at, twin, hop as Source, events);
             }
             match arrives {
                 Some(at) => it.way.push(at, packet, hop as Source, events),

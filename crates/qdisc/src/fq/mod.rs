@@ -4,10 +4,13 @@
 //! Linux does for packets that it forwards; what Linux adds for sockets of its own machine, pacing by the
 //! socket's rate and by departure times, no packet of ours carries.
 
+mod flows;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{Duration, Packet, Time};
 
+use self::flows::{Flows, Place, jiffies};
 use crate::Device;
 use crate::book::Book;
 use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
@@ -55,35 +58,6 @@ struct FqParams {
     timer_slack: Duration,
 }
 
-/// The flows that are known, found by their keys.
-struct Flows {
-    flows: Vec<Flow>,
-    free: Vec<u32>,
-    /// The flows of each bucket.
-    buckets: Vec<Vec<u32>>,
-    /// How many have packets.
-    waiting: u32,
-}
-
-struct Flow {
-    key: u32,
-    band: usize,
-    packets: List,
-    len: u32,
-    credit: i64,
-    place: Place,
-    /// When by its rate it may send again.
-    next_packet: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    /// In the turns of its band, or throttled.
-    InTurn,
-    /// In neither since that jiffy, made odd.
-    Detached(u64),
-}
-
 /// A band: flows that had nothing until now are served before the others.
 struct Band {
     new: VecDeque<u32>,
@@ -101,12 +75,7 @@ impl Fq {
         Ok(Self {
             params: FqParams::read(&params)?,
             priomap: PrioMap::read(&params, BANDS as u8)?,
-            flows: Flows {
-                flows: Vec::new(),
-                free: Vec::new(),
-                buckets: vec![Vec::new(); buckets],
-                waiting: 0,
-            },
+            flows: Flows::new(buckets),
             bands: weights.map(|quantum| Band {
                 new: VecDeque::new(),
                 old: VecDeque::new(),
@@ -303,72 +272,6 @@ impl FqParams {
     }
 }
 
-impl Flow {
-    /// Has the flow wait after `len` bytes, so that it keeps to `rate`; a fast one may first use up its
-    /// credit.
-    fn pace(&mut self, len: i64, rate: u64, params: &FqParams, now: Time) {
-        let mut len = len as u64;
-        if rate <= params.low_rate {
-            self.credit = 0;
-        } else {
-            len = len.max(params.quantum as u64);
-            if self.credit > 0 {
-                return;
-            }
-        }
-        let mut nanos = (len * NANOS_PER_SEC / rate).min(NANOS_PER_SEC);
-        if let Some(due) = self.next_packet {
-            // What the last packet was late by, this one need not wait.
-            nanos -= (nanos / 2).min(now.since(due).as_nanos());
-        }
-        self.next_packet = Some(now + Duration::from_nanos(nanos));
-    }
-}
-
-impl Flows {
-    /// The flow of that key. On the way to it flows of the same bucket are forgotten that have long been
-    /// empty.
-    fn find(&mut self, key: u32, initial_quantum: i64, now: Time) -> u32 {
-        let bucket = bucket_of(key, self.buckets.len());
-        let long_ago = jiffies(now).checked_sub(FORGOTTEN_AFTER);
-        let mut forgotten = 0;
-        let Self { flows, free, buckets, .. } = self;
-        buckets[bucket].retain(|&index| {
-            let flow = &flows[index as usize];
-            let is_old =
-                matches!(flow.place, Place::Detached(at) if long_ago.is_some_and(|ago| at < ago));
-            let forget = is_old && flow.key != key && forgotten < FORGOTTEN_AT_ONCE;
-            if forget {
-                forgotten += 1;
-                free.push(index);
-            }
-            !forget
-        });
-        let known = buckets[bucket].iter().find(|&&index| flows[index as usize].key == key);
-        if let Some(&index) = known {
-            return index;
-        }
-        let flow = Flow {
-            key,
-            band: 0,
-            packets: List::default(),
-            len: 0,
-            credit: initial_quantum,
-            place: Place::Detached(jiffies(now) | 1),
-            next_packet: None,
-        };
-        let index = if let Some(index) = free.pop() {
-            flows[index as usize] = flow;
-            index
-        } else {
-            flows.push(flow);
-            (flows.len() - 1) as u32
-        };
-        buckets[bucket].push(index);
-        index
-    }
-}
-
 impl Qdisc for Fq {
     fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
         let band = self.priomap.band_of(&packet);
@@ -458,18 +361,6 @@ fn read_weights(params: &Params) -> Result<[i64; BANDS], SetUpError> {
         let allowed = format!("write {BANDS} numbers from {SMALLEST_WEIGHT} to {}", i32::MAX);
         params.bad("weights", &words.join(" "), &allowed)
     })
-}
-
-fn jiffies(now: Time) -> u64 {
-    now.as_nanos() / JIFFY.as_nanos()
-}
-
-/// The bucket of a flow, by the hash that the kernel takes of the odd number that stands for a socket
-/// (`hash_ptr`).
-fn bucket_of(key: u32, buckets: usize) -> usize {
-    let bits = buckets.trailing_zeros();
-    let hash = (u64::from(key) << 1 | 1).wrapping_mul(GOLDEN_RATIO_64);
-    hash.checked_shr(u64::BITS - bits).unwrap_or(0) as usize
 }
 
 pub(crate) static FQ: Discipline = Discipline {
@@ -610,15 +501,8 @@ const BANDS: usize = 3;
 const SMALLEST_WEIGHT: i64 = 16_384;
 /// `fq_fastpath_check`: more packets than this would be a queue of their own.
 const FAST_PACKETS: u32 = 8;
-/// `FQ_GC_AGE`, in jiffies, and `FQ_GC_MAX`.
-const FORGOTTEN_AFTER: u64 = 3_000_000_000 / JIFFY.as_nanos();
-const FORGOTTEN_AT_ONCE: u32 = 8;
 /// `fq_change` and `iq_range`.
 const QUANTUM_MAX: u64 = 1 << 20;
-const NANOS_PER_SEC: u64 = 1_000_000_000;
-/// `GOLDEN_RATIO_64` of `include/linux/hash.h`.
-const GOLDEN_RATIO_64: u64 = 0x61c8_8646_80b5_83eb;
-
 #[cfg(test)]
 mod tests {
     use weir_core::{Dscp, Ecn, FlowLabel};
