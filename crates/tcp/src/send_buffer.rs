@@ -16,12 +16,26 @@ pub(crate) struct Buffered {
     size: u64,
     /// Whether the application wants to write more and was told to wait (`SOCK_NOSPACE`).
     pub is_full: bool,
+    /// Where the last piece of unsent data began when it was made.
+    last_piece: u64,
+    /// Up to here data was to be sent without waiting for more (`pushed_seq`).
+    pushed: u64,
+}
+
+/// What is sent while the application still writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    Nothing,
+    /// A burst of what was written to an empty queue, without waiting for company (`tcp_push_one`).
+    OneBurst,
+    /// Everything, once that is half of the peer's window (`forced_push`).
+    All,
 }
 
 impl Buffered {
     pub fn new(profile: &Profile) -> Self {
         let size = profile.send_buffer.map_or(0, |buffer| u64::from(buffer.start));
-        Self { end: 0, size, is_full: false }
+        Self { end: 0, size, is_full: false, last_piece: 0, pushed: 0 }
     }
 }
 
@@ -60,25 +74,55 @@ impl Sender {
         self.buffered.end < self.written && 3 * self.memory() <= 2 * self.buffered.size
     }
 
-    /// The application writes at once what it is wont to, as far as the buffer goes.
-    pub fn take_write(&mut self) {
+    /// The application begins to write: as much at once as it is wont to.
+    pub fn begin_write(&mut self) -> u64 {
         self.note_application_limit();
-        let write = (self.buffered.end + WRITE).min(self.written);
+        (self.buffered.end + WRITE).min(self.written)
+    }
+
+    /// A piece more of the write that ends at `end` goes into the buffer, and what has to be sent before
+    /// the next; `None` if there is no room, or no more to write.
+    pub fn take_piece(&mut self, end: u64) -> Option<Push> {
         let piece = self.piece();
-        while self.buffered.end < write {
-            let room = piece - self.unsent() % piece;
-            self.buffered.end = (self.buffered.end + room).min(write);
+        let mut start = self.buffered.last_piece.max(self.sent_offset);
+        if self.buffered.end - start >= piece || self.unsent() == 0 {
             if self.memory() >= self.buffered.size {
-                break;
+                return None;
             }
+            start = self.buffered.end;
+            self.buffered.last_piece = start;
         }
+        let is_first = start == self.sent_offset;
+        self.buffered.end = (start + piece).min(end);
+        if self.buffered.end - start < piece {
+            // The end of the write.
+            return None;
+        }
+        if self.buffered.end > self.buffered.pushed + u64::from(self.largest_window / 2) {
+            self.buffered.pushed = self.buffered.end;
+            return Some(Push::All);
+        }
+        Some(if is_first { Push::OneBurst } else { Push::Nothing })
+    }
+
+    /// What was not sent yet will not be.
+    pub fn drop_unsent(&mut self) {
+        self.buffered.end = self.sent_offset;
+        self.buffered.last_piece = self.buffered.last_piece.min(self.sent_offset);
+    }
+
+    /// The write is over.
+    pub fn end_write(&mut self) {
+        self.buffered.pushed = self.buffered.end;
     }
 
     /// Memory in use, in bytes (`sk_wmem_queued`).
     fn memory(&self) -> u64 {
+        let Buffered { end, last_piece, .. } = self.buffered;
         let una = self.board.head().map_or(self.sent_offset, |head| head.offset);
-        let pieces = u64::from(self.board.pieces) + self.unsent().div_ceil(self.piece());
-        self.buffered.end - una + pieces * OVERHEAD
+        let before_last = last_piece.saturating_sub(self.sent_offset).div_ceil(self.piece());
+        let last = u64::from(end > last_piece.max(self.sent_offset));
+        end - una + (u64::from(self.board.pieces) + before_last + last) * OVERHEAD
     }
 
     /// The largest piece in which unsent data lies: an offloaded burst, or half of the peer's window if

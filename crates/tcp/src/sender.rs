@@ -224,7 +224,7 @@ impl Sender {
     /// The application stops: what was not sent yet will not be.
     pub fn stop(&mut self) {
         self.written = self.sent_offset;
-        self.buffered.end = self.sent_offset;
+        self.drop_unsent();
     }
 
     /// Whether everything written was acknowledged.

@@ -7,6 +7,7 @@ use weir_core::{Duration, Ecn, Time};
 use crate::profile::{Bursts, IdleRestart, Profile};
 use crate::recovery::Phase;
 use crate::segment::{Flags, Segment};
+use crate::send_buffer::Push;
 use crate::sender::{Sender, Timer, Wire};
 
 impl Sender {
@@ -14,12 +15,16 @@ impl Sender {
     /// (`tcp_data_snd_check`).
     pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
         self.refresh(now);
-        let mut sent = self.send_buffered(profile, wire, now);
+        let mut sent = self.send_buffered(Push::All, profile, wire, now);
         if self.buffered.end < self.written {
             self.make_room(profile);
             while self.is_writable() {
-                self.take_write();
-                sent += self.send_buffered(profile, wire, now);
+                let end = self.begin_write();
+                while let Some(push) = self.take_piece(end) {
+                    sent += self.send_buffered(push, profile, wire, now);
+                }
+                self.end_write();
+                sent += self.send_buffered(Push::All, profile, wire, now);
             }
             self.buffered.is_full = self.buffered.end < self.written;
         }
@@ -27,7 +32,16 @@ impl Sender {
     }
 
     /// Sends of what is buffered as much as windows, pacing and bursts allow (`tcp_write_xmit`).
-    fn send_buffered(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
+    fn send_buffered(
+        &mut self,
+        push: Push,
+        profile: &Profile,
+        wire: &mut impl Wire,
+        now: Time,
+    ) -> u32 {
+        if push == Push::Nothing {
+            return 0;
+        }
         let max_burst = self.max_burst(profile);
         let mut sent = 0;
         let mut held_back_by_cwnd = false;
@@ -45,12 +59,16 @@ impl Sender {
                 break;
             }
             if profile.bursts == Bursts::Linux
+                && push == Push::All
                 && let Some(limit) = self.waits_for_more(room, max_burst, now)
             {
                 held_back_by_cwnd = limit == Limit::CongestionWindow;
                 break;
             }
             sent += self.send_burst(quota, profile, wire, now);
+            if push == Push::OneBurst {
+                break;
+            }
         }
         held_back_by_cwnd |= self.in_flight(profile) >= self.window.cwnd;
         if sent > 0 || held_back_by_cwnd {
@@ -187,6 +205,7 @@ impl Sender {
         if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
             self.rearm_timeout(profile, now);
         }
+        self.make_room(profile);
         sent
     }
 
