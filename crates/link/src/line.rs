@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use weir_core::{Rate, Serializer, Time};
+use weir_core::{Framing, Rate, Serializer, Time};
 
-use crate::framing::Framing;
 use crate::trace::Trace;
 
 /// How much a line carries.
