@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Framing, Packet, Rate, Serializer, Time};
 
-use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 
 /// A discipline with the two things that every driver needs: packets are stamped as they arrive, and
 /// the sojourn of those that leave is measured.
@@ -25,6 +25,17 @@ struct Shaper {
     line: Option<Serializer>,
     /// The last dequeue found it busy until then.
     busy: Option<Time>,
+    passed: ShapedTraffic,
+}
+
+/// What came to a [shaped](Port::shaped) port and left it since it was made, in bytes as its framing
+/// counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapedTraffic {
+    /// What came, dropped packets included.
+    pub arrived: Count,
+    /// What left.
+    pub departed: Count,
 }
 
 /// Sojourn times of the packets that left since the last [`Port::take_sojourn`].
@@ -56,7 +67,7 @@ impl Port {
     /// A port with `qdisc` on it and a rate, none at first, that counts packets as `framing` does.
     #[must_use]
     pub fn shaped(qdisc: Box<dyn Qdisc>, framing: Framing) -> Self {
-        let shaper = Shaper { framing, line: None, busy: None };
+        let shaper = Shaper { framing, line: None, busy: None, passed: ShapedTraffic::default() };
         Self { qdisc, sojourn: Sojourn::default(), shaper: Some(shaper) }
     }
 
@@ -76,6 +87,9 @@ impl Port {
     /// Stamps `packet` and hands it to the discipline.
     pub fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
         packet.enqueued_at = now;
+        if let Some(shaper) = &mut self.shaper {
+            shaper.passed.arrived.add(shaper.wire_bytes(&packet) as u32);
+        }
         self.qdisc.enqueue(packet, now, fates);
     }
 
@@ -127,6 +141,12 @@ impl Port {
         self.qdisc.stats()
     }
 
+    /// What came and left so far, as the shaper's framing counts it; `None` if the port is not shaped.
+    #[must_use]
+    pub fn shaped_traffic(&self) -> Option<ShapedTraffic> {
+        self.shaper.as_ref().map(|shaper| shaper.passed)
+    }
+
     /// Shows the tree of classes.
     pub fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
         self.qdisc.classes(visit);
@@ -146,9 +166,15 @@ impl Shaper {
     }
 
     fn charge(&mut self, packet: &Packet, now: Time) {
+        let bytes = self.wire_bytes(packet);
+        self.passed.departed.add(bytes as u32);
         if let Some(line) = &mut self.line {
-            line.send(self.framing.wire_bytes(packet.ip_len()), now);
+            line.send(bytes, now);
         }
+    }
+
+    const fn wire_bytes(&self, packet: &Packet) -> u64 {
+        self.framing.wire_bytes(packet.ip_len())
     }
 }
 
@@ -221,7 +247,10 @@ mod tests {
     fn framing_counts() {
         let mut port = port(Framing::ETHERNET);
         port.set_rate(Some(Rate::from_mbit(8)), Time::ZERO);
-        assert_eq!(leave(&mut port, Time::ZERO, 9), [0, 1_538, 3_076, 4_614, 6_152]);
+        assert_eq!(leave(&mut port, Time::ZERO, 4), [0, 1_538, 3_076, 4_614]);
+        let passed = port.shaped_traffic().unwrap();
+        assert_eq!(passed.arrived, Count { packets: 5, bytes: 5 * 1538 });
+        assert_eq!(passed.departed, Count { packets: 4, bytes: 4 * 1538 });
     }
 
     #[test]
