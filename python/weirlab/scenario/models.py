@@ -429,6 +429,7 @@ class ScenarioSpec(Model):
         start_jitter: each load starts up to so much later, each train of pings up to a period later,
             drawn from the seed: without it loads that start together stay in lock-step.
         ip: Internet protocol.
+        assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`.
     """
 
     name: str | None = None
@@ -446,3 +447,4 @@ class ScenarioSpec(Model):
     sampling: SamplingSpec = SamplingSpec()
     start_jitter: Nanoseconds = 50_000_000
     ip: Literal[4, 6] = 4
+    assertions: Annotated[list[str], Field(alias="assert")] = []
