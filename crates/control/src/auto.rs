@@ -5,7 +5,7 @@ use weir_core::{Duration, Time};
 use crate::contract::{
     AutoSettings, Bounds, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
-use crate::delays::{Delays, median};
+use crate::delays::{Delays, Sample, median};
 use crate::side::{Facts, SideControl, View, seconds};
 
 /// Finds the rates of both sides by itself.
@@ -40,22 +40,39 @@ impl Auto {
         self.sides[side as usize].bounds()
     }
 
-    /// Whose a delay may be that is not told apart by the way: true for each side that may have caused it.
-    fn suspects(&self, now: Time) -> [bool; 2] {
-        let stirring = Side::ALL.map(|side| self.sides[side as usize].is_stirring(now));
-        if stirring[0] != stirring[1] {
-            return stirring;
+    /// Whose a queue may be where the two ways are not told apart.
+    fn suspects(&self, excess: f64, now: Time) -> Suspects {
+        let only = |side: Side| Suspects { sides: Side::ALL.map(|one| one == side), certain: true };
+        // What stirs the line, or was found to be at fault and is still at it, is at fault.
+        let feedback = self.feedback(now);
+        for busy in [SideControl::is_stirring, SideControl::is_trying] {
+            let busy = Side::ALL.map(|side| busy(&self.sides[side as usize], feedback, now));
+            if busy[0] != busy[1] {
+                return only(if busy[0] { Side::Egress } else { Side::Ingress });
+            }
         }
         let usage = self.usage();
-        let mut suspects = usage.map(|usage| usage >= PRESSING);
-        if suspects[1] && self.is_held_back_here(&self.sides[1]) && suspects[0] {
-            suspects[1] = false;
+        let pressing = usage.map(|usage| usage >= PRESSING);
+        match pressing {
+            [true, false] => only(Side::Egress),
+            [false, true] => only(Side::Ingress),
+            [false, false] => {
+                let most = if usage[1] > usage[0] { Side::Ingress } else { Side::Egress };
+                let sides = only(most).sides.map(|is| is && usage[most as usize] >= NOTICEABLE);
+                Suspects { sides, certain: true }
+            }
+            [true, true] => match [0, 1].map(|side| self.sides[side].capacity().is_some()) {
+                // The one that is not shaped yet; of two, the one with more traffic.
+                [true, false] => only(Side::Ingress),
+                [false, true] => only(Side::Egress),
+                [false, false] => {
+                    let more = self.sides[1].load() > self.sides[0].load();
+                    only(if more { Side::Ingress } else { Side::Egress })
+                }
+                // Both are lowered, but neither forgets what its line carries until it must be one of them.
+                [true, true] => Suspects { sides: [true; 2], certain: excess >= UNDENIABLE },
+            },
         }
-        if suspects == [false; 2] {
-            let most = usize::from(usage[1] > usage[0]);
-            suspects[most] = usage[most] >= NOTICEABLE;
-        }
-        suspects
     }
 
     /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
@@ -64,25 +81,23 @@ impl Auto {
         [0, 1].map(|side| match self.sides[side].rate() {
             Some(rate) => loads[side] / rate,
             None if loads[side] <= 0.0 => 0.0,
-            None => loads[side] / loads[0].max(loads[1]) * PRESSING / BESIDE,
+            None if loads[side] < loads[1 - side] * BESIDE => 0.0,
+            None => 1.0,
         })
     }
 
-    /// Whether packets wait at the ingress shaper and no more arrive than it lets through: then it is not
-    /// the line that they waited for.
-    fn is_held_back_here(&self, ingress: &SideControl) -> bool {
-        let span = ingress.load_span();
-        ingress.history.held_back(span) >= HELD_BACK
-            && ingress.rate().is_some_and(|rate| ingress.history.load(span) <= rate * AS_MUCH)
-    }
-
-    /// Seconds of queue that are this side's, measured and as expected for `now`.
-    fn excess(&self, side: Side, suspects: [bool; 2], now: Time) -> (Option<f64>, f64) {
+    /// Seconds of queue that are this side's, measured and as expected for `now`, and whether they are its
+    /// alone.
+    fn excess(&self, side: Side, now: Time) -> (Option<f64>, f64, bool) {
         let control = &self.sides[side as usize];
-        let mine = |sample: &crate::delays::Sample| match sample.by_side {
-            Some(ways) => ways[side as usize],
-            None if suspects[side as usize] => sample.total,
-            None => 0.0,
+        let total = median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
+        let suspects = self.suspects(total.unwrap_or(0.0), now);
+        let share = self.delays.share(side, now);
+        let mine = |sample: &Sample| match (sample.by_side, share) {
+            (Some(ways), _) => ways[side as usize],
+            (None, Some(share)) => sample.total * share,
+            (None, None) if suspects.sides[side as usize] => sample.total,
+            (None, None) => 0.0,
         };
         let samples = || self.delays.latest(SAMPLE_AGE, now);
         let measured = median(samples().map(mine));
@@ -99,7 +114,7 @@ impl Auto {
                 _ => queue,
             }
         }));
-        (measured, expected.unwrap_or(0.0))
+        (measured, expected.unwrap_or(0.0), share.is_some() || suspects.certain)
     }
 
     fn threshold(&self, side: Side, now: Time) -> f64 {
@@ -113,26 +128,42 @@ impl Auto {
             State::Idle | State::Stalled => 0.0,
             _ => other.packet_time(),
         };
-        own.threshold() + own.packet_time() + other_packet + JITTERS * self.delays.jitter(now)
+        let packets = own.packet_time() + other_packet;
+        // Packets in front account for a third of their time as jitter: that of two even draws.
+        let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
+        own.threshold() + packets + (JITTERS * jitter).min(MOST_JITTER)
     }
 
     fn facts(&self, side: Side, elapsed: Duration, now: Time) -> Facts {
-        let suspects = self.suspects(now);
-        let (excess, expected) = self.excess(side, suspects, now);
+        let (excess, expected, certain) = self.excess(side, now);
         let threshold = self.threshold(side, now);
         let other = &self.sides[1 - side as usize];
         Facts {
             now,
             elapsed,
             excess,
+            certain,
             expected,
             threshold,
-            overdue: self.delays.overdue(threshold, now).filter(|_| suspects[side as usize]),
-            feedback: self.delays.base(now).unwrap_or(0.0) + TICK.as_secs_f64(),
+            overdue: self.delays.overdue(threshold, now).filter(|_| excess != Some(0.0)),
+            feedback: self.feedback(now),
             silence: self.delays.silence(now),
-            may_probe: !matches!(other.state(), State::Probing | State::BackingOff),
+            may_probe: other.is_settled(now),
         }
     }
+
+    /// Seconds until a change of rate shows in a delay.
+    fn feedback(&self, now: Time) -> f64 {
+        self.delays.base(now).unwrap_or(0.0) + TICK.as_secs_f64()
+    }
+}
+
+/// Whose a queue may be.
+#[derive(Clone, Copy, Debug)]
+struct Suspects {
+    sides: [bool; 2],
+    /// Whether it is one side's alone, or both are to find out.
+    certain: bool,
 }
 
 impl Controller for Auto {
@@ -163,11 +194,11 @@ impl Controller for Auto {
             }
             control.history.note(now, of_side.unwrap_or_default());
         }
-        let mut rerouted = false;
         for side in Side::ALL {
             if traffic[side as usize].is_none() {
                 continue;
             }
+            let mut rerouted = false;
             let mut decide = |mut decision: Decision| {
                 if first {
                     (decision.reason, decision.value) = (Reason::Start, 0.0);
@@ -183,13 +214,19 @@ impl Controller for Auto {
             let facts = self.facts(side, elapsed, now);
             let view = View { facts, delays: &self.delays };
             self.sides[side as usize].tick(&view, &mut decide);
+            if rerouted {
+                let seen = REROUTE_SEEN.as_nanos();
+                self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
+            }
         }
-        if rerouted {
-            let since = Time::from_nanos(now.as_nanos().saturating_sub(REROUTE_SEEN.as_nanos()));
-            self.delays.reroute(since);
-        }
-        self.quiet =
-            Side::ALL.map(|side| self.threshold(side, now)).into_iter().fold(0.0, f64::max);
+        // A queue that comes and goes is no jitter.
+        let at_work =
+            |side: &SideControl| matches!(side.state(), State::Probing | State::BackingOff);
+        self.quiet = if self.sides.iter().any(at_work) {
+            0.0
+        } else {
+            Side::ALL.map(|side| self.threshold(side, now)).into_iter().fold(0.0, f64::max)
+        };
     }
 
     fn probe_every(&self) -> Option<Duration> {
@@ -209,24 +246,24 @@ const NOTICEABLE: f64 = 0.05;
 /// Of two sides without a rate the one with so much of the other's load may have made a queue too:
 /// acknowledgements are a twentieth of a download, a fifth where a frame is that small.
 const BESIDE: f64 = 0.25;
-/// Packets waited here at so many ticks ...
-const HELD_BACK: f64 = 0.8;
-/// ... and no more than this share of the rate arrived.
-const AS_MUCH: f64 = 1.03;
+/// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
+const UNDENIABLE: f64 = 0.04;
 /// Samples older than this tell nothing of now.
 const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// So many mean differences of successive samples: for noise of any usual shape fewer than one sample in a
 /// hundred lies beyond, and the middle of three far fewer.
 const JITTERS: f64 = 3.0;
+/// Seconds: no line is so erratic that a longer queue on it is not worth fighting.
+const MOST_JITTER: f64 = 0.05;
 /// Until something is known: the jitter of a wireless LAN.
 const QUIET_AT_FIRST: f64 = 0.005;
 /// Ticks that stay out for so long were slept through.
 const SLEPT: Duration = Duration::from_secs(1);
 /// The span over which the excess did not move.
-const REROUTE_SEEN: Duration = Duration::from_millis(400);
+const REROUTE_SEEN: Duration = Duration::from_millis(250);
 /// Between two probes on an idle line: five a second keep the baselines.
 const PROBE_IDLE: Duration = Duration::from_millis(200);
-/// An echo with 56 bytes of payload on Ethernet.
-const PROBE_BITS: f64 = 122.0 * 8.0;
-/// Probes take no more of the slowest line.
-const PROBE_SHARE: f64 = 0.02;
+/// The least that a packet occupies on Ethernet.
+const PROBE_BITS: f64 = 84.0 * 8.0;
+/// Probes take no more of the slowest line: at 1 Mbit/s one every 22 ms.
+const PROBE_SHARE: f64 = 0.03;

@@ -10,7 +10,16 @@ use crate::contract::Side;
 use crate::delays::{Delays, Sample};
 use crate::history::History;
 
-/// The line's rate in bit/s over the last `window` of samples that found a queue of more than `quiet`
+/// What a line was found to carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measured {
+    /// Bit/s.
+    pub bps: f64,
+    /// By how many seconds its queue has grown meanwhile.
+    pub grown: f64,
+}
+
+/// The line's rate over the last `window` of samples that found a queue of more than `quiet`
 /// seconds; `None` if they span too little to tell.
 pub(crate) fn measure(
     side: Side,
@@ -18,7 +27,7 @@ pub(crate) fn measure(
     history: &History,
     (window, quiet): (Duration, f64),
     now: Time,
-) -> Option<f64> {
+) -> Option<Measured> {
     let mut samples = delays.newest(LOOK_BACK, now);
     let last = samples.next()?;
     let mut first = last;
@@ -32,8 +41,8 @@ pub(crate) fn measure(
     between(side, first, last, history)
 }
 
-/// The line's rate in bit/s between the exits of two probes.
-fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<f64> {
+/// The line's rate between the exits of two probes.
+fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<Measured> {
     let (from, to, took) = match side {
         Side::Egress => {
             let sent = last.sent.checked_since(first.sent)?.as_secs_f64();
@@ -45,7 +54,8 @@ fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Opti
         }
     };
     let bytes = history.bytes_between(from, to)?;
-    (took >= SHORTEST && bytes >= FEWEST_BYTES).then(|| bytes * 8.0 / took)
+    let grown = last.of(side) - first.of(side);
+    (took >= SHORTEST && bytes >= FEWEST_BYTES).then(|| Measured { bps: bytes * 8.0 / took, grown })
 }
 
 /// Seconds: two ticks of the counters.
@@ -94,7 +104,9 @@ mod tests {
         for side in Side::ALL {
             let (delays, history) = filling(side);
             let found = measure(side, &delays, &history, (WINDOW, 0.002), ms(400)).unwrap();
-            assert!((found / 8e6 - 1.0).abs() < 0.01, "{side:?}: {found}");
+            assert!((found.bps / 8e6 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
+            // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
+            assert!((found.grown - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
         }
     }
 

@@ -139,6 +139,9 @@ pub enum Reason {
     Load,
     /// Traffic went: how much is left, in Mbit/s.
     Idle,
+    /// Delays do not respond to the rate, which is lowered to see whether they do at all: for how long
+    /// they have not, in ms.
+    Test,
     /// Delays that do not respond to the rate are not a queue's: the new part of the baseline, in ms.
     Reroute,
     /// Nobody answers: since when, in s.
@@ -163,6 +166,7 @@ impl Reason {
             Self::Unused => "unused",
             Self::Load => "load",
             Self::Idle => "idle",
+            Self::Test => "test",
             Self::Reroute => "reroute",
             Self::Silence => "silence",
             Self::Resume => "resume",
@@ -175,7 +179,7 @@ impl Reason {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Start => "",
-            Self::Delay | Self::Overdue | Self::Clear | Self::Reroute => "ms",
+            Self::Delay | Self::Overdue | Self::Clear | Self::Test | Self::Reroute => "ms",
             Self::Probe | Self::Unused => "%",
             Self::Load | Self::Idle => "Mbit/s",
             Self::Silence | Self::Resume | Self::Age => "s",

@@ -18,6 +18,8 @@ pub(crate) struct Delays {
     recent: VecDeque<Sample>,
     /// Probes without an answer: source and when it left.
     unanswered: VecDeque<(u32, Time)>,
+    /// When those left to which no answer will come.
+    lost: VecDeque<Time>,
     heard: Option<Time>,
     /// When the newest probe that was answered had left.
     answered: Option<Time>,
@@ -69,7 +71,16 @@ impl Delays {
     pub fn add(&mut self, delay: &Delay, quiet: f64, now: Time) {
         self.heard = Some(now);
         self.answered = self.answered.max(Some(delay.sent));
-        self.unanswered.retain(|&(source, sent)| source != delay.source || sent > delay.sent);
+        let Self { unanswered, lost, .. } = self;
+        unanswered.retain(|&(source, sent)| {
+            if source == delay.source && sent < delay.sent {
+                lost.push_back(sent);
+            }
+            source != delay.source || sent > delay.sent
+        });
+        while lost.front().is_some_and(|&sent| now.since(sent) > KEEP) {
+            lost.pop_front();
+        }
         let source = self.source(delay, now);
         let sample = source.sample(delay, quiet, now);
         self.recent.push_back(sample);
@@ -92,6 +103,17 @@ impl Delays {
     /// How many sources answer at present.
     pub fn active(&self, now: Time) -> usize {
         self.sources.iter().filter(|source| now.since(source.heard) <= ACTIVE).count()
+    }
+
+    /// The share of `side` in the excess of the latest samples that tell the two ways apart, if there are
+    /// any and there is an excess worth sharing.
+    pub fn share(&self, side: Side, now: Time) -> Option<f64> {
+        let mut sums = [0.0; 2];
+        for ways in self.newest(SHARED, now).filter_map(|sample| sample.by_side) {
+            sums = [sums[0] + ways[0], sums[1] + ways[1]];
+        }
+        let total = sums[0] + sums[1];
+        (total > 0.0).then(|| sums[side as usize] / total)
     }
 
     /// The jitter of the middle source, in seconds.
@@ -128,12 +150,21 @@ impl Delays {
         Some(now.since(asked))
     }
 
+    /// How many probes that left within `age` are lost: later ones to the same source were answered.
+    pub fn lost_within(&self, age: Duration, now: Time) -> usize {
+        let lost = self.lost.iter().rev().take_while(|&&sent| now.since(sent) <= age);
+        lost.count()
+    }
+
     /// The excess of all samples since `since` is none: it is the path that has become longer. Returns by
     /// how much, in seconds.
     pub fn reroute(&mut self, since: Time) -> f64 {
         let Self { sources, recent, .. } = self;
         let samples = || recent.iter().filter(move |sample| sample.arrived >= since);
         let least = samples().map(|sample| sample.total).fold(f64::INFINITY, f64::min);
+        if !least.is_finite() {
+            return 0.0;
+        }
         for source in sources {
             let own = || samples().map(|sample| sample.delay).filter(|d| d.source == source.id);
             let by = own().map(|delay| delay.rtt.as_nanos() as i64 - source.rtt.get()).min();
@@ -244,6 +275,8 @@ const OVERDUE: usize = 6;
 const IMPLAUSIBLE: f64 = 0.005;
 /// A source that has not answered for so long has no vote: ten times the longest time between two probes.
 const ACTIVE: Duration = Duration::from_secs(2);
+/// How long the ways of a queue tell of one that is measured now.
+const SHARED: Duration = Duration::from_millis(200);
 /// Longer than any feedback delay that is believed.
 const KEEP: Duration = Duration::from_secs(4);
 /// No answer is waited for longer; Linux' `ping` gives up after 10 s.

@@ -15,7 +15,7 @@
 
 use weir_core::{Duration, Rate, Time};
 
-use crate::capacity;
+use crate::capacity::{self, Measured};
 use crate::contract::{Bounds, Decision, LEAST_BPS, Mode, Reason, Side, State};
 use crate::delays::Delays;
 use crate::history::History;
@@ -71,6 +71,11 @@ struct Episode {
     /// It began in [`State::Probing`].
     wanted: bool,
     halved: Time,
+    /// How often the rate was halved to see whether the excess is a queue, and when it was last.
+    tests: u32,
+    tested: Time,
+    /// All the time it was certain whose queue it is.
+    certain: bool,
 }
 
 /// What a side may look at.
@@ -87,6 +92,8 @@ pub(crate) struct Facts {
     pub elapsed: Duration,
     /// Seconds of queue that are this side's, as measured; `None` without a sample.
     pub excess: Option<f64>,
+    /// Whether they are this side's alone.
+    pub certain: bool,
     /// The same as far as it can be told for this moment.
     pub expected: f64,
     /// Seconds of queue from which on it is one.
@@ -140,6 +147,9 @@ impl SideControl {
                 capacity: None,
                 wanted: false,
                 halved: Time::ZERO,
+                tests: 0,
+                tested: Time::ZERO,
+                certain: true,
             },
             last_busy: Time::ZERO,
             told: None,
@@ -188,11 +198,29 @@ impl SideControl {
     }
 
     /// Whether a probe for the queue is going on, or what it stirred up has not settled.
-    pub fn is_stirring(&self, now: Time) -> bool {
+    pub fn is_stirring(&self, feedback: f64, now: Time) -> bool {
         match self.state {
             State::Probing => true,
-            State::BackingOff => self.episode.wanted && now.since(self.entered) < STIRRED,
+            State::BackingOff => {
+                self.episode.wanted && now.since(self.entered) < seconds(STIRRED + 2.0 * feedback)
+            }
             _ => false,
+        }
+    }
+
+    /// Whether this side, without having been asked to, has lowered its rate and not long enough ago to
+    /// tell whether that helps.
+    pub fn is_trying(&self, feedback: f64, now: Time) -> bool {
+        self.state == State::BackingOff
+            && now.since(self.entered) < seconds(TRYING + 2.0 * feedback)
+    }
+
+    /// Whether this side leaves the line as it is, and what it did before has passed.
+    pub fn is_settled(&self, now: Time) -> bool {
+        match self.state {
+            State::Idle | State::Stalled => true,
+            State::Loaded => now.since(self.entered) >= SETTLED,
+            State::Probing | State::BackingOff => false,
         }
     }
 
@@ -292,19 +320,21 @@ impl SideControl {
         if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
             return self.back_off(excess, view);
         }
-        let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST)).max(self.load_span());
+        // A step of a tenth beyond the line makes a queue that shows in this time.
+        let shows = view.threshold / 0.1;
+        let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST).max(shows));
         let took = view.now.since(self.step.began);
         if took < length || view.excess.is_none() {
             return (Reason::Probe, self.step_percent());
         }
-        let span = took.min(length);
-        let load = self.history.load(span);
-        // No queue at this load: the line carries it.
-        self.capacity = Some(self.capacity.unwrap_or(load).max(load));
-        if !self.is_used(span) || self.rate.is_some_and(|rate| rate >= self.max) {
-            let share = self.rate.map_or(0.0, |rate| load / rate * 100.0);
+        let rate = self.rate.expect("only a known rate is raised");
+        // What went through without a queue the line carries.
+        if let Some(measured) = self.measure(view, took.max(self.load_span())) {
+            self.capacity = self.capacity.map(|capacity| capacity.max(measured.bps.min(rate)));
+        }
+        if !self.is_used(took) || rate >= self.max {
+            let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
-            self.rate = Some(self.held());
             self.enter(State::Loaded, view.now);
             return (Reason::Unused, share);
         }
@@ -326,11 +356,14 @@ impl SideControl {
     /// A queue showed.
     fn back_off(&mut self, excess: f64, view: &View<'_>) -> (Reason, f64) {
         self.begin_episode(view.now);
+        self.episode.certain = view.certain;
         let measured = self.measure(view, self.load_span());
-        // What two ends of a short span say is off by a packet or two; what crossed the line while its
-        // queue grew is at least more than it carries.
-        let capacity = measured.unwrap_or_else(|| self.load());
-        self.capacity = Some(capacity.max(LEAST_BPS as f64));
+        if self.capacity.is_none() || view.certain {
+            // Too short a span says nothing, but what crossed the line while its queue grew is more than it
+            // carries.
+            let capacity = measured.map_or_else(|| self.load(), |found| found.bps);
+            self.capacity = Some(capacity.max(LEAST_BPS as f64));
+        }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess * 1e3)
     }
@@ -340,13 +373,19 @@ impl SideControl {
         if excess <= view.clear() {
             return self.clear(view);
         }
-        if self.is_unmoved(view) {
-            return self.reroute(view);
+        if let Some(verdict) = self.test(view) {
+            return verdict;
         }
-        if let Some(measured) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
-            let capacity = self.capacity.unwrap_or(measured);
-            let blended = capacity + (measured - capacity) * MEASURE_GAIN;
-            self.capacity = Some(blended.max(LEAST_BPS as f64));
+        self.episode.certain &= view.certain;
+        let load = self.load().max(LEAST_BPS as f64);
+        self.capacity.get_or_insert(load);
+        if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
+            let capacity = self.capacity.unwrap_or(found.bps);
+            // A queue that does not grow is no sign of a slower line: it may not be this side's.
+            if view.certain && (found.bps > capacity || found.grown > view.clear()) {
+                let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
+                self.capacity = Some(blended.max(LEAST_BPS as f64));
+            }
         }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess * 1e3)
@@ -356,18 +395,17 @@ impl SideControl {
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         let took = view.now.since(self.episode.began);
         let before = self.episode.capacity;
-        if let Some(measured) = self.measure(view, took + LEAD_IN) {
-            self.capacity = Some(match before {
-                Some(before)
-                    if self.episode.wanted && (measured / before - 1.0).abs() < SAME_LINE =>
-                {
-                    f64::midpoint(before, measured)
-                }
-                _ => measured,
-            });
-        }
+        let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
+        let found = found.or(self.capacity).unwrap_or_else(|| self.load());
+        self.capacity = Some(match before {
+            Some(before) if !self.episode.certain => before,
+            Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
+                f64::midpoint(before, found)
+            }
+            _ => found.max(LEAST_BPS as f64),
+        });
         if let (Some(before), Some(after)) = (before, self.capacity) {
-            let change = ((after - before) / before).abs().min(1.0);
+            let change = (((after - before) / before).abs() - NOISE).clamp(0.0, 1.0);
             self.spread += (change - self.spread) * SPREAD_GAIN;
         }
         self.note_extremes();
@@ -377,25 +415,36 @@ impl SideControl {
         (Reason::Clear, took.as_millis_f64())
     }
 
-    /// Whether the excess has stayed where it was although the load has become a fraction: then it is no
-    /// queue that this side could drain.
-    fn is_unmoved(&self, view: &View<'_>) -> bool {
-        if view.now.since(self.entered) < UNMOVED_SPAN + UNMOVED_LEAD
-            || self.history.load(UNMOVED_SPAN / 4) > self.episode.load * UNMOVED_LOAD
-        {
-            return false;
+    /// An excess that stays where it is although the rate was lowered may be no queue. Then the rate is
+    /// halved; if the excess still stays, it is the path that has become longer. Where probes are lost it may
+    /// be a full buffer that is still overrun, and the rate is halved some more before that is believed.
+    fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
+        if view.now.since(self.episode.tested) < seconds(UNMOVED_SPAN + 2.0 * view.feedback) {
+            return (self.episode.tests > 0).then_some((Reason::Test, UNMOVED_SPAN * 1e3));
         }
+        self.episode.tested = view.now;
         let (mut least, mut most) = (f64::INFINITY, 0.0f64);
-        for sample in view.delays.newest(UNMOVED_SPAN, view.now) {
+        for sample in view.delays.newest(seconds(UNMOVED_SPAN), view.now) {
             least = least.min(sample.of(self.side));
             most = most.max(sample.of(self.side));
         }
-        most - least <= (least * UNMOVED_SHARE).max(view.threshold * CLEAR_SHARE)
+        let stays = most - least <= (least * UNMOVED_SHARE).max(view.clear());
+        if !least.is_finite() || !stays {
+            self.episode.tests = 0;
+            return None;
+        }
+        let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
+        if self.episode.tests >= if overrun { MOST_TESTS } else { 1 } {
+            return Some(self.reroute(view));
+        }
+        self.episode.tests += 1;
+        self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
+        Some((Reason::Test, UNMOVED_SPAN * 1e3))
     }
 
     fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or(0.0);
-        self.capacity = self.episode.capacity.or(Some(self.episode.load));
+        self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
         self.tried = view.now;
         self.rate = Some(self.held());
         self.enter(State::Loaded, view.now);
@@ -445,6 +494,9 @@ impl SideControl {
             capacity: self.capacity,
             wanted: self.state == State::Probing,
             halved: Time::ZERO,
+            tests: 0,
+            tested: now,
+            certain: true,
         };
         self.enter(State::BackingOff, now);
     }
@@ -454,7 +506,7 @@ impl SideControl {
         self.entered = now;
     }
 
-    fn measure(&self, view: &View<'_>, span: Duration) -> Option<f64> {
+    fn measure(&self, view: &View<'_>, span: Duration) -> Option<Measured> {
         capacity::measure(self.side, view.delays, &self.history, (span, view.clear()), view.now)
     }
 
@@ -576,14 +628,19 @@ const STALL: Duration = Duration::from_secs(3);
 /// Seconds of silence after which the shaper opens, rather than strangle a line it knows nothing of
 /// (cake-autorate sets its minimum after the same time).
 const OPEN_AFTER: f64 = 10.0;
-/// What a probe stirred up is its own for so long.
-const STIRRED: Duration = Duration::from_millis(500);
-/// The excess must have stayed for so long ...
-const UNMOVED_SPAN: Duration = Duration::from_millis(400);
-/// ... after the first effect of the lower rate could show ...
-const UNMOVED_LEAD: Duration = Duration::from_millis(100);
+/// Lowering the rate of one side must show its effect within this, beside twice the feedback delay,
+/// before the other side is suspected of the same queue.
+const TRYING: f64 = 0.2;
+/// Before the other side may stir the line.
+const SETTLED: Duration = Duration::from_millis(300);
+/// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
+const STIRRED: f64 = 0.4;
+/// Seconds for which an excess must stay where it is ...
+const UNMOVED_SPAN: f64 = 0.25;
 /// ... within this share of itself ...
 const UNMOVED_SHARE: f64 = 0.1;
-/// ... while the load fell to this: a line that became ten times slower and is still overrun is rarer
-/// than one that took another route.
-const UNMOVED_LOAD: f64 = 0.12;
+/// ... through so many halvings of the rate where probes are lost: a line that became more than ten times
+/// slower is rarer than one that took another route and loses packets.
+const MOST_TESTS: u32 = 3;
+/// Measurements of a steady line differ by so much.
+const NOISE: f64 = 0.04;

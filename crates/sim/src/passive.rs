@@ -1,11 +1,12 @@
 //! Round trips of the user's own connections, as a shaper in their way sees them.
 //!
 //! By the timestamps of TCP (RFC 7323): the first packet out with a new timestamp, and the first packet in
-//! that echoes it. K. Nichols, `pping`, shows that this needs nothing but packet headers.
+//! that echoes it. K. Nichols, `pping`, shows that this needs nothing but packet headers. The timestamp of
+//! the packet that comes in tells the two ways apart, to a millisecond, up to what the two clocks differ.
 
 use std::collections::VecDeque;
 
-use weir_control::Delay;
+use weir_control::{Delay, OneWay};
 use weir_core::Time;
 use weir_tcp::Segment;
 use weir_world::Direction;
@@ -40,12 +41,12 @@ impl PassiveRtt {
                     under_way.pop_front();
                     if ts == segment.ts_echo {
                         let source = FIRST_SOURCE + flow;
-                        self.found.push_back(Delay {
-                            source,
-                            sent,
-                            rtt: now.since(sent),
-                            one_way: None,
-                        });
+                        let rtt = now.since(sent);
+                        // The peer's timestamp tells when it answered, by its own clock of milliseconds.
+                        let back_ns = now.as_nanos() as i64 - i64::from(segment.ts) * 1_000_000;
+                        let there_ns = rtt.as_nanos() as i64 - back_ns;
+                        let one_way = Some(OneWay { there_ns, back_ns });
+                        self.found.push_back(Delay { source, sent, rtt, one_way });
                     }
                 }
             }

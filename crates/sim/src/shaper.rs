@@ -234,5 +234,5 @@ impl ReflectorAtWork {
 
 const ICMP_HEADER: u32 = 8;
 const UDP_HEADER: u32 = 8;
-/// What `ping` sends.
-const PAYLOAD: u32 = 56;
+/// Room for a number and a time; the smallest Ethernet frame holds it.
+const PAYLOAD: u32 = 16;
