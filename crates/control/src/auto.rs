@@ -75,12 +75,18 @@ impl Auto {
         }
     }
 
+    /// Whether this side may be why answers stay out.
+    fn may_be(&self, side: Side, now: Time) -> bool {
+        self.usage()[side as usize] >= NOTICEABLE
+            && self.suspects(UNDENIABLE, now).sides[side as usize]
+    }
+
     /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
     fn usage(&self) -> [f64; 2] {
         let loads = [0, 1].map(|side| self.sides[side].load());
         [0, 1].map(|side| match self.sides[side].rate() {
+            _ if loads[side] < LEAST_LOAD => 0.0,
             Some(rate) => loads[side] / rate,
-            None if loads[side] <= 0.0 => 0.0,
             None if loads[side] < loads[1 - side] * BESIDE => 0.0,
             None => 1.0,
         })
@@ -91,9 +97,13 @@ impl Auto {
     fn excess(&self, side: Side, now: Time) -> (Option<f64>, f64, bool) {
         let control = &self.sides[side as usize];
         let total = median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
-        let suspects = self.suspects(total.unwrap_or(0.0), now);
-        let share = self.delays.share(side, now);
+        let total = total.unwrap_or(0.0);
+        let suspects = self.suspects(total, now);
+        let share = self.delays.share(side, total, now);
+        // A side with hardly any traffic has made no queue, whoever says so.
+        let usage = self.usage()[side as usize];
         let mine = |sample: &Sample| match (sample.by_side, share) {
+            _ if usage < NOTICEABLE => 0.0,
             (Some(ways), _) => ways[side as usize],
             (None, Some(share)) => sample.total * share,
             (None, None) if suspects.sides[side as usize] => sample.total,
@@ -131,7 +141,7 @@ impl Auto {
         let packets = own.packet_time() + other_packet;
         // Packets in front account for a third of their time as jitter: that of two even draws.
         let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
-        own.threshold() + packets + (JITTERS * jitter).min(MOST_JITTER)
+        own.threshold() + own.slack() + packets + (JITTERS * jitter).min(MOST_JITTER)
     }
 
     fn facts(&self, side: Side, elapsed: Duration, now: Time) -> Facts {
@@ -145,7 +155,7 @@ impl Auto {
             certain,
             expected,
             threshold,
-            overdue: self.delays.overdue(threshold, now).filter(|_| excess != Some(0.0)),
+            overdue: self.delays.overdue(threshold, now).filter(|_| self.may_be(side, now)),
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             may_probe: other.is_settled(now),
@@ -242,10 +252,12 @@ impl Controller for Auto {
 /// A rate of which so much is used may have made a queue.
 const PRESSING: f64 = 0.7;
 /// The lower bound of what can.
-const NOTICEABLE: f64 = 0.05;
+const NOTICEABLE: f64 = 0.15;
 /// Of two sides without a rate the one with so much of the other's load may have made a queue too:
 /// acknowledgements are a twentieth of a download, a fifth where a frame is that small.
 const BESIDE: f64 = 0.25;
+/// Bit/s that make no queue on any line that this is for, nor tell what one carries.
+const LEAST_LOAD: f64 = 200_000.0;
 /// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
 const UNDENIABLE: f64 = 0.04;
 /// Samples older than this tell nothing of now.

@@ -28,6 +28,8 @@ pub(crate) struct Delays {
 #[derive(Clone, Debug)]
 struct Source {
     id: u32,
+    /// It is probed, whenever there is need, and not only heard of when the user's traffic happens to.
+    probed: bool,
     rtt: Baseline,
     /// Of the two ways, where it tells its own time.
     ways: Option<[Baseline; 2]>,
@@ -41,6 +43,8 @@ struct Source {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     delay: Delay,
+    /// Its source is probed.
+    probed: bool,
     /// When it left the shaper.
     pub sent: Time,
     /// When it was back.
@@ -71,6 +75,7 @@ impl Delays {
     pub fn add(&mut self, delay: &Delay, quiet: f64, now: Time) {
         self.heard = Some(now);
         self.answered = self.answered.max(Some(delay.sent));
+        let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
         let Self { unanswered, lost, .. } = self;
         unanswered.retain(|&(source, sent)| {
             if source == delay.source && sent < delay.sent {
@@ -82,6 +87,7 @@ impl Delays {
             lost.pop_front();
         }
         let source = self.source(delay, now);
+        source.probed |= probed;
         let sample = source.sample(delay, quiet, now);
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
@@ -89,44 +95,55 @@ impl Delays {
         }
     }
 
-    /// The latest samples: one of each source that answers, at least three, none older than `age`.
+    /// The latest samples: one of each source that votes, at least three, none older than `age`.
     pub fn latest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
-        let count = self.active(now).clamp(3, MOST_VOTES);
+        let count = self.voters(now).count().clamp(3, MOST_VOTES);
         self.newest(age, now).take(count)
     }
 
-    /// All samples that arrived within `age`, newest first.
+    /// All samples of sources that vote which arrived within `age`, newest first.
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
+        let probed = self.probes_answered(now);
+        self.within(age, now).filter(move |sample| sample.probed || !probed)
+    }
+
+    fn within(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
         self.recent.iter().rev().take_while(move |sample| now.since(sample.arrived) <= age)
     }
 
-    /// How many sources answer at present.
-    pub fn active(&self, now: Time) -> usize {
-        self.sources.iter().filter(|source| now.since(source.heard) <= ACTIVE).count()
+    /// The sources that vote: those that are probed and answer or, if none does, all others that are heard
+    /// of. A connection that began while there was a queue knows no better baseline than that.
+    fn voters(&self, now: Time) -> impl Iterator<Item = &Source> {
+        let probed = self.probes_answered(now);
+        let active = self.sources.iter().filter(move |source| now.since(source.heard) <= ACTIVE);
+        active.filter(move |source| source.probed || !probed)
     }
 
-    /// The share of `side` in the excess of the latest samples that tell the two ways apart, if there are
-    /// any and there is an excess worth sharing.
-    pub fn share(&self, side: Side, now: Time) -> Option<f64> {
-        let mut sums = [0.0; 2];
-        for ways in self.newest(SHARED, now).filter_map(|sample| sample.by_side) {
+    fn probes_answered(&self, now: Time) -> bool {
+        self.sources.iter().any(|source| source.probed && now.since(source.heard) <= ACTIVE)
+    }
+
+    /// The share of `side` in an excess of `total`, by the latest samples that tell the two ways apart;
+    /// `None` if there are none, or they know of less than half of that excess.
+    pub fn share(&self, side: Side, total: f64, now: Time) -> Option<f64> {
+        let (mut sums, mut count) = ([0.0; 2], 0.0);
+        for ways in self.within(SHARED, now).filter_map(|sample| sample.by_side) {
             sums = [sums[0] + ways[0], sums[1] + ways[1]];
+            count += 1.0;
         }
-        let total = sums[0] + sums[1];
-        (total > 0.0).then(|| sums[side as usize] / total)
+        let sum = sums[0] + sums[1];
+        (sum > 0.0 && sum >= count * total * KNOWN).then(|| sums[side as usize] / sum)
     }
 
     /// The jitter of the middle source, in seconds.
     pub fn jitter(&self, now: Time) -> f64 {
-        let active = self.sources.iter().filter(|source| now.since(source.heard) <= ACTIVE);
-        median(active.map(|source| source.jitter)).unwrap_or(0.0)
+        median(self.voters(now).map(|source| source.jitter)).unwrap_or(0.0)
     }
 
     /// The baseline of the middle source, in seconds; that of all that ever answered if none does now.
     pub fn base(&self, now: Time) -> Option<f64> {
-        let active = self.sources.iter().filter(|source| now.since(source.heard) <= ACTIVE);
         let seconds = |source: &Source| source.rtt.get() as f64 / 1e9;
-        median(active.map(seconds)).or_else(|| median(self.sources.iter().map(seconds)))
+        median(self.voters(now).map(seconds)).or_else(|| median(self.sources.iter().map(seconds)))
     }
 
     /// By how much, in seconds, the oldest answer is overdue that at least [`OVERDUE`] probes wait for
@@ -204,6 +221,7 @@ impl Source {
     fn new(delay: &Delay, now: Time) -> Self {
         Self {
             id: delay.source,
+            probed: false,
             rtt: Baseline::new(delay.rtt.as_nanos() as i64, RTT_HALF, now),
             ways: delay
                 .one_way
@@ -224,7 +242,14 @@ impl Source {
         }
         self.last = total;
         let by_side = self.by_side(delay.one_way, total, now);
-        Sample { delay: *delay, sent: delay.sent, arrived: now, total, by_side }
+        Sample {
+            delay: *delay,
+            probed: self.probed,
+            sent: delay.sent,
+            arrived: now,
+            total,
+            by_side,
+        }
     }
 
     /// Shares `total` between the ways. The round trip is measured with one clock and bounds what a
@@ -275,6 +300,8 @@ const OVERDUE: usize = 6;
 const IMPLAUSIBLE: f64 = 0.005;
 /// A source that has not answered for so long has no vote: ten times the longest time between two probes.
 const ACTIVE: Duration = Duration::from_secs(2);
+/// A connection that began in a queue takes that for its baseline, and knows only what is beyond.
+const KNOWN: f64 = 0.5;
 /// How long the ways of a queue tell of one that is measured now.
 const SHARED: Duration = Duration::from_millis(200);
 /// Longer than any feedback delay that is believed.

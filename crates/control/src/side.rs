@@ -13,11 +13,13 @@
 //! has one now and then, the rate is raised in small steps until a queue of a few milliseconds shows, and
 //! then lowered until it is gone; a line that became faster is found the same way.
 
+use std::collections::VecDeque;
+
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured};
 use crate::contract::{Bounds, Decision, LEAST_BPS, Mode, Reason, Side, State};
-use crate::delays::Delays;
+use crate::delays::{Delays, median};
 use crate::history::History;
 
 /// The control of one side.
@@ -36,8 +38,10 @@ pub(crate) struct SideControl {
     capacity: Option<f64>,
     /// When the capacity was last measured or tried.
     tried: Time,
-    /// By what share successive measurements of the capacity differ.
-    spread: f64,
+    /// By what shares the last measurements of the capacity differed, newest last.
+    changes: VecDeque<f64>,
+    /// Seconds of excess without a queue that the line shows now and then.
+    noise: f64,
     learned: Option<Learned>,
     step: Step,
     episode: Episode,
@@ -67,6 +71,10 @@ struct Episode {
     began: Time,
     /// Load when it began, bit/s.
     load: f64,
+    /// The rate when it began, bit/s.
+    rate: Option<f64>,
+    /// The greatest excess, in seconds.
+    peak: f64,
     capacity: Option<f64>,
     /// It began in [`State::Probing`].
     wanted: bool,
@@ -138,12 +146,15 @@ impl SideControl {
             rate: max_bps.map(|_| max),
             capacity: None,
             tried: Time::ZERO,
-            spread: 1.0,
+            changes: VecDeque::new(),
+            noise: 0.0,
             learned: None,
             step: Step { number: 0, began: Time::ZERO },
             episode: Episode {
                 began: Time::ZERO,
                 load: 0.0,
+                rate: None,
+                peak: 0.0,
                 capacity: None,
                 wanted: false,
                 halved: Time::ZERO,
@@ -163,6 +174,12 @@ impl SideControl {
     /// Seconds of queue, beyond packets and jitter, from which on it is one.
     pub const fn threshold(&self) -> f64 {
         self.mode.threshold
+    }
+
+    /// Seconds of queue that are let stand because the line's rate varies: without any in stock the line
+    /// would be idle whenever it is faster than a moment ago. And what has been no queue before.
+    pub fn slack(&self) -> f64 {
+        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise).min(MOST_SLACK)
     }
 
     pub const fn rate(&self) -> Option<f64> {
@@ -302,6 +319,7 @@ impl SideControl {
             return (Reason::Idle, load / 1e6);
         }
         self.learn(view.elapsed);
+        self.noise *= 1.0 - (view.elapsed.as_secs_f64() / NOISE_TIME).min(1.0);
         let held = self.hold_time();
         if self.rate.is_some()
             && view.may_probe
@@ -310,7 +328,8 @@ impl SideControl {
             && self.is_used(self.load_span())
         {
             self.enter(State::Probing, view.now);
-            self.step.number = 0;
+            // On a line whose rate varies small steps find nothing.
+            self.step.number = (self.spread() / STEADY).min(3.0) as u32;
             return self.raise(view.now);
         }
         (Reason::Load, load / 1e6)
@@ -321,7 +340,7 @@ impl SideControl {
             return self.back_off(excess, view);
         }
         // A step of a tenth beyond the line makes a queue that shows in this time.
-        let shows = view.threshold / 0.1;
+        let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
         let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST).max(shows));
         let took = view.now.since(self.step.began);
         if took < length || view.excess.is_none() {
@@ -370,6 +389,7 @@ impl SideControl {
 
     fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
+        self.episode.peak = self.episode.peak.max(excess);
         if excess <= view.clear() {
             return self.clear(view);
         }
@@ -397,16 +417,28 @@ impl SideControl {
         let before = self.episode.capacity;
         let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
         let found = found.or(self.capacity).unwrap_or_else(|| self.load());
+        if self.episode.rate.is_some_and(|rate| found >= rate * CARRIED) {
+            // It carried all that it was given: that was no queue for want of capacity.
+            self.noise += (self.episode.peak - self.noise).max(0.0) * NOISE_GAIN;
+        }
         self.capacity = Some(match before {
             Some(before) if !self.episode.certain => before,
             Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
                 f64::midpoint(before, found)
             }
-            _ => found.max(LEAST_BPS as f64),
+            // A line that pauses for a moment is not slower: short episodes count for less.
+            Some(before) => {
+                let weight = (took.as_secs_f64() / LONG_EPISODE).min(1.0);
+                (before + (found - before) * weight).max(LEAST_BPS as f64)
+            }
+            None => found.max(LEAST_BPS as f64),
         });
         if let (Some(before), Some(after)) = (before, self.capacity) {
             let change = (((after - before) / before).abs() - NOISE).clamp(0.0, 1.0);
-            self.spread += (change - self.spread) * SPREAD_GAIN;
+            self.changes.push_back(change);
+            if self.changes.len() > SPREAD_COUNT {
+                self.changes.pop_front();
+            }
         }
         self.note_extremes();
         self.tried = view.now;
@@ -491,6 +523,8 @@ impl SideControl {
         self.episode = Episode {
             began: now,
             load: self.load(),
+            rate: self.rate,
+            peak: 0.0,
             capacity: self.capacity,
             wanted: self.state == State::Probing,
             halved: Time::ZERO,
@@ -528,9 +562,15 @@ impl SideControl {
         rate.min(self.max).max(LEAST_BPS as f64)
     }
 
-    /// A line whose capacity was the same time and again is left alone for longer.
+    /// By what share the line's rate varies: one jump is none.
+    fn spread(&self) -> f64 {
+        median(self.changes.iter().copied()).unwrap_or(0.0)
+    }
+
+    /// A line whose capacity is the same time and again is left alone for longer.
     fn hold_time(&self) -> Duration {
-        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * self.spread)).max(HOLD_LEAST))
+        let spread = self.spread().max(self.changes.back().copied().unwrap_or(1.0));
+        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(HOLD_LEAST))
     }
 
     fn note_extremes(&mut self) {
@@ -597,8 +637,16 @@ const MEASURE_GAIN: f64 = 0.3;
 const LEAD_IN: Duration = Duration::from_millis(500);
 /// Measurements of one line differ by less; a few packets more or less in 200 ms do.
 const SAME_LINE: f64 = 0.1;
-/// The last three measurements count for two thirds.
-const SPREAD_GAIN: f64 = 0.3;
+/// So many measurements: a line that varies every time is told from one that changed once or twice.
+const SPREAD_COUNT: usize = 5;
+/// A line with less of a spread is steady.
+const STEADY: f64 = 0.1;
+/// Seconds: what the queue loses or gains while the controller does not see it, at the spread of the rate ...
+const SLACK: f64 = 0.2;
+/// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
+const MOST_SLACK: f64 = 0.05;
+/// Seconds after which what a line carried with a queue is what it carries.
+const LONG_EPISODE: f64 = 0.3;
 /// A spread of 5 % halves the time for which a rate is held.
 const HOLD_SPREAD: f64 = 20.0;
 /// Seconds: twice the shortest step.
@@ -611,8 +659,8 @@ const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
 const LOAD_PACKETS: f64 = 16.0;
 /// Less than this share of the rate is no load.
 const IDLE_SHARE: f64 = 0.02;
-/// ... and less than this never is: probes, name look-ups, keep-alives.
-const IDLE_BPS: f64 = 50_000.0;
+/// ... and less than this never is: probes, name look-ups, calls that pause.
+const IDLE_BPS: f64 = 100_000.0;
 /// A page takes pauses of up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// What was measured is trusted for so long.
@@ -644,3 +692,9 @@ const UNMOVED_SHARE: f64 = 0.1;
 const MOST_TESTS: u32 = 3;
 /// Measurements of a steady line differ by so much.
 const NOISE: f64 = 0.04;
+/// A line that carried this share of the load has no want of capacity.
+const CARRIED: f64 = 0.985;
+/// Half of the last false alarm, a quarter of the one before ...
+const NOISE_GAIN: f64 = 0.5;
+/// ... and forgotten in so many seconds under load.
+const NOISE_TIME: f64 = 20.0;

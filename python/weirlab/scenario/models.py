@@ -399,7 +399,7 @@ class ShaperSpec(Model):
     up: RatesSpec = RatesSpec()
     down: RatesSpec = RatesSpec()
     probe: Literal["icmp", "udp", "none"] = "icmp"
-    passive: bool = False
+    passive: bool = True
     reflectors: Annotated[list[ReflectorSpec], Field(min_length=1)] = [
         ReflectorSpec(delay=1_000_000),
         ReflectorSpec(delay=3_000_000),
