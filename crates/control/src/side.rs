@@ -426,15 +426,17 @@ impl SideControl {
             Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
                 f64::midpoint(before, found)
             }
-            // A line that pauses for a moment is not slower: short episodes count for less.
-            Some(before) => {
+            // A line that varies and pauses for a moment is not slower: short episodes count for less.
+            Some(before) if self.spread() > STEADY => {
                 let weight = (took.as_secs_f64() / LONG_EPISODE).min(1.0);
                 (before + (found - before) * weight).max(LEAST_BPS as f64)
             }
-            None => found.max(LEAST_BPS as f64),
+            _ => found.max(LEAST_BPS as f64),
         });
         if let (Some(before), Some(after)) = (before, self.capacity) {
-            let change = (((after - before) / before).abs() - NOISE).clamp(0.0, 1.0);
+            // A packet more or less at each end is no change.
+            let noise = NOISE + 2.0 * self.packet_time() / took.as_secs_f64();
+            let change = (((after - before) / before).abs() - noise).clamp(0.0, 1.0);
             self.changes.push_back(change);
             if self.changes.len() > SPREAD_COUNT {
                 self.changes.pop_front();
