@@ -158,8 +158,17 @@ impl Auto {
             overdue: self.delays.overdue(threshold, now).filter(|_| self.may_be(side, now)),
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
+            probes: self.probe_load(),
             may_probe: other.is_settled(now),
         }
+    }
+
+    /// Bit/s of each side that probes take.
+    fn probe_load(&self) -> f64 {
+        if !self.delays.is_probing() {
+            return 0.0;
+        }
+        self.probe_every().map_or(0.0, |every| PROBE_BITS / every.as_secs_f64())
     }
 
     /// Seconds until a change of rate shows in a delay.

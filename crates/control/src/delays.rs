@@ -161,6 +161,11 @@ impl Delays {
         (late.count() + 1 >= OVERDUE).then_some(oldest)
     }
 
+    /// Whether anybody is probed.
+    pub fn is_probing(&self) -> bool {
+        !self.unanswered.is_empty() || self.sources.iter().any(|source| source.probed)
+    }
+
     /// How long nobody has answered although probes are out.
     pub fn silence(&self, now: Time) -> Option<Duration> {
         let &(_, asked) = self.unanswered.iter().find(|&&(_, sent)| Some(sent) > self.heard)?;

@@ -110,7 +110,10 @@ pub(crate) struct Facts {
     pub overdue: Option<f64>,
     /// Seconds until a change of rate shows in a delay.
     pub feedback: f64,
+    /// How long nobody has answered although probes are out.
     pub silence: Option<Duration>,
+    /// Bit/s of the line that probes take past the shaper.
+    pub probes: f64,
     /// Whether the other side leaves the queue to this one.
     pub may_probe: bool,
 }
@@ -303,8 +306,9 @@ impl SideControl {
             let share = view.elapsed.as_secs_f64() / AGE_TIME;
             self.capacity = Some(capacity + (learned.usual - capacity) * share.min(1.0));
             // Told in steps that matter.
-            if self.rate.is_some_and(|rate| (self.held() / rate - 1.0).abs() > AGE_STEP) {
-                self.rate = Some(self.held());
+            let held = self.held(view.probes);
+            if self.rate.is_some_and(|rate| (held / rate - 1.0).abs() > AGE_STEP) {
+                self.rate = Some(held);
             }
         }
         (Reason::Age, unseen.as_secs_f64())
@@ -349,7 +353,9 @@ impl SideControl {
         let rate = self.rate.expect("only a known rate is raised");
         // What went through without a queue the line carries.
         if let Some(measured) = self.measure(view, took.max(self.load_span())) {
-            self.capacity = self.capacity.map(|capacity| capacity.max(measured.bps.min(rate)));
+            // Less a packet at each end: of several measurements the luckiest would stay.
+            let sure = measured.bps * (1.0 - 2.0 * self.packet_time() / took.as_secs_f64());
+            self.capacity = self.capacity.map(|capacity| capacity.max(sure.min(rate)));
         }
         if !self.is_used(took) || rate >= self.max {
             let share = self.history.load(took) / rate * 100.0;
@@ -417,7 +423,9 @@ impl SideControl {
         let before = self.episode.capacity;
         let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
         let found = found.or(self.capacity).unwrap_or_else(|| self.load());
-        if self.episode.rate.is_some_and(|rate| found >= rate * CARRIED) {
+        if self.episode.peak <= MOST_SLACK
+            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED)
+        {
             // It carried all that it was given: that was no queue for want of capacity.
             self.noise += (self.episode.peak - self.noise).max(0.0) * NOISE_GAIN;
         }
@@ -444,7 +452,7 @@ impl SideControl {
         }
         self.note_extremes();
         self.tried = view.now;
-        self.rate = Some(self.held());
+        self.rate = Some(self.held(view.probes));
         self.enter(State::Loaded, view.now);
         (Reason::Clear, took.as_millis_f64())
     }
@@ -480,7 +488,7 @@ impl SideControl {
         let excess = view.excess.unwrap_or(0.0);
         self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
         self.tried = view.now;
-        self.rate = Some(self.held());
+        self.rate = Some(self.held(view.probes));
         self.enter(State::Loaded, view.now);
         (Reason::Reroute, excess * 1e3)
     }
@@ -503,7 +511,7 @@ impl SideControl {
         if self.state != State::Stalled {
             self.enter(State::Stalled, view.now);
             // What was lowered because answers stayed out was lowered in vain.
-            self.rate = self.capacity.map(|_| self.held()).or(self.rate);
+            self.rate = self.capacity.map(|_| self.held(view.probes)).or(self.rate);
         }
         let silence = view.silence.map_or(0.0, Duration::as_secs_f64);
         if silence >= OPEN_AFTER {
@@ -514,7 +522,7 @@ impl SideControl {
 
     /// Somebody looks, or answers, again after `pause`.
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
-        self.rate = self.capacity.map(|_| self.held()).or(self.rate);
+        self.rate = self.capacity.map(|_| self.held(0.0)).or(self.rate);
         self.tried = now;
         self.last_busy = now;
         self.enter(State::Loaded, now);
@@ -546,10 +554,10 @@ impl SideControl {
         capacity::measure(self.side, view.delays, &self.history, (span, view.clear()), view.now)
     }
 
-    /// The rate of a line without a queue.
-    fn held(&self) -> f64 {
+    /// The rate of a line without a queue, on which `probes` bit/s are beside the shaper.
+    fn held(&self, probes: f64) -> f64 {
         let capacity = self.capacity.expect("known in every state that holds a rate");
-        self.bounded(capacity * self.mode.share)
+        self.bounded(capacity * self.mode.share - probes)
     }
 
     /// The rate at which the queue that is expected now drains.
@@ -557,7 +565,7 @@ impl SideControl {
         let capacity = self.capacity.expect("measured when the queue showed");
         let time = DRAIN_TIME.max(2.0 * view.feedback);
         let share = (self.mode.share - view.expected / time).max(DRAIN_SHARE);
-        self.bounded(capacity * share)
+        self.bounded(capacity * share - view.probes)
     }
 
     fn bounded(&self, rate: f64) -> f64 {

@@ -1,7 +1,9 @@
 //! The shaper's controller in the simulator: its ticks, its probes, its counters.
 
 use weir_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
-use weir_core::{Draw, Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Rng, Seed, Time};
+use weir_core::{
+    Draw, Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Framing, Packet, Rng, Seed, Time,
+};
 use weir_path::{End, Place};
 use weir_world::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
@@ -20,6 +22,7 @@ pub(crate) struct ShaperControl {
     /// Whose turn it is.
     turn: usize,
     sleeps: Vec<Span>,
+    framing: Framing,
     /// Bytes and packets of probes that crossed the line past the shaper, by side.
     probed: [Traffic; 2],
     /// Answers that a reflector holds back: when they are out, and what they say.
@@ -69,6 +72,8 @@ impl ShaperControl {
                 seq: 0,
             }
         });
+        let mut hops = scenario.path.up.iter().chain(&scenario.path.down);
+        let shaped = hops.find(|hop| hop.shaped);
         Self {
             controller: spec.control.build(),
             hops: [network.shaper(Direction::Up), network.shaper(Direction::Down)],
@@ -76,6 +81,7 @@ impl ShaperControl {
             reflectors: reflectors.collect(),
             turn: 0,
             sleeps: spec.sleeps.clone(),
+            framing: shaped.map_or(Framing::ETHERNET, |hop| hop.framing),
             probed: [Traffic::default(); 2],
             late: Vec::new(),
             decisions: Vec::new(),
@@ -118,8 +124,7 @@ impl ShaperControl {
         it.seq += 1;
         let handle = network.traffic.put_ping(ping);
         let packet = Packet { handle, ..it.packet };
-        self.probed[Side::Egress as usize].bytes += u64::from(packet.ip_len());
-        self.probed[Side::Egress as usize].packets += 1;
+        self.count_probe(Side::Egress, &packet);
         match self.hops[Side::Egress as usize] {
             Some(hop) => network.send_from_shaper(packet, hop, now),
             None => network.send(packet, End::Client, now),
@@ -130,10 +135,10 @@ impl ShaperControl {
     /// A probe or its answer arrived.
     pub fn on_packet(&mut self, packet: &Packet, place: Place, network: &mut Network, now: Time) {
         let reflector = network.traffic.reflector_of(packet).expect("a probe of the shaper");
-        let it = &mut self.reflectors[reflector as usize];
         if place == Place::End(End::Server) {
             let ping = network.traffic.ping_mut(packet.handle);
             ping.up = Some(now.since(ping.sent));
+            let it = &mut self.reflectors[reflector as usize];
             if it.is_silent(now) {
                 network.traffic.give_up_ping(packet.handle);
                 return;
@@ -142,12 +147,12 @@ impl ShaperControl {
             network.send(answer, End::Server, now);
             return;
         }
-        self.probed[Side::Ingress as usize].bytes += u64::from(packet.ip_len());
-        self.probed[Side::Ingress as usize].packets += 1;
+        self.count_probe(Side::Ingress, packet);
         let Some(ping) = network.traffic.take_answered(packet.handle) else { return };
         if self.sleeps.iter().any(|sleep| sleep.contains(now.as_nanos())) {
             return;
         }
+        let it = &mut self.reflectors[reflector as usize];
         let (delay, out) = it.answer(reflector, &ping, self.probe, now);
         if out > now {
             self.late.push((out, delay));
@@ -163,6 +168,12 @@ impl ShaperControl {
                 self.controller.on_delay(&delay, now);
             }
         }
+    }
+
+    fn count_probe(&mut self, side: Side, packet: &Packet) {
+        let it = &mut self.probed[side as usize];
+        it.bytes += self.framing.wire_bytes(packet.ip_len());
+        it.packets += 1;
     }
 
     fn traffic(&self, side: Side, network: &Network) -> Option<Traffic> {
