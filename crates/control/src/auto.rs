@@ -84,10 +84,11 @@ impl Auto {
     /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
     fn usage(&self) -> [f64; 2] {
         let loads = [0, 1].map(|side| self.sides[side].load());
+        let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
         [0, 1].map(|side| match self.sides[side].rate() {
             _ if loads[side] < LEAST_LOAD => 0.0,
             Some(rate) => loads[side] / rate,
-            None if loads[side] < loads[1 - side] * BESIDE => 0.0,
+            None if long[side] < long[1 - side] * BESIDE => 0.0,
             None => 1.0,
         })
     }
@@ -265,6 +266,8 @@ const NOTICEABLE: f64 = 0.15;
 /// Of two sides without a rate the one with so much of the other's load may have made a queue too:
 /// acknowledgements are a twentieth of a download, a fifth where a frame is that small.
 const BESIDE: f64 = 0.25;
+/// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
+const LONG: Duration = Duration::from_secs(2);
 /// Bit/s that make no queue on any line that this is for, nor tell what one carries.
 const LEAST_LOAD: f64 = 200_000.0;
 /// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.

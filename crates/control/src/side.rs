@@ -332,8 +332,7 @@ impl SideControl {
             && self.is_used(self.load_span())
         {
             self.enter(State::Probing, view.now);
-            // On a line whose rate varies small steps find nothing.
-            self.step.number = (self.spread() / STEADY).min(3.0) as u32;
+            self.step.number = self.first_step();
             return self.raise(view.now);
         }
         (Reason::Load, load / 1e6)
@@ -365,6 +364,15 @@ impl SideControl {
         }
         self.step.number += 1;
         self.raise(view.now)
+    }
+
+    /// On a line whose rate varies, or was much higher not long ago, small steps find nothing.
+    fn first_step(&self) -> u32 {
+        let usual = self.learned.map_or(0.0, |learned| learned.usual);
+        if self.capacity.is_some_and(|capacity| capacity < usual * FAR_BELOW) {
+            return 3;
+        }
+        (self.spread() / STEADY).min(3.0) as u32
     }
 
     fn raise(&mut self, now: Time) -> (Reason, f64) {
@@ -434,12 +442,16 @@ impl SideControl {
             Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
                 f64::midpoint(before, found)
             }
-            // A line that varies and pauses for a moment is not slower: short episodes count for less.
-            Some(before) if self.spread() > STEADY => {
-                let weight = (took.as_secs_f64() / LONG_EPISODE).min(1.0);
-                (before + (found - before) * weight).max(LEAST_BPS as f64)
+            Some(before) => {
+                let sure = (1.0 - 2.0 * self.packet_time() / took.as_secs_f64()).max(0.0);
+                // A line that varies and pauses for a moment is not slower: short episodes count for less.
+                let long = match self.spread() > STEADY {
+                    true => (took.as_secs_f64() / LONG_EPISODE).min(1.0),
+                    false => 1.0,
+                };
+                (before + (found - before) * sure * long).max(LEAST_BPS as f64)
             }
-            _ => found.max(LEAST_BPS as f64),
+            None => found.max(LEAST_BPS as f64),
         });
         if let (Some(before), Some(after)) = (before, self.capacity) {
             // A packet more or less at each end is no change.
@@ -680,7 +692,9 @@ const AGE_TIME: f64 = 30.0;
 /// Smaller changes are not told.
 const AGE_STEP: f64 = 0.01;
 /// Seconds over which the usual capacity is averaged.
-const USUAL_TIME: f64 = 60.0;
+const USUAL_TIME: f64 = 20.0;
+/// A capacity below this share of the usual one may be a passing weakness.
+const FAR_BELOW: f64 = 0.6;
 /// Nobody answers for so long: longer than the longest time between probes and any queue.
 const STALL: Duration = Duration::from_secs(3);
 /// Seconds of silence after which the shaper opens, rather than strangle a line it knows nothing of
