@@ -182,7 +182,8 @@ impl SideControl {
     /// Seconds of queue that are let stand because the line's rate varies: without any in stock the line
     /// would be idle whenever it is faster than a moment ago. And what has been no queue before.
     pub fn slack(&self) -> f64 {
-        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise).min(MOST_SLACK)
+        let unknown = if self.capacity.is_none() { UNKNOWN_SLACK } else { 0.0 };
+        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MOST_SLACK)
     }
 
     pub const fn rate(&self) -> Option<f64> {
@@ -383,7 +384,9 @@ impl SideControl {
     }
 
     fn step_percent(&self) -> f64 {
-        STEPS_PERCENT[(self.step.number as usize).min(STEPS_PERCENT.len() - 1)]
+        // Beyond the fifth step only a line that is known to vary is taken at a run.
+        let most = STEPS_PERCENT.len() - if self.spread() > STEADY { 1 } else { 2 };
+        STEPS_PERCENT[(self.step.number as usize).min(most)]
     }
 
     /// A queue showed.
@@ -429,6 +432,12 @@ impl SideControl {
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         let took = view.now.since(self.episode.began);
         let before = self.episode.capacity;
+        if before.is_none() && took < FIRST_EPISODE {
+            // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
+            (self.capacity, self.rate) = (None, self.episode.rate);
+            self.enter(State::Loaded, view.now);
+            return (Reason::Clear, took.as_millis_f64());
+        }
         let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
         let found = found.or(self.capacity).unwrap_or_else(|| self.load());
         if self.episode.peak <= MOST_SLACK
@@ -638,7 +647,7 @@ static BANDWIDTH: Character = Character { share: 0.995, threshold: 0.008, hold: 
 
 /// Steps of probing in percent: each about twice the one before, so that the one that overshoots the line
 /// overshoots little on a steady line, and four times the line is reached in nine.
-const STEPS_PERCENT: [f64; 5] = [2.5, 5.0, 10.0, 20.0, 25.0];
+const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];
 /// Seconds of a step that must be seen before the next: three probes at 20 ms.
 const STEP_SEEN: f64 = 0.06;
 /// Seconds that a step lasts at least: five ticks.
@@ -665,8 +674,12 @@ const SPREAD_COUNT: usize = 5;
 const STEADY: f64 = 0.1;
 /// Seconds: what the queue loses or gains while the controller does not see it, at the spread of the rate ...
 const SLACK: f64 = 0.2;
+/// Seconds more of a line that nothing is known of: the bursts with which connections begin.
+const UNKNOWN_SLACK: f64 = 0.01;
 /// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
 const MOST_SLACK: f64 = 0.05;
+/// The first queue of a line must last so long: a slow start is over after some round trips.
+const FIRST_EPISODE: Duration = Duration::from_millis(100);
 /// Seconds after which what a line carried with a queue is what it carries.
 const LONG_EPISODE: f64 = 0.3;
 /// A spread of 5 % halves the time for which a rate is held.
