@@ -61,6 +61,7 @@ impl SetUp {
             flows: down.chain(up).collect(),
             probes: (0..self.probes).map(probe).collect(),
             start_jitter_ns: 50_000_000,
+            shaper: None,
             sampling: Sampling {
                 throughput_ns: 100_000_000,
                 tcp_ns: 100_000_000,
@@ -84,6 +85,8 @@ impl SetUp {
             duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
+            changes: vec![],
+            shaped: false,
         }
     }
 

@@ -31,5 +31,9 @@ class Interrupted(WeirError):
     exit_code = 130
 
 
+class AssertionBroken(WeirError):
+    """What a scenario asserts of its runs does not hold."""
+
+
 class LabError(WeirError):
     """The lab could not do what was asked."""

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use weir_benches::SetUp;
 use weir_core::{Duration, Seed, Time};
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
 };
 
 fn main() -> ExitCode {
@@ -207,6 +207,7 @@ impl Sink for Samples {
     fn tcp(&mut self, _: &TcpRow) {}
     fn queue(&mut self, _: &QueueRow<'_>) {}
     fn emulator(&mut self, _: &EmulatorRow) {}
+    fn shaper(&mut self, _: &ShaperRow<'_>) {}
     fn flow(&mut self, _: &FlowRow) {}
     fn progress(&mut self, _: Time) -> Verdict {
         Verdict::Continue

@@ -123,6 +123,8 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         duplicate: 0.0,
         tx_queue_len: 1000,
         reference_rate_bps: None,
+        changes: vec![],
+        shaped: false,
     };
     Arc::new(Scenario {
         name: "sockets".into(),
@@ -133,6 +135,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         flows: (0..flows).map(flow).collect(),
         probes: pings.map(probe).into_iter().collect(),
         start_jitter_ns: 0,
+        shaper: None,
         sampling: Sampling { throughput_ns: 100_000_000, tcp_ns: 100_000_000, queue_ns: 0 },
         ip_version: IpVersion::V4,
         mtu_bytes: 1500,

@@ -4,6 +4,7 @@
 //! a float appears only where a person reads it.
 
 mod bytes;
+mod framing;
 mod packet;
 mod random;
 mod rate;
@@ -12,6 +13,7 @@ mod time;
 pub mod units;
 
 pub use bytes::Bytes;
+pub use framing::{Cells, Framing};
 pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Protocol};
 pub use random::{Draw, RNG_NAME, Rng, Seed};
 pub use rate::{Rate, Serializer};

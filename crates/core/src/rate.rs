@@ -105,9 +105,14 @@ impl Serializer {
         self.busy_until
     }
 
-    /// Changes the rate from the next transmission on.
-    pub fn set_rate(&mut self, rate: Rate) {
+    /// Changes the rate at `now`: what is left of the transmission under way goes at the new one.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) {
         assert!(rate.0 > 0, "a line of rate 0 carries nothing");
+        if let Some(left) = self.busy_until.checked_since(now) {
+            let left = u128::from(left.as_nanos()) * u128::from(self.bps) / u128::from(rate.0);
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            self.busy_until = now.saturating_add(Duration::from_nanos(left));
+        }
         self.bps = rate.0;
         self.fraction = 0;
     }
@@ -135,6 +140,20 @@ mod tests {
         assert_eq!(line.send(1, Time::ZERO).as_nanos(), 2); // 2.67 ns
         assert_eq!(line.send(1, Time::from_nanos(2)).as_nanos(), 5); // 5.33 ns
         assert_eq!(line.send(1, Time::from_nanos(100)).as_nanos(), 102);
+    }
+
+    #[test]
+    fn a_new_rate_holds_for_what_is_left_under_way() {
+        let mut line = Serializer::new(Rate::from_mbit(1));
+        assert_eq!(line.send(1500, Time::ZERO), Time::from_millis(12));
+        line.set_rate(Rate::from_mbit(4), Time::from_millis(4));
+        assert_eq!(line.busy_until(), Time::from_millis(6));
+        line.set_rate(Rate::from_mbit(1), Time::from_millis(5));
+        assert_eq!(line.busy_until(), Time::from_millis(9));
+        // An idle line owes nothing.
+        line.set_rate(Rate::from_mbit(8), Time::from_millis(10));
+        assert_eq!(line.busy_until(), Time::from_millis(9));
+        assert_eq!(line.send(1000, Time::from_millis(10)), Time::from_millis(11));
     }
 
     #[test]

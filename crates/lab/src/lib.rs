@@ -44,6 +44,14 @@ pub enum LabError {
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] weir_record::RecordError),
+    /// The world has none yet.
+    #[error("the world `lab` has no shaper: run the scenario in the world `sim`")]
+    Shaper,
+    /// The kernel's queues stay as they were made.
+    #[error(
+        "hop `{0}` changes on the way, which the kernel's queues do not: use the userspace data path"
+    )]
+    Changes(String),
     /// The request is none.
     #[error("not a request to a lab: {0}")]
     Request(serde_json::Error),

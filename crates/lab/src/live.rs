@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use weir_core::{Duration, Time};
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
 };
 
 /// What the queues have done since the last view.
@@ -86,6 +86,12 @@ impl Sink for Live<'_, '_> {
     fn emulator(&mut self, row: &EmulatorRow) {
         if let Some(keep) = &mut self.keep {
             keep.emulator(row);
+        }
+    }
+
+    fn shaper(&mut self, row: &ShaperRow<'_>) {
+        if let Some(keep) = &mut self.keep {
+            keep.shaper(row);
         }
     }
 

@@ -60,6 +60,9 @@ pub struct Options {
 /// If it cannot: the first thing, with what this kernel has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     scenario.check()?;
+    if scenario.shaper.is_some() {
+        return Err(LabError::Shaper);
+    }
     let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
     Ok(weir_net::check(scenario, &available)?)
 }
@@ -71,7 +74,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 /// If they cannot: the first thing, such as a queue discipline that this kernel lacks.
 pub fn check_kernel_path(scenario: &Scenario) -> Result<(), LabError> {
     check(scenario)?;
-    Ok(Hosts::with_kernel_queues(scenario, None, false).map(|_| ())?)
+    with_kernel_queues(scenario, None, false).map(|_| ())
 }
 
 /// Runs `scenario` to its end, or until `sink` or a signal wants to stop. The process must have
@@ -159,8 +162,20 @@ pub fn run(
 fn hosts(scenario: &Scenario, options: &Options, bursts: bool) -> Result<Hosts, LabError> {
     Ok(match options.datapath {
         Datapath::Userspace => Hosts::new(scenario, options.device, bursts)?,
-        Datapath::Kernel => Hosts::with_kernel_queues(scenario, options.device, bursts)?,
+        Datapath::Kernel => with_kernel_queues(scenario, options.device, bursts)?,
     })
+}
+
+fn with_kernel_queues(
+    scenario: &Scenario,
+    device: Option<Device>,
+    bursts: bool,
+) -> Result<Hosts, LabError> {
+    let mut hops = scenario.path.up.iter().chain(&scenario.path.down);
+    match hops.find(|hop| !hop.changes.is_empty()) {
+        Some(hop) => Err(LabError::Changes(hop.name.clone())),
+        None => Ok(Hosts::with_kernel_queues(scenario, device, bursts)?),
+    }
 }
 
 /// Passes a row on; the totals of flows wait for what the data path has to add.

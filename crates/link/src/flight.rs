@@ -130,6 +130,11 @@ impl Flight {
         }
     }
 
+    /// Packets that leave from now on take `delay`; they still pass none that left before.
+    pub const fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
     /// When a packet arrives whose last bit left at `left`, and its copy.
     #[inline]
     pub fn pass(&mut self, left: Time) -> Arrivals {
@@ -196,6 +201,17 @@ mod tests {
         }
         // Even from 10 to 14 ms.
         assert!((total / 10_000).abs_diff(12_000_000) < 50_000);
+    }
+
+    #[test]
+    fn a_shorter_way_does_not_reorder() {
+        let params = FlightParams { delay: Duration::from_millis(30), ..FlightParams::default() };
+        let mut flight = Flight::new(&params, Seed::new(1));
+        let ms = Time::from_millis;
+        assert_eq!(flight.arrives_at(ms(0)), Some(ms(30)));
+        flight.set_delay(Duration::from_millis(10));
+        assert_eq!(flight.arrives_at(ms(5)), Some(ms(30)));
+        assert_eq!(flight.arrives_at(ms(25)), Some(ms(35)));
     }
 
     #[test]

@@ -5,13 +5,12 @@
 //! jitter, loss and what else may happen. Neither knows a clock or a queue.
 
 mod flight;
-mod framing;
 mod line;
 mod loss;
 mod trace;
 
 pub use flight::{Arrivals, Flight, FlightError, FlightParams, ReorderParams};
-pub use framing::{Cells, Framing};
 pub use line::{Capacity, Line};
 pub use loss::{Loss, LossError, LossParams};
 pub use trace::{Trace, TraceError};
+pub use weir_core::{Cells, Framing};

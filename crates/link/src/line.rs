@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use weir_core::{Rate, Serializer, Time};
+use weir_core::{Framing, Rate, Serializer, Time};
 
-use crate::framing::Framing;
 use crate::trace::Trace;
 
 /// How much a line carries.
@@ -12,7 +11,7 @@ use crate::trace::Trace;
 pub enum Capacity {
     /// Everything at once.
     Unlimited,
-    /// A constant rate, above 0.
+    /// A constant rate, above 0, which may be [changed](Line::set_rate).
     Constant(Rate),
     /// As recorded.
     Trace(Arc<Trace>),
@@ -26,6 +25,8 @@ pub enum Capacity {
 pub struct Line {
     framing: Framing,
     pace: Pace,
+    /// Carries nothing until a rate is set again.
+    down: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,12 +63,30 @@ impl Line {
                 busy_until: Time::ZERO,
             }),
         };
-        Self { framing, pace }
+        Self { framing, pace, down: false }
     }
 
-    /// When the next packet may start: `now` if the line is free.
+    /// Gives the line another rate from `now` on; `None` takes it down, so that it carries nothing until a
+    /// rate is set again.
+    ///
+    /// # Panics
+    /// If it is a recorded line, which has its own rate at any time, or an unlimited one.
+    pub fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
+        let Pace::Constant(line) = &mut self.pace else {
+            panic!("only a line of constant rate can be given another");
+        };
+        self.down = rate.is_none();
+        if let Some(rate) = rate {
+            line.set_rate(rate, now);
+        }
+    }
+
+    /// When the next packet may start: `now` if the line is free, [`Time::MAX`] if it is down.
     #[must_use]
     pub fn ready_at(&mut self, now: Time) -> Time {
+        if self.down {
+            return Time::MAX;
+        }
         match &mut self.pace {
             Pace::Unlimited => now,
             Pace::Constant(line) => line.busy_until().max(now),
@@ -133,6 +152,20 @@ mod tests {
         let left = line.send(1500, now);
         assert_eq!(left.since(now), Duration::from_micros(1_538));
         assert_eq!(line.ready_at(now), left);
+    }
+
+    #[test]
+    fn a_line_changes_its_rate_and_goes_down() {
+        let mut line = Line::new(Capacity::Constant(Rate::from_mbit(12)), Framing::NONE);
+        let ms = Time::from_millis;
+        assert_eq!(line.send(1500, ms(0)), ms(1));
+        line.set_rate(Some(Rate::from_mbit(3)), ms(1));
+        assert_eq!(line.send(1500, ms(1)), ms(5));
+        line.set_rate(None, ms(5));
+        assert_eq!(line.ready_at(ms(5)), Time::MAX);
+        line.set_rate(Some(Rate::from_mbit(12)), ms(9));
+        assert_eq!(line.ready_at(ms(9)), ms(9));
+        assert_eq!(line.send(1500, ms(9)), ms(10));
     }
 
     #[test]

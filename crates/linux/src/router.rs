@@ -111,6 +111,7 @@ impl Router {
         while let Some((packet, place)) = self.path.next_arrived() {
             match place {
                 Place::End(end) => deliver(packet, end, due),
+                Place::Shaper => unreachable!("the lab refuses shapers"),
                 Place::Router { direction, passed } => {
                     self.answer(packet, direction, passed, due);
                 }

@@ -2,7 +2,7 @@
 
 use weir_core::Time;
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
 };
 
 /// A [`QueueRow`] with names of its own.
@@ -34,6 +34,7 @@ impl Sink for Rows {
     fn throughput(&mut self, _: &ThroughputRow) {}
     fn tcp(&mut self, _: &TcpRow) {}
     fn emulator(&mut self, _: &EmulatorRow) {}
+    fn shaper(&mut self, _: &ShaperRow<'_>) {}
     fn flow(&mut self, _: &FlowRow) {}
     fn progress(&mut self, _: Time) -> Verdict {
         Verdict::Continue

@@ -39,6 +39,8 @@ fn scenario(duration_ms: u64) -> Scenario {
         duplicate: 0.0,
         tx_queue_len: 1000,
         reference_rate_bps: None,
+        changes: vec![],
+        shaped: false,
     };
     Scenario {
         name: "loopback".into(),
@@ -49,6 +51,7 @@ fn scenario(duration_ms: u64) -> Scenario {
         flows: vec![],
         probes: vec![],
         start_jitter_ns: 0,
+        shaper: None,
         sampling: Sampling { throughput_ns: 50 * MS, tcp_ns: 50 * MS, queue_ns: 0 },
         ip_version: IpVersion::V4,
         mtu_bytes: 1500,

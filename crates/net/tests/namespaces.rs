@@ -181,6 +181,8 @@ fn scenario(ip_version: IpVersion) -> Scenario {
         duplicate: 0.0,
         tx_queue_len: 1000,
         reference_rate_bps: None,
+        changes: vec![],
+        shaped: false,
     };
     Scenario {
         name: "namespaces".into(),
@@ -191,6 +193,7 @@ fn scenario(ip_version: IpVersion) -> Scenario {
         flows: vec![],
         probes: vec![],
         start_jitter_ns: 0,
+        shaper: None,
         sampling: Sampling { throughput_ns: 100 * MS, tcp_ns: 100 * MS, queue_ns: 0 },
         ip_version,
         mtu_bytes: 1500,

@@ -11,10 +11,10 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_core::{Duration, Packet, Seed, Time};
+use weir_core::{Duration, Packet, Rate, Seed, Time};
 use weir_link::{Arrivals, Flight, Line, Trace};
 use weir_qdisc::{DropReason, Fates, Port};
-use weir_world::{Direction, Hop as HopSpec, Scenario};
+use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
 
 use crate::events::{Events, Source};
 
@@ -25,6 +25,18 @@ pub trait Traffic: Fates {
 
     /// Whether the time to live of `packet` ends at the router that stands behind `passed` hops.
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool;
+
+    /// Whether `packet` is an answer to a shaper's probe, which arrives where the shaper sits.
+    fn ends_at_shaper(&self, packet: &Packet) -> bool {
+        let _ = packet;
+        false
+    }
+
+    /// `packet` crosses the shaper of `direction`, on the side of the line: on its way to the line when
+    /// the shaper lets it go, from the line when it arrives.
+    fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
+        let _ = (packet, direction, now);
+    }
 }
 
 /// The path of a scenario at work.
@@ -42,6 +54,8 @@ pub struct Path<T> {
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
     arrived: VecDeque<(Packet, Place)>,
+    /// What is still to happen to the lines: when, to which hop, what.
+    changes: VecDeque<(Time, usize, LineChange)>,
 }
 
 /// An end of the path.
@@ -76,6 +90,8 @@ pub enum Place {
         /// How many hops of that direction it has passed.
         passed: u32,
     },
+    /// At the shaper, on its side of the line.
+    Shaper,
 }
 
 /// A hop at work.
@@ -91,6 +107,7 @@ pub struct Hop {
     flight: Flight,
     way: Way,
     next: Next,
+    shaped: bool,
     /// Bytes of the line that were occupied since somebody looked.
     pub(crate) wire_bytes: u64,
 }
@@ -117,6 +134,7 @@ enum Next {
 struct Sources {
     access: Source,
     lines: Source,
+    changes: Source,
     end: Source,
 }
 
@@ -158,17 +176,15 @@ impl<T: Traffic> Path<T> {
         let sources = Sources {
             access: hops.len() as Source,
             lines: (hops.len() + access.len()) as Source,
-            end: (2 * hops.len() + access.len()) as Source,
+            changes: (2 * hops.len() + access.len()) as Source,
+            end: (2 * hops.len() + access.len() + 1) as Source,
         };
-        Self {
-            events: Events::new(sources.end as usize + others),
-            traffic,
-            hops,
-            access,
-            ranges,
-            sources,
-            arrived: VecDeque::new(),
+        let mut events = Events::new(sources.end as usize + others);
+        let changes = changes(scenario);
+        if let Some(&(at, ..)) = changes.front() {
+            events.set(sources.changes, at);
         }
+        Self { events, traffic, hops, access, ranges, sources, arrived: VecDeque::new(), changes }
     }
 
     /// How many sources of events are the path's own: the lowest numbers. Deliveries come before lines,
@@ -211,7 +227,9 @@ impl<T: Traffic> Path<T> {
 
     /// An event of one of the path's own sources.
     pub fn on_event(&mut self, source: Source, now: Time) {
-        if source >= self.sources.lines {
+        if source == self.sources.changes {
+            self.change_lines(now);
+        } else if source >= self.sources.lines {
             self.serve((source - self.sources.lines) as usize, now);
         } else if source >= self.sources.access {
             let way = (source - self.sources.access) as usize;
@@ -230,6 +248,22 @@ impl<T: Traffic> Path<T> {
                 self.events.set(source, at);
             }
         }
+    }
+
+    /// The number of the hop at which the shaper of `direction` sits.
+    pub fn shaper(&self, direction: Direction) -> Option<usize> {
+        self.ranges[direction as usize].clone().find(|&hop| self.hops[hop].shaped)
+    }
+
+    /// Lets packets leave the shaper at `hop` at `rate` from `now` on, at once if it is `None`.
+    pub fn set_shaper_rate(&mut self, hop: usize, rate: Option<Rate>, now: Time) {
+        self.hops[hop].port.set_rate(rate, now);
+        self.serve(hop, now);
+    }
+
+    /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
+    pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
+        self.pass_on(packet, self.hops[hop].next, now);
     }
 
     /// The next packet that has arrived somewhere.
@@ -274,8 +308,35 @@ impl<T: Traffic> Path<T> {
             self.arrived.push_back((packet, Place::Router { direction, passed }));
             return;
         }
+        if self.hops[hop].shaped {
+            if self.traffic.ends_at_shaper(&packet) {
+                self.arrived.push_back((packet, Place::Shaper));
+                return;
+            }
+            if direction == Direction::Down {
+                self.traffic.crosses_shaper(&packet, direction, now);
+            }
+        }
         self.hops[hop].port.enqueue(packet, now, &mut self.traffic);
         self.serve(hop, now);
+    }
+
+    /// Does to the lines what is due.
+    fn change_lines(&mut self, now: Time) {
+        while let Some(&(at, hop, change)) = self.changes.front() {
+            if at > now {
+                self.events.set(self.sources.changes, at);
+                break;
+            }
+            self.changes.pop_front();
+            let it = &mut self.hops[hop];
+            match change {
+                LineChange::RateBps(bps) => it.line.set_rate(Some(Rate::from_bps(bps)), now),
+                LineChange::Down => it.line.set_rate(None, now),
+                LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay)),
+            }
+            self.serve(hop, now);
+        }
     }
 
     /// The router behind the last hop forwards `packet` to its server.
@@ -318,6 +379,9 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             };
+            if it.shaped && it.direction == Direction::Up {
+                traffic.crosses_shaper(&packet, it.direction, now);
+            }
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
             let left = it.line.send(packet.ip_len(), now);
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
@@ -357,10 +421,25 @@ impl Hop {
             flight: Flight::new(&spec.flight(), seed),
             way: Way::new(Duration::ZERO, next),
             next,
+            shaped: spec.shaped,
             wire_bytes: 0,
             name,
         }
     }
+}
+
+/// What happens to the lines, in order of time.
+fn changes(scenario: &Scenario) -> VecDeque<(Time, usize, LineChange)> {
+    let hops = scenario.path.up.iter().chain(&scenario.path.down).enumerate();
+    let mut all: Vec<_> = hops
+        .flat_map(|(number, hop)| {
+            hop.changes
+                .iter()
+                .map(move |change| (Time::from_nanos(change.at_ns), number, change.to))
+        })
+        .collect();
+    all.sort_by_key(|&(at, hop, _)| (at, hop));
+    all.into()
 }
 
 impl Way {

@@ -56,7 +56,7 @@ mod tbf;
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
-pub use port::{Ignore, Port, Sojourn};
+pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
 pub use presets::Preset;
 pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay};

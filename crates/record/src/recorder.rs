@@ -8,7 +8,7 @@ use std::time::{Duration as WallDuration, Instant};
 use serde_json::{Map, Value};
 use weir_core::Time;
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
 };
 
 use crate::tables::Tables;
@@ -137,6 +137,10 @@ impl Sink for Recorder<'_> {
 
     fn emulator(&mut self, row: &EmulatorRow) {
         self.tables.append_emulator(row);
+    }
+
+    fn shaper(&mut self, row: &ShaperRow<'_>) {
+        self.tables.append_shaper(row);
     }
 
     fn flow(&mut self, row: &FlowRow) {

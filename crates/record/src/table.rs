@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Integer,
     /// Whole numbers or nothing.
     Nullable,
+    /// Numbers.
+    Float,
     /// Words that repeat.
     Text,
 }
@@ -38,6 +40,7 @@ pub(crate) struct Table {
 enum Column {
     Integer(Vec<i64>),
     Nullable { present: Vec<i16>, values: Vec<i64> },
+    Float(Vec<f64>),
     Text(Vec<ByteArray>),
 }
 
@@ -53,6 +56,7 @@ impl Table {
             let (physical, repetition, logical) = match kind {
                 Kind::Integer => (PhysicalType::INT64, Repetition::REQUIRED, None),
                 Kind::Nullable => (PhysicalType::INT64, Repetition::OPTIONAL, None),
+                Kind::Float => (PhysicalType::DOUBLE, Repetition::REQUIRED, None),
                 Kind::Text => {
                     (PhysicalType::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String))
                 }
@@ -144,6 +148,7 @@ impl Column {
         match kind {
             Kind::Integer => Self::Integer(Vec::new()),
             Kind::Nullable => Self::Nullable { present: Vec::new(), values: Vec::new() },
+            Kind::Float => Self::Float(Vec::new()),
             Kind::Text => Self::Text(Vec::new()),
         }
     }
@@ -155,6 +160,7 @@ impl Column {
                 present.clear();
                 values.clear();
             }
+            Self::Float(values) => values.clear(),
             Self::Text(values) => values.clear(),
         }
     }
@@ -167,6 +173,9 @@ impl Column {
             }
             Self::Nullable { present, values } => {
                 writer.typed::<Int64Type>().write_batch(values, Some(present), None)?;
+            }
+            Self::Float(values) => {
+                writer.typed::<DoubleType>().write_batch(values, None, None)?;
             }
             Self::Text(values) => {
                 writer.typed::<ByteArrayType>().write_batch(values, None, None)?;
@@ -194,6 +203,15 @@ impl Row<'_> {
                 values.extend(value.map(u64::cast_signed));
             }
             _ => unreachable!("this column is not nullable"),
+        }
+        self
+    }
+
+    /// The next column's number.
+    pub fn float(&mut self, value: f64) -> &mut Self {
+        match self.columns.next() {
+            Some(Column::Float(values)) => values.push(value),
+            _ => unreachable!("this column holds no number"),
         }
         self
     }

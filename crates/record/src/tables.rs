@@ -4,12 +4,13 @@ use std::path::Path;
 
 use weir_core::{Duration, Time};
 use weir_qdisc::{DropReason, MarkReason};
-use weir_world::{EmulatorRow, FlowRow, LatencyRow, QueueRow, TcpRow, ThroughputRow};
+use weir_world::{EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, TcpRow, ThroughputRow};
 
 use crate::table::{Kind, Table};
 
 /// The names of all tables.
-pub const TABLES: [&str; 6] = ["flows", "throughput", "latency", "tcp", "queue", "emulator"];
+pub const TABLES: [&str; 7] =
+    ["flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper"];
 
 /// All tables of a record.
 #[derive(Debug)]
@@ -20,11 +21,12 @@ pub(crate) struct Tables {
     tcp: Table,
     queue: Table,
     emulator: Table,
+    shaper: Table,
 }
 
 impl Tables {
     pub fn new(record: &Path) -> Self {
-        use Kind::{Integer, Nullable};
+        use Kind::{Float, Integer, Nullable, Text};
         let table = |name: &str, columns: &[(&str, Kind)]| {
             let columns: Vec<_> =
                 columns.iter().map(|&(column, kind)| (column.to_owned(), kind)).collect();
@@ -105,12 +107,24 @@ impl Tables {
                     ("cpu_ns", Integer),
                 ],
             ),
+            shaper: table(
+                "shaper",
+                &[
+                    ("t_ns", Integer),
+                    ("queue", Text),
+                    ("rate_bps", Nullable),
+                    ("state", Text),
+                    ("reason", Text),
+                    ("value", Float),
+                    ("unit", Text),
+                ],
+            ),
         }
     }
 
     pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
-        let Self { flows, throughput, latency, tcp, queue, emulator } = self;
-        [flows, throughput, latency, tcp, queue, emulator]
+        let Self { flows, throughput, latency, tcp, queue, emulator, shaper } = self;
+        [flows, throughput, latency, tcp, queue, emulator, shaper]
     }
 
     pub fn append_flow(&mut self, row: &FlowRow) {
@@ -183,6 +197,18 @@ impl Tables {
                 .integer(row.late_p999.as_nanos())
                 .integer(row.late_max.as_nanos())
                 .integer(row.cpu.as_nanos());
+        });
+    }
+
+    pub fn append_shaper(&mut self, row: &ShaperRow<'_>) {
+        self.shaper.append(|out| {
+            out.integer(row.t.as_nanos())
+                .text(row.queue)
+                .nullable(row.rate_bps)
+                .text(row.state)
+                .text(row.reason)
+                .float(row.value)
+                .text(row.unit);
         });
     }
 

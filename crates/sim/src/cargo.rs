@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use weir_control::Delay;
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
-use weir_world::{LatencyRow, Scenario};
+use weir_world::{Direction, LatencyRow, Scenario};
 
+use crate::passive::PassiveRtt;
 use crate::prefetch::prefetch;
 use crate::slab::Slab;
 
@@ -16,8 +18,12 @@ use crate::slab::Slab;
 pub(crate) struct Cargo {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
-    /// By owner: flows, then probes.
+    /// By owner: flows, then probes, then the shaper's reflectors.
     owners: Vec<Owner>,
+    /// The first owner that is a reflector of the shaper.
+    first_reflector: u32,
+    /// Round trips of the connections, as the shaper sees them, if it looks.
+    passive: Option<PassiveRtt>,
     /// By flow.
     pub flows: Vec<FlowFate>,
     /// Probes that were lost since somebody looked.
@@ -75,10 +81,23 @@ impl Cargo {
             ttl: probe.ttl,
             timestamps: false,
         });
+        let shaper = scenario.shaper.iter();
+        let reflectors = shaper.flat_map(|shaper| &shaper.reflectors);
+        let reflectors = reflectors.map(|reflector| Owner {
+            host: reflector.host,
+            ttl: None,
+            timestamps: false,
+        });
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
-            owners: flows.chain(probes).collect(),
+            owners: flows.chain(probes).chain(reflectors).collect(),
+            first_reflector: (scenario.flows.len() + scenario.probes.len()) as u32,
+            passive: scenario
+                .shaper
+                .as_ref()
+                .filter(|shaper| shaper.passive)
+                .map(|_| PassiveRtt::new(scenario.flows.len())),
             flows: vec![FlowFate::default(); scenario.flows.len()],
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
@@ -93,6 +112,21 @@ impl Cargo {
     /// The owner's number that packets of probe number `probe` carry.
     pub fn owner_of_probe(&self, probe: u32) -> u32 {
         self.flows.len() as u32 + probe
+    }
+
+    /// The owner's number that the shaper's probes to reflector number `reflector` carry.
+    pub const fn owner_of_reflector(&self, reflector: u32) -> u32 {
+        self.first_reflector + reflector
+    }
+
+    /// The number of the shaper's reflector to or from which a packet goes, if it is one of its probes.
+    pub fn reflector_of(&self, packet: &Packet) -> Option<u32> {
+        packet.owner.checked_sub(self.first_reflector)
+    }
+
+    /// The next round trip of a connection that the shaper saw.
+    pub fn next_passive(&mut self) -> Option<Delay> {
+        self.passive.as_mut()?.next()
     }
 
     pub fn put_segment(&mut self, segment: Segment) -> u64 {
@@ -120,6 +154,12 @@ impl Cargo {
     pub fn take_answered(&mut self, handle: u64) -> Option<Ping> {
         let ping = self.pings.take(handle);
         self.settle(ping, true).then_some(ping)
+    }
+
+    /// The ping of that handle is not answered.
+    pub fn give_up_ping(&mut self, handle: u64) {
+        let ping = self.pings.take(handle);
+        self.settle(ping, false);
     }
 
     /// A copy of `ping` is no longer under way: whether the ping counts as answered or lost by it.
@@ -152,7 +192,7 @@ impl Fates for Cargo {
             }
         } else {
             let ping = self.pings.take(packet.handle);
-            if !self.settle(ping, false) {
+            if !self.settle(ping, false) || self.reflector_of(&packet).is_some() {
                 return;
             }
             let Ping { probe, seq, sent, up } = ping;
@@ -202,5 +242,16 @@ impl Traffic for Cargo {
                 .ttl
                 .is_some_and(|ttl| u32::from(ttl) == passed + 1)
             && self.pings.get(packet.handle).up.is_none()
+    }
+
+    fn ends_at_shaper(&self, packet: &Packet) -> bool {
+        self.reflector_of(packet).is_some()
+    }
+
+    fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
+        let Self { passive: Some(passive), segments, flows, .. } = self else { return };
+        if (packet.owner as usize) < flows.len() {
+            passive.on_segment(packet.owner, segments.get(packet.handle), direction, now);
+        }
     }
 }

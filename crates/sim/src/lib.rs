@@ -7,10 +7,12 @@
 
 mod cargo;
 mod connection;
+mod passive;
 mod prefetch;
 mod probes;
 mod run;
 mod sampler;
+mod shaper;
 mod slab;
 
 pub use run::{Outcome, SimError, Simulation, check};

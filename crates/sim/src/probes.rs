@@ -112,6 +112,7 @@ impl PingTrain {
                     timer_error: Duration::ZERO,
                 })
             }
+            Place::Shaper => unreachable!("only the shaper's own probes end there"),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
+use crate::shaper::ShaperControl;
 
 /// The path with the simulator's packets on it.
 pub(crate) type Network = Path<Cargo>;
@@ -23,6 +24,7 @@ pub struct Simulation {
     network: Network,
     connections: Vec<Connection>,
     trains: Vec<PingTrain>,
+    shaper: Option<ShaperControl>,
     flow_sampler: FlowSampler,
     queue_sampler: QueueSampler,
     tickers: [Option<Ticker>; TICKERS],
@@ -80,6 +82,8 @@ struct Agenda {
     pings: Source,
     /// One a ticker.
     tickers: Source,
+    /// The shaper's tick, then its probe.
+    shaper: Source,
     end: Source,
 }
 
@@ -117,7 +121,7 @@ impl Simulation {
             parsed.insert(name.to_owned(), Arc::new(Trace::parse(name, text)?));
         }
         let flows = scenario.flows.len();
-        let others = 4 * flows + scenario.probes.len() + TICKERS;
+        let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER;
         let trace = |name: &str| Arc::clone(&parsed[name]);
         let network = Network::new(scenario, &trace, seed, Cargo::new(scenario), others);
         let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
@@ -140,9 +144,14 @@ impl Simulation {
             PingTrain::new(n as u32, probe, start, labels, owner, scenario.ip_version)
         });
         let trains = trains.collect();
+        let shaper = scenario
+            .shaper
+            .as_ref()
+            .map(|spec| ShaperControl::new(spec, scenario, &network, labels, seed));
         let mut simulation = Self {
             connections,
             trains,
+            shaper,
             flow_sampler: FlowSampler::new(scenario, seed),
             queue_sampler: QueueSampler::default(),
             tickers: [
@@ -231,8 +240,10 @@ impl Simulation {
             if let Some(at) = train.next_send() {
                 self.network.events.set(source, at);
             }
-        } else {
+        } else if source < agenda.shaper {
             verdict = self.tick(source, now, sink);
+        } else {
+            self.look_after_shaper(source, now, sink);
         }
         self.take_in_arrived(now, sink);
         verdict
@@ -262,6 +273,9 @@ impl Simulation {
                 };
                 connection.on_packet(&packet, end, &mut self.network, now);
                 self.set_timer(owner, end);
+            } else if self.network.traffic.reflector_of(&packet).is_some() {
+                let shaper = self.shaper.as_mut().expect("its probes are under way");
+                shaper.on_packet(&packet, place, &mut self.network, now);
             } else {
                 let train = &self.trains[owner - self.connections.len()];
                 if let Some(row) = train.on_packet(&packet, place, &mut self.network, now) {
@@ -272,6 +286,19 @@ impl Simulation {
         for row in self.network.traffic.lost_pings.drain(..) {
             sink.latency(&row);
         }
+        if let Some(shaper) = &mut self.shaper {
+            shaper.look_at_connections(&mut self.network, now);
+        }
+    }
+
+    fn look_after_shaper(&mut self, source: Source, now: Time, sink: &mut dyn Sink) {
+        let shaper = self.shaper.as_mut().expect("only that of a shaper is set");
+        let next = if source == self.agenda.shaper {
+            shaper.tick(&mut self.network, now, sink)
+        } else {
+            shaper.send_probe(&mut self.network, now)
+        };
+        self.network.events.set(source, next);
     }
 
     fn set_timer(&mut self, connection: usize, end: End) {
@@ -314,6 +341,10 @@ impl Simulation {
                 events.set(self.agenda.tickers + n as Source, ticker.after(Time::ZERO));
             }
         }
+        if self.shaper.is_some() {
+            events.set(self.agenda.shaper, Time::ZERO);
+            events.set(self.agenda.shaper + 1, Time::ZERO);
+        }
         debug_assert!(self.agenda.end > self.agenda.tickers);
     }
 }
@@ -324,7 +355,8 @@ impl Agenda {
         let loads = timers + 2 * flows as Source;
         let pings = loads + 2 * flows as Source;
         let tickers = pings + probes as Source;
-        Self { timers, loads, pings, tickers, end: tickers + TICKERS as Source }
+        let shaper = tickers + TICKERS as Source;
+        Self { timers, loads, pings, tickers, shaper, end: shaper + SHAPER as Source }
     }
 }
 
@@ -332,6 +364,8 @@ impl Agenda {
 const TYPICAL_MSS: u32 = 1448;
 /// Throughput, TCP, queues, progress.
 const TICKERS: usize = 4;
+/// Its tick and its probe.
+const SHAPER: usize = 2;
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);
 /// How long pings are waited for behind the end.

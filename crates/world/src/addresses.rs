@@ -76,7 +76,7 @@ impl Scenario {
         (known == *key).then_some(number as u32)
     }
 
-    fn key(&self, number: usize, host: u32, protocol: Protocol) -> FlowKey {
+    pub(crate) fn key(&self, number: usize, host: u32, protocol: Protocol) -> FlowKey {
         let has_ports = protocol == Protocol::TCP || protocol == Protocol::UDP;
         let (sport, dport) = if has_ports {
             (FIRST_PORT + (number % PORTS) as u16, SERVER_PORT + (number / PORTS) as u16)

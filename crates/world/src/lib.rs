@@ -6,11 +6,14 @@
 mod addresses;
 mod sample;
 mod scenario;
+mod shaper;
 
 pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 pub use scenario::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Phase, Probe, ProbeKind,
-    Sampling, Scenario, ScenarioError, TcpSettings,
+    Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
+    Probe, ProbeKind, Sampling, Scenario, ScenarioError, TcpSettings,
 };
+pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};

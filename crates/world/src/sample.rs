@@ -16,6 +16,8 @@ pub trait Sink {
     fn queue(&mut self, row: &QueueRow<'_>);
     /// How well a live data path kept its times.
     fn emulator(&mut self, row: &EmulatorRow);
+    /// A shaper's rate, state or reason changed.
+    fn shaper(&mut self, row: &ShaperRow<'_>);
     /// A flow's totals, once, at the end.
     fn flow(&mut self, row: &FlowRow);
     /// The run has reached `now`. Called often enough for a live view; may end the run.
@@ -151,6 +153,25 @@ pub struct EmulatorRow {
     pub late_max: Duration,
     /// Processor time that the data path used.
     pub cpu: Duration,
+}
+
+/// A change of a shaper's rate or state: table `shaper`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShaperRow<'a> {
+    /// When.
+    pub t: Time,
+    /// The shaped hop's name with its direction, such as `up/shaper`.
+    pub queue: &'a str,
+    /// The rate from now on in bit/s; `None` lets everything through.
+    pub rate_bps: Option<u64>,
+    /// The state from now on.
+    pub state: &'static str,
+    /// Why, in a word.
+    pub reason: &'static str,
+    /// Why, as a number.
+    pub value: f64,
+    /// The number's unit.
+    pub unit: &'static str,
 }
 
 /// A flow's totals: table `flows`.

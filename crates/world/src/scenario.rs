@@ -12,6 +12,8 @@ use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, ReorderParams
 use weir_qdisc::{Device, Port, SetUp};
 use weir_tcp::{Overrides, Profile, WindowRule};
 
+use crate::shaper::Shaper;
+
 /// What is to happen: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +36,9 @@ pub struct Scenario {
     /// from the seed. Without it loads that start together stay in lock-step, as no real ones do.
     #[serde(default)]
     pub start_jitter_ns: u64,
+    /// Sets the rates of shaped hops.
+    #[serde(default)]
+    pub shaper: Option<Shaper>,
     /// How often what is sampled.
     pub sampling: Sampling,
     /// Internet protocol of loads and probes.
@@ -98,6 +103,34 @@ pub struct Hop {
     /// The rate to which shares such as `95%` in the queue's set-up refer; the line's own if `None`.
     #[serde(default)]
     pub reference_rate_bps: Option<u64>,
+    /// What happens to the line while the run goes on, in order of time.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// Whether the queue is held back to the rate that the [shaper](Scenario::shaper) sets.
+    #[serde(default)]
+    pub shaped: bool,
+}
+
+/// Something that happens to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When.
+    pub at_ns: u64,
+    /// What.
+    pub to: LineChange,
+}
+
+/// What may happen to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineChange {
+    /// It carries that many bit/s from now on. A line of constant rate only.
+    RateBps(u64),
+    /// It carries nothing until it has a rate again. A line of constant rate only.
+    Down,
+    /// Packets that leave from now on take that long, one way.
+    DelayNs(u64),
 }
 
 /// What a line carries.
@@ -338,7 +371,7 @@ impl Scenario {
             }
             self.check_ttl(probe)?;
         }
-        Ok(())
+        self.check_shaper()
     }
 
     /// A time to live must end on the way to the server: at the routers before, between and behind the hops.
@@ -416,11 +449,10 @@ impl Scenario {
 
 impl Hop {
     fn check(&self) -> Result<(), String> {
-        if let LineRate::Bps(bps) = self.rate
-            && !(MIN_RATE_BPS..=MAX_RATE_BPS).contains(&bps)
-        {
-            return Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"));
+        if let LineRate::Bps(bps) = self.rate {
+            check_rate(bps)?;
         }
+        self.check_changes()?;
         self.flight().check().map_err(|error| error.to_string())?;
         self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
     }
@@ -430,7 +462,29 @@ impl Hop {
     /// # Errors
     /// If its set-up cannot be read.
     pub fn port(&self, seed: Seed, mtu: u32) -> Result<Port, weir_qdisc::SetUpError> {
-        Ok(Port::new(SetUp::parse(&self.queue)?.build(&self.device(seed, mtu))?))
+        let qdisc = SetUp::parse(&self.queue)?.build(&self.device(seed, mtu))?;
+        Ok(if self.shaped { Port::shaped(qdisc, self.framing) } else { Port::new(qdisc) })
+    }
+
+    fn check_changes(&self) -> Result<(), String> {
+        if !self.changes.is_sorted_by_key(|change| change.at_ns) {
+            return Err("changes: write them in the order of their times".to_owned());
+        }
+        for Change { at_ns, to } in &self.changes {
+            let at = Duration::from_nanos(*at_ns);
+            match (to, &self.rate) {
+                (LineChange::DelayNs(_), _) | (LineChange::Down, LineRate::Bps(_)) => {}
+                (LineChange::RateBps(bps), LineRate::Bps(_)) => {
+                    check_rate(*bps).map_err(|error| format!("change at {at}: {error}"))?;
+                }
+                (LineChange::RateBps(_) | LineChange::Down, _) => {
+                    return Err(format!(
+                        "change at {at}: only a line of constant `rate` can be given another"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What this hop's queue knows of its port.
@@ -539,6 +593,14 @@ impl ScenarioError {
     }
 }
 
+fn check_rate(bps: u64) -> Result<(), String> {
+    if (MIN_RATE_BPS..=MAX_RATE_BPS).contains(&bps) {
+        Ok(())
+    } else {
+        Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"))
+    }
+}
+
 /// Names tell things apart in records: none may occur twice.
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     let mut seen = BTreeSet::new();
@@ -584,6 +646,8 @@ mod tests {
             duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
+            changes: vec![],
+            shaped: false,
         };
         Scenario {
             name: "t".into(),
@@ -594,6 +658,7 @@ mod tests {
             flows: vec![],
             probes: vec![],
             start_jitter_ns: 0,
+            shaper: None,
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version: IpVersion::V4,
             mtu_bytes: 1500,
@@ -625,6 +690,18 @@ mod tests {
         assert_eq!(
             error(|s| s.duration_ns = 0),
             "duration 0ms: write a time above 0 and up to a week"
+        );
+        assert_eq!(
+            error(|s| s.path.up[0].changes =
+                vec![Change { at_ns: 5_000_000, to: LineChange::RateBps(10) }]),
+            "path up, hop `line`: change at 5ms: rate 10 bit/s: write a rate from 1kbit to 1tbit"
+        );
+        assert_eq!(
+            error(|s| {
+                s.path.up[0].rate = LineRate::Unlimited;
+                s.path.up[0].changes = vec![Change { at_ns: 0, to: LineChange::Down }];
+            }),
+            "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
         );
         assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ import click
 
 from weirlab.api import run_all
 from weirlab.cli.scenario_words import scenario_options, spec_of
-from weirlab.errors import Interrupted
-from weirlab.report import cautions, charts_of, comparison_table, story
+from weirlab.errors import AssertionBroken, Interrupted
+from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.scenario import resolve
-from weirlab.stats import compare
+from weirlab.stats import Assertion, compare
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import datapaths, world_named, world_names
 
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each set-up, each its own seed.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
+@click.option(
+    "--assert",
+    "assertions",
+    multiple=True,
+    metavar="ASSERTION",
+    help="What must hold for every run, beside what the scenario asserts; exit code 1 if it does not. Such as "
+    "'latency.p99 < latency.median[idle] + 10ms'.",
+)
 @click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
@@ -50,6 +59,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     as_json: bool,
     world: str,
     datapath: Datapath,
+    assertions: tuple[str, ...],
     **words: Any,
 ) -> None:
     """Run a test (`weir list tests`) or a scenario file, once for each queue set-up.
@@ -62,7 +72,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
     place = world_named(world, datapath)
-    runs = resolve(spec_of(what, words))
+    spec = spec_of(what, words)
+    asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
+    runs = resolve(spec)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
@@ -71,12 +83,16 @@ def command(  # noqa: PLR0913 - one word each on the command line
     comparisons = compare(records)
     if as_json:
         figures = [comparison.as_dict() for comparison in comparisons]
-        click.echo(json.dumps({"out": str(folder), "set_ups": figures}, indent=2))
+        outcomes = {str(record.path): [asdict(one.of(record)) for one in asserted] for record in records}
+        shown = {"out": str(folder), "set_ups": figures} | ({"assertions": outcomes} if asserted else {})
+        click.echo(json.dumps(shown, indent=2))
     else:
         for text in cautions(records):
             warn(text)
         console.print(comparison_table(records, comparisons, width=console.width))
         console.print(story(comparisons))
+        if asserted:
+            console.print(assertion_table(records, asserted))
     if charts:
         drawn = charts_of(records, folder / "charts", quiet=as_json)
         if not as_json:
@@ -84,6 +100,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
     elif not as_json:
         note(f"{_count(records, 'record')} in {folder}")
     _say_if_cut_short(records, expected=len(runs))
+    broken = sum(not one.of(record).holds for one in asserted for record in records)
+    if broken:
+        raise AssertionBroken(f"{broken} of {len(asserted) * len(records)} assertions do not hold")
 
 
 def _count(things: Sized, name: str) -> str:

@@ -32,6 +32,14 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
             click.option("--queue-down", metavar="TC", help="Queue for the download direction only."),
+            click.option(
+                "--shaper",
+                "shapers",
+                multiple=True,
+                metavar="WORDS",
+                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `fixed up 95% down "
+                "95%`, `none`; repeat to compare. The queue is then the shaper's.",
+            ),
             click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run.  [default: 1]"),
             click.option(
                 "--set", "settings", multiple=True, metavar="NAME=N", help="A parameter of the test."
@@ -81,6 +89,8 @@ def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     }
     if words["queues"]:
         said["queue"] = list(words["queues"])
+    if words["shapers"]:
+        said["shaper"] = list(words["shapers"])
     phases = {name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None}
     if phases:
         said["phases"] = base.get("phases", {}) | phases

@@ -118,6 +118,11 @@ class Record:
         return self._table("emulator")
 
     @cached_property
+    def shaper(self) -> pl.DataFrame:
+        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason`, `value`, `unit`."""
+        return self._table("shaper")
+
+    @cached_property
     def flows(self) -> pl.DataFrame:
         """Totals of each flow, with its name, direction, service class and congestion control."""
         totals = self._table("flows")
@@ -238,6 +243,15 @@ _EMPTY: dict[str, dict[str, pl.DataType]] = {
         "wire_bytes": pl.Int64(),
     },
     "flows": {"flow": pl.Int64()},
+    "shaper": {
+        "t_ns": pl.Int64(),
+        "queue": pl.String(),
+        "rate_bps": pl.Int64(),
+        "state": pl.String(),
+        "reason": pl.String(),
+        "value": pl.Float64(),
+        "unit": pl.String(),
+    },
     "emulator": dict.fromkeys(
         ("t_ns", "packets", "late_p50_ns", "late_p99_ns", "late_p999_ns", "late_max_ns", "cpu_ns"), pl.Int64()
     ),

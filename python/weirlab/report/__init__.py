@@ -2,6 +2,7 @@
 
 from weirlab.report.charts import charts_of
 from weirlab.report.tables import (
+    assertion_table,
     cautions,
     comparison_table,
     flow_table,
@@ -11,6 +12,7 @@ from weirlab.report.tables import (
 )
 
 __all__ = [
+    "assertion_table",
     "cautions",
     "charts_of",
     "comparison_table",

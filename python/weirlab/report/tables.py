@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import Comparison, Distribution, Interval, Summary
+    from weirlab.stats import Assertion, Comparison, Distribution, Interval, Summary
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison], *, width: int) -> Table:
@@ -41,6 +41,25 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
     repetitions = max(len(one.runs) for one in comparisons)
     if repetitions > 1:
         table.caption = f"means of {repetitions} runs, ± half of the 95 % interval"
+    return table
+
+
+def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) -> Table:
+    """What was asserted, what the runs say, and whether it holds."""
+    table = Table(title="Assertions", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    if len(records) > 1:
+        table.add_column("run", overflow="fold")
+    table.add_column("assertion", overflow="fold")
+    table.add_column("left", justify="right")
+    table.add_column("right", justify="right")
+    table.add_column("")
+    for record in records:
+        run = f"{queue_name(record)}, seed {record.manifest.seed}"
+        for one in asserted:
+            found = one.of(record)
+            verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
+            sides = (f"{found.left:.4g}", f"{found.right:.4g}")
+            table.add_row(*([run] if len(records) > 1 else []), Text(one.text), *sides, verdict)
     return table
 
 

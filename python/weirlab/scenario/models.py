@@ -14,6 +14,7 @@ from weirlab.scenario.units import (
     DscpValue,
     LineRate,
     Nanoseconds,
+    ShaperRate,
     SizeInBytes,
 )
 
@@ -222,6 +223,30 @@ class ReorderSpec(Model):
     gap: Annotated[int, Field(ge=1)] = 1
 
 
+class ChangeSpec(Model):
+    """Something that happens to a line while the run goes on; one of `rate`, `down` and `delay`, or several.
+
+    Attributes:
+        at: when, from the start of the run.
+        rate: the line's rate from then on.
+        down: the line carries nothing until it is given a rate again.
+        delay: its propagation delay from then on.
+    """
+
+    at: Nanoseconds
+    rate: LineRate | None = None
+    down: bool = False
+    delay: Nanoseconds | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> ChangeSpec:
+        if self.rate is None and self.delay is None and not self.down:
+            raise ValueError("nothing changes: give `rate`, `delay`, or `down = true`")
+        if self.rate is not None and self.down:
+            raise ValueError("`rate` and `down` exclude each other")
+        return self
+
+
 class HopSpec(Model):
     """A queue and the line behind it.
 
@@ -238,6 +263,7 @@ class HopSpec(Model):
         reorder: packets that overtake others on the line; needs a delay.
         duplicate: probability that a packet arrives twice.
         txqueuelen: packets that a plain FIFO holds where its set-up names no limit.
+        changes: what happens to the line while the run goes on.
     """
 
     name: str
@@ -252,6 +278,7 @@ class HopSpec(Model):
     reorder: ReorderSpec | None = None
     duplicate: Annotated[float, Field(ge=0, le=1)] = 0.0
     txqueuelen: Annotated[int, Field(ge=1)] = 1000
+    changes: list[ChangeSpec] = []
 
     @model_validator(mode="after")
     def _one_rate(self) -> HopSpec:
@@ -291,6 +318,97 @@ class SamplingSpec(Model):
     queue: Nanoseconds = 100_000_000
 
 
+class SpanSpec(Model):
+    """From a time to another."""
+
+    start: Nanoseconds
+    stop: Nanoseconds
+
+
+class TroubleSpec(SpanSpec):
+    """Something that goes wrong with a reflector for a while.
+
+    Attributes:
+        silent: it does not answer.
+        late: it answers so much later.
+        erratic: it answers later by anything up to this.
+        clock: its clock is set forward by so much.
+    """
+
+    silent: bool = False
+    late: Nanoseconds | None = None
+    erratic: Nanoseconds | None = None
+    clock: Nanoseconds | None = None
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> TroubleSpec:
+        said = [self.silent or None, self.late, self.erratic, self.clock]
+        if sum(one is not None for one in said) != 1:
+            raise ValueError("give one of `silent`, `late`, `erratic`, `clock`")
+        return self
+
+
+class ReflectorSpec(Model):
+    """One that answers a shaper's probes.
+
+    Attributes:
+        delay: delay between it and the far end of the link, each way.
+        loss: share of the probes that it never answers.
+        troubles: what else goes wrong.
+    """
+
+    delay: Nanoseconds = 0
+    loss: Annotated[float, Field(ge=0, le=1)] = 0
+    troubles: list[TroubleSpec] = []
+
+
+class RatesSpec(Model):
+    """What a shaper is told of one direction.
+
+    Attributes:
+        rate: for `fixed`: the rate, or a share of the line's such as `95%`.
+        min, base, max: for `cake-autorate`, all three; for `auto`, `max` if anything.
+    """
+
+    rate: ShaperRate | None = None
+    min: LineRate | None = None
+    base: LineRate | None = None
+    max: LineRate | None = None
+
+
+class ShaperSpec(Model):
+    """A shaper at the client's end of the line: in front of it on the way up, behind it on the way down.
+
+    Attributes:
+        control: who sets its rates: `auto` (Weir's controller, told nothing), `cake-autorate` (the published
+            law, told `min`, `base` and `max`), `fixed`.
+        mode: for `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
+        directions: which it shapes.
+        up, down: what it is told of each direction.
+        probe: what it probes with: `icmp` (round trips), `udp` (a server that tells its time: both ways),
+            `none`.
+        passive: whether the round trips of the user's own connections count as well.
+        reflectors: who answers the probes.
+        framing: how it counts packets.
+        sleeps: while these last nobody looks after it, as if the machine slept.
+    """
+
+    control: Literal["auto", "cake-autorate", "fixed"]
+    mode: Literal["ping", "bandwidth"] = "ping"
+    directions: Annotated[list[Direction], Field(min_length=1)] = ["up", "down"]
+    up: RatesSpec = RatesSpec()
+    down: RatesSpec = RatesSpec()
+    probe: Literal["icmp", "udp", "none"] = "icmp"
+    passive: bool = True
+    reflectors: Annotated[list[ReflectorSpec], Field(min_length=1)] = [
+        ReflectorSpec(delay=1_000_000),
+        ReflectorSpec(delay=3_000_000),
+        ReflectorSpec(delay=6_000_000),
+    ]
+    framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "ethernet"
+    sleeps: list[SpanSpec] = []
+
+
 class ScenarioSpec(Model):
     """A scenario: a test on a link, with one or several queue set-ups to compare.
 
@@ -300,6 +418,8 @@ class ScenarioSpec(Model):
         link: the name of a shipped link, a path to a link file, or the link itself.
         queue: queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
         queue_up, queue_down: the same for one direction only, in place of `queue`.
+        shaper: shapers to compare, each with each queue set-up, which then is that of the shaper: `none`, a
+            control such as `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
         seed: seed of the first run.
         repeat: runs for each set-up, each with the next seed.
         parameters: values of the test's parameters.
@@ -309,6 +429,7 @@ class ScenarioSpec(Model):
         start_jitter: each load starts up to so much later, each train of pings up to a period later,
             drawn from the seed: without it loads that start together stay in lock-step.
         ip: Internet protocol.
+        assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`.
     """
 
     name: str | None = None
@@ -317,6 +438,7 @@ class ScenarioSpec(Model):
     queue: Annotated[list[str], Field(min_length=1)] = ["default"]
     queue_up: str | None = None
     queue_down: str | None = None
+    shaper: Annotated[list[str | ShaperSpec], Field(min_length=1)] = ["none"]
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     parameters: dict[str, int] = {}
@@ -325,3 +447,4 @@ class ScenarioSpec(Model):
     sampling: SamplingSpec = SamplingSpec()
     start_jitter: Nanoseconds = 50_000_000
     ip: Literal[4, 6] = 4
+    assertions: Annotated[list[str], Field(alias="assert")] = []

@@ -8,23 +8,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import load_link, load_test, load_trace
+from weirlab.scenario.models import HopSpec
+from weirlab.scenario.shapers import (
+    NO_SHAPER,
+    SHAPER_QUEUE,
+    read_shaper,
+    reflector_hosts,
+    resolve_shaper,
+    shaper_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weirlab.scenario.models import (
+        ChangeSpec,
         Direction,
         FlowSpec,
         FramingSpec,
-        HopSpec,
         LinkSpec,
         ProbeSpec,
         ScenarioSpec,
+        ShaperSpec,
         TcpSpec,
         TestSpec,
     )
@@ -71,8 +82,8 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
     test = _with_phases(test, spec)
     traces = {hop.trace: load_trace(hop.trace) for hop in [*link.up, *link.down] if hop.trace}
     runs = []
-    for queue in spec.queue:
-        scenario = _scenario(spec, test, link, queue)
+    for shaper, queue in product(spec.shaper, spec.queue):
+        scenario = _scenario(spec, test, link, shaper=read_shaper(shaper), queue=queue)
         try:
             _native.check_scenario(json.dumps(scenario))
         except _native.NativeError as error:
@@ -81,7 +92,7 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
             ResolvedRun(
                 test=test,
                 link=link,
-                queue=_label(spec, queue),
+                queue=_label(spec, shaper, queue),
                 seed=spec.seed + number,
                 scenario=scenario,
                 traces=traces,
@@ -91,8 +102,11 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
     return runs
 
 
-def _label(spec: ScenarioSpec, queue: str) -> str:
-    """What the user wrote as queue, for both directions."""
+def _label(spec: ScenarioSpec, shaper: str | ShaperSpec, queue: str) -> str:
+    """What the user wrote as shaper, if one, and as queue, for both directions."""
+    if shaper != NO_SHAPER:
+        inner = "" if queue == DEFAULT_QUEUE else f", {queue}"
+        return f"shaper {shaper_name(shaper)}{inner}"
     if spec.queue_up is None and spec.queue_down is None:
         return queue
     return f"up {spec.queue_up or queue}, down {spec.queue_down or queue}"
@@ -106,7 +120,21 @@ def line_rate(link: LinkSpec, direction: Direction) -> int | None:
     return min((hop.rate for hop in hops if hop.rate is not None), default=None)
 
 
-def _scenario(spec: ScenarioSpec, test: TestSpec, link: LinkSpec, queue: str) -> dict[str, Any]:
+def mean_rate(link: LinkSpec, direction: Direction) -> int | None:
+    """The link's rate in one direction, in bit/s: of its slowest hop, of recordings on average."""
+    hops = link.up if direction == "up" else link.down
+    rates = [_trace_rate(hop.trace) if hop.trace else hop.rate for hop in hops]
+    return min((rate for rate in rates if rate is not None), default=None)
+
+
+def _trace_rate(trace: str) -> int:
+    times = [int(word) for word in load_trace(trace).split()]
+    return round(len(times) * 1500 * 8e3 / times[-1])
+
+
+def _scenario(
+    spec: ScenarioSpec, test: TestSpec, link: LinkSpec, *, shaper: ShaperSpec | None, queue: str
+) -> dict[str, Any]:
     phases, duration = _phases(test)
     hosts = {host.name: number for number, host in enumerate(test.hosts)}
     parameters = _parameters(spec, test)
@@ -117,14 +145,18 @@ def _scenario(spec: ScenarioSpec, test: TestSpec, link: LinkSpec, queue: str) ->
         "duration_ns": duration,
         "phases": phases,
         "path": {
-            "up": _hops(link, "up", spec.queue_up or queue),
-            "down": _hops(link, "down", spec.queue_down or queue),
+            "up": _hops(link, "up", shaper, spec.queue_up or queue),
+            "down": _hops(link, "down", shaper, spec.queue_down or queue),
         },
-        "hosts": [{"name": host.name, "delay_ns": host.delay} for host in test.hosts],
+        "hosts": [
+            *({"name": host.name, "delay_ns": host.delay} for host in test.hosts),
+            *(reflector_hosts(shaper) if shaper else []),
+        ],
         "flows": [
             flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, hosts, parameters, window)
         ],
         "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
+        "shaper": shaper and resolve_shaper(shaper, len(test.hosts), lambda way: mean_rate(link, way)),
         "start_jitter_ns": spec.start_jitter,
         "sampling": {
             "throughput_ns": spec.sampling.throughput,
@@ -174,10 +206,19 @@ def _parameters(spec: ScenarioSpec, test: TestSpec) -> dict[str, int]:
     return values
 
 
-def _hops(link: LinkSpec, direction: Direction, queue: str) -> list[dict[str, Any]]:
+def _hops(
+    link: LinkSpec, direction: Direction, shaper: ShaperSpec | None, queue: str
+) -> list[dict[str, Any]]:
     hops = link.up if direction == "up" else link.down
     reference = line_rate(link, direction)
-    return [_hop(hop, queue, reference) for hop in hops]
+    if shaper is None or direction not in shaper.directions:
+        return [_hop(hop, queue, reference) for hop in hops]
+    # The queue is the shaper's, at the client's end of the path; the rest of the path is as it was.
+    inner = SHAPER_QUEUE if queue == DEFAULT_QUEUE else queue
+    shaped = HopSpec(name="shaper", queue=inner, framing=shaper.framing)
+    own = _hop(shaped, DEFAULT_QUEUE, reference) | {"shaped": True}
+    others = [_hop(hop, DEFAULT_QUEUE, reference) for hop in hops]
+    return [own, *others] if direction == "up" else [*others, own]
 
 
 def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
@@ -199,7 +240,20 @@ def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
         "duplicate": hop.duplicate,
         "tx_queue_len": hop.txqueuelen,
         "reference_rate_bps": reference,
+        "changes": [change for one in sorted(hop.changes, key=lambda one: one.at) for change in _changes(one)],
+        "shaped": False,
     }
+
+
+def _changes(change: ChangeSpec) -> list[dict[str, Any]]:
+    what: list[str | dict[str, int]] = []
+    if change.down:
+        what.append("down")
+    if change.rate is not None:
+        what.append({"rate_bps": change.rate})
+    if change.delay is not None:
+        what.append({"delay_ns": change.delay})
+    return [{"at_ns": change.at, "to": to} for to in what]
 
 
 def _framing(framing: str | FramingSpec) -> dict[str, Any]:

@@ -36,6 +36,15 @@ def _size(value: object) -> int:
     raise ValueError(f"{value!r} is not a size: write a number of bytes, or such as `64kb`")
 
 
+def _shaper_rate(value: object) -> int | str:
+    if isinstance(value, str) and value.endswith("%"):
+        share = value.removesuffix("%")
+        if not share.replace(".", "", 1).isdigit() or not 0 < float(share) <= 1000:
+            raise ValueError(f"`{value}`: write a share above 0%, such as 95%")
+        return value
+    return _line_rate(value)
+
+
 def _dscp(value: object) -> int:
     return _native.parse_dscp(str(value))
 
@@ -52,6 +61,9 @@ Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
 
 LineRate = Annotated[int, BeforeValidator(_line_rate)]
 """The rate of a line: from 1 kbit/s to 1 Tbit/s."""
+
+ShaperRate = Annotated[int | str, BeforeValidator(_shaper_rate)]
+"""The rate of a shaper: that of a line, or a share of the line's such as `95%`."""
 
 SizeInBytes = Annotated[int, BeforeValidator(_size)]
 """An amount of data: text with a unit, or a whole number of bytes."""

@@ -1,6 +1,7 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
 from weirlab.stats.agreement import Agreement, Finding, Goal, agreement, finding
+from weirlab.stats.assertions import Assertion, Outcome
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, interval
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
@@ -8,6 +9,7 @@ from weirlab.stats.summary import (
     DirectionSummary,
     LatencySummary,
     Summary,
+    busy_share,
     load_latency_ms,
     summarise,
     totals_mbps,
@@ -15,6 +17,7 @@ from weirlab.stats.summary import (
 
 __all__ = [
     "Agreement",
+    "Assertion",
     "Comparison",
     "DirectionSummary",
     "Distribution",
@@ -22,9 +25,11 @@ __all__ = [
     "Finding",
     "Goal",
     "Interval",
+    "Outcome",
     "LatencySummary",
     "Summary",
     "agreement",
+    "busy_share",
     "coefficient_of_variation",
     "compare",
     "describe",

@@ -202,7 +202,7 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
         flows=flows.height,
         goodput_mbps=sum(per_flow.values()),
         throughput_mbps=int(arrived["wire_bytes"].sum()) * 8 / seconds / 1e6,
-        utilisation=_utilisation(record, direction, start, end),
+        utilisation=busy_share(record, direction, start, end),
         per_flow_mbps=per_flow,
         jain_index=jain_index(list(per_flow.values())),
         coefficient_of_variation=coefficient_of_variation(list(per_flow.values())),
@@ -228,7 +228,7 @@ def _fate(record: Record, direction: Direction, flows: pl.DataFrame, what: str) 
     return sum(int(queues[name].sum()) for name in reasons)
 
 
-def _utilisation(record: Record, direction: Direction, start: int, end: int) -> float | None:
+def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
     """Bytes that the slowest hop's line carried, of those that it could have."""
     capacities = {
         f"{direction}/{hop['name']}": _capacity_bytes(hop, start, end)
@@ -252,9 +252,19 @@ def _capacity_bytes(hop: dict[str, Any], start: int, end: int) -> float | None:
     if rate == "unlimited":
         return None
     if "bps" in rate:
-        return float(rate["bps"]) / 8 * (end - start) / 1e9
+        return _constant_bytes(hop, start, end)
     times = pl.Series([int(word) for word in load_trace(rate["trace"]).split()]) * 1_000_000
     return float(_opportunities(times, end) - _opportunities(times, start)) * 1500
+
+
+def _constant_bytes(hop: dict[str, Any], start: int, end: int) -> float:
+    """The same of a line that has one rate after another."""
+    bps, since, total = float(hop["rate"]["bps"]), 0, 0.0
+    for change in [*hop.get("changes", ()), {"at_ns": end, "to": {}}]:
+        total += bps / 8e9 * max(min(change["at_ns"], end) - max(since, start), 0)
+        since = change["at_ns"]
+        bps = 0.0 if change["to"] == "down" else float(change["to"].get("rate_bps", bps))
+    return total
 
 
 def _opportunities(times: pl.Series, until: int) -> int:

@@ -1,0 +1,293 @@
+//! Weir's own controller: both sides, and whose queue it is.
+
+use weir_core::{Duration, Time};
+
+use crate::contract::{
+    AutoSettings, Bounds, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
+};
+use crate::delays::{Delays, Sample, median};
+use crate::side::{Facts, SideControl, View, seconds};
+
+/// Finds the rates of both sides by itself.
+///
+/// It is told nothing of the line. It lets everything through until delays rise under load, measures what
+/// the line carries meanwhile, and from then on keeps the shaper a little below that (docs/shaper.md).
+#[derive(Clone, Debug)]
+pub struct Auto {
+    sides: [SideControl; 2],
+    delays: Delays,
+    /// Differences of delays below this are jitter, in seconds.
+    quiet: f64,
+    ticked: Option<Time>,
+}
+
+impl Auto {
+    /// A controller that knows nothing of its line.
+    #[must_use]
+    pub fn new(settings: &AutoSettings) -> Self {
+        let max = [settings.egress_max_bps, settings.ingress_max_bps];
+        Self {
+            sides: Side::ALL.map(|side| SideControl::new(side, settings.mode, max[side as usize])),
+            delays: Delays::default(),
+            quiet: QUIET_AT_FIRST,
+            ticked: None,
+        }
+    }
+
+    /// Least, usual and greatest capacity of a side that was seen; `None` before its first congestion.
+    #[must_use]
+    pub fn learned(&self, side: Side) -> Option<Bounds> {
+        self.sides[side as usize].bounds()
+    }
+
+    /// Whose a queue may be where the two ways are not told apart.
+    fn suspects(&self, excess: f64, now: Time) -> Suspects {
+        let only = |side: Side| Suspects { sides: Side::ALL.map(|one| one == side), certain: true };
+        // What stirs the line, or was found to be at fault and is still at it, is at fault.
+        let feedback = self.feedback(now);
+        for busy in [SideControl::is_stirring, SideControl::is_trying] {
+            let busy = Side::ALL.map(|side| busy(&self.sides[side as usize], feedback, now));
+            if busy[0] != busy[1] {
+                return only(if busy[0] { Side::Egress } else { Side::Ingress });
+            }
+        }
+        let usage = self.usage();
+        let pressing = usage.map(|usage| usage >= PRESSING);
+        match pressing {
+            [true, false] => only(Side::Egress),
+            [false, true] => only(Side::Ingress),
+            [false, false] => {
+                let most = if usage[1] > usage[0] { Side::Ingress } else { Side::Egress };
+                let sides = only(most).sides.map(|is| is && usage[most as usize] >= NOTICEABLE);
+                Suspects { sides, certain: true }
+            }
+            [true, true] => match [0, 1].map(|side| self.sides[side].capacity().is_some()) {
+                // The one that is not shaped yet; of two, the one with more traffic.
+                [true, false] => only(Side::Ingress),
+                [false, true] => only(Side::Egress),
+                [false, false] => {
+                    let more = self.sides[1].load() > self.sides[0].load();
+                    only(if more { Side::Ingress } else { Side::Egress })
+                }
+                // Both are lowered, but neither forgets what its line carries until it must be one of them.
+                [true, true] => Suspects { sides: [true; 2], certain: excess >= UNDENIABLE },
+            },
+        }
+    }
+
+    /// Whether this side may be why answers stay out.
+    fn may_be(&self, side: Side, now: Time) -> bool {
+        self.usage()[side as usize] >= NOTICEABLE
+            && self.suspects(UNDENIABLE, now).sides[side as usize]
+    }
+
+    /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
+    fn usage(&self) -> [f64; 2] {
+        let loads = [0, 1].map(|side| self.sides[side].load());
+        let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
+        [0, 1].map(|side| match self.sides[side].rate() {
+            _ if loads[side] < LEAST_LOAD => 0.0,
+            Some(rate) => loads[side] / rate,
+            None if long[side] < long[1 - side] * BESIDE => 0.0,
+            None => 1.0,
+        })
+    }
+
+    /// Seconds of queue that are this side's, measured and as expected for `now`, and whether they are its
+    /// alone.
+    fn excess(&self, side: Side, now: Time) -> (Option<f64>, f64, bool) {
+        let control = &self.sides[side as usize];
+        let total = median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
+        let total = total.unwrap_or(0.0);
+        let suspects = self.suspects(total, now);
+        let share = self.delays.share(side, total, now);
+        // A side with hardly any traffic has made no queue, whoever says so.
+        let usage = self.usage()[side as usize];
+        let mine = |sample: &Sample| match (sample.by_side, share) {
+            _ if usage < NOTICEABLE => 0.0,
+            (Some(ways), _) => ways[side as usize],
+            (None, Some(share)) => sample.total * share,
+            (None, None) if suspects.sides[side as usize] => sample.total,
+            (None, None) => 0.0,
+        };
+        let samples = || self.delays.latest(SAMPLE_AGE, now);
+        let measured = median(samples().map(mine));
+        let expected = median(samples().map(|sample| {
+            let queue = mine(sample);
+            match (side, control.capacity()) {
+                // On egress everything that went out since then is known: the queue has grown by it, and
+                // the line has carried on.
+                (Side::Egress, Some(capacity)) if queue > 0.0 => {
+                    let sent = control.history.bytes_between(sample.sent, now).unwrap_or(0.0);
+                    let carried = now.since(sample.sent).as_secs_f64();
+                    (queue + sent * 8.0 / capacity - carried).max(0.0)
+                }
+                _ => queue,
+            }
+        }));
+        (measured, expected.unwrap_or(0.0), share.is_some() || suspects.certain)
+    }
+
+    fn threshold(&self, side: Side, now: Time) -> f64 {
+        let [own, other] = match side {
+            Side::Egress => [&self.sides[0], &self.sides[1]],
+            Side::Ingress => [&self.sides[1], &self.sides[0]],
+        };
+        // A packet of its own side is in front of a probe even on a line that keeps up; one of the other
+        // side only if that has traffic.
+        let other_packet = match other.state() {
+            State::Idle | State::Stalled => 0.0,
+            _ => other.packet_time(),
+        };
+        let packets = own.packet_time() + other_packet;
+        // Packets in front account for a third of their time as jitter: that of two even draws.
+        let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
+        own.threshold() + own.slack() + packets + (JITTERS * jitter).min(MOST_JITTER)
+    }
+
+    fn facts(&self, side: Side, elapsed: Duration, now: Time) -> Facts {
+        let (excess, expected, certain) = self.excess(side, now);
+        let threshold = self.threshold(side, now);
+        let other = &self.sides[1 - side as usize];
+        Facts {
+            now,
+            elapsed,
+            excess,
+            certain,
+            expected,
+            threshold,
+            overdue: self.delays.overdue(threshold, now).filter(|_| self.may_be(side, now)),
+            feedback: self.feedback(now),
+            silence: self.delays.silence(now),
+            probes: self.probe_load(),
+            may_probe: other.is_settled(now),
+        }
+    }
+
+    /// Bit/s of each side that probes take.
+    fn probe_load(&self) -> f64 {
+        if !self.delays.is_probing() {
+            return 0.0;
+        }
+        self.probe_every().map_or(0.0, |every| PROBE_BITS / every.as_secs_f64())
+    }
+
+    /// Seconds until a change of rate shows in a delay.
+    fn feedback(&self, now: Time) -> f64 {
+        self.delays.base(now).unwrap_or(0.0) + TICK.as_secs_f64()
+    }
+}
+
+/// Whose a queue may be.
+#[derive(Clone, Copy, Debug)]
+struct Suspects {
+    sides: [bool; 2],
+    /// Whether it is one side's alone, or both are to find out.
+    certain: bool,
+}
+
+impl Controller for Auto {
+    fn on_sent(&mut self, source: u32, now: Time) {
+        self.delays.sent(source, now);
+    }
+
+    fn on_delay(&mut self, delay: &Delay, now: Time) {
+        self.delays.add(delay, self.quiet, now);
+    }
+
+    fn on_tick(
+        &mut self,
+        traffic: &[Option<Traffic>; 2],
+        now: Time,
+        decide: &mut dyn FnMut(Decision),
+    ) {
+        let elapsed = self.ticked.map_or(TICK, |before| now.since(before));
+        let first = self.ticked.is_none();
+        self.ticked = Some(now);
+        let slept = elapsed >= SLEPT;
+        if slept {
+            self.delays.forget_recent();
+        }
+        for (control, of_side) in self.sides.iter_mut().zip(traffic) {
+            if slept {
+                control.history.clear();
+            }
+            control.history.note(now, of_side.unwrap_or_default());
+        }
+        for side in Side::ALL {
+            if traffic[side as usize].is_none() {
+                continue;
+            }
+            let mut rerouted = false;
+            let mut decide = |mut decision: Decision| {
+                if first {
+                    (decision.reason, decision.value) = (Reason::Start, 0.0);
+                }
+                rerouted |= decision.reason == Reason::Reroute;
+                decide(decision);
+            };
+            if slept {
+                self.sides[side as usize].wake(now, elapsed, &mut decide);
+                continue;
+            }
+            // The sides act one after another: the second sees what the first has decided.
+            let facts = self.facts(side, elapsed, now);
+            let view = View { facts, delays: &self.delays };
+            self.sides[side as usize].tick(&view, &mut decide);
+            if rerouted {
+                let seen = REROUTE_SEEN.as_nanos();
+                self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
+            }
+        }
+        // A queue that comes and goes is no jitter.
+        let at_work =
+            |side: &SideControl| matches!(side.state(), State::Probing | State::BackingOff);
+        self.quiet = if self.sides.iter().any(at_work) {
+            0.0
+        } else {
+            Side::ALL.map(|side| self.threshold(side, now)).into_iter().fold(0.0, f64::max)
+        };
+    }
+
+    fn probe_every(&self) -> Option<Duration> {
+        let idle = self.sides.iter().all(|side| matches!(side.state(), State::Idle));
+        if idle {
+            return Some(PROBE_IDLE);
+        }
+        let slowest = self.sides.iter().filter_map(SideControl::rate).fold(f64::INFINITY, f64::min);
+        Some(seconds(PROBE_BITS / (slowest * PROBE_SHARE)).clamp(TICK, PROBE_IDLE))
+    }
+}
+
+/// A rate of which so much is used may have made a queue.
+const PRESSING: f64 = 0.7;
+/// The lower bound of what can.
+const NOTICEABLE: f64 = 0.15;
+/// Of two sides without a rate the one with so much of the other's load may have made a queue too:
+/// acknowledgements are a twentieth of a download, a fifth where a frame is that small.
+const BESIDE: f64 = 0.25;
+/// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
+const LONG: Duration = Duration::from_secs(2);
+/// Bit/s that make no queue on any line that this is for, nor tell what one carries.
+const LEAST_LOAD: f64 = 200_000.0;
+/// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
+const UNDENIABLE: f64 = 0.04;
+/// Samples older than this tell nothing of now.
+const SAMPLE_AGE: Duration = Duration::from_millis(500);
+/// So many mean differences of successive samples: for noise of any usual shape fewer than one sample in a
+/// hundred lies beyond, and the middle of three far fewer.
+const JITTERS: f64 = 3.0;
+/// Seconds: no line is so erratic that a longer queue on it is not worth fighting.
+const MOST_JITTER: f64 = 0.05;
+/// Until something is known: the jitter of a wireless LAN.
+const QUIET_AT_FIRST: f64 = 0.005;
+/// Ticks that stay out for so long were slept through.
+const SLEPT: Duration = Duration::from_secs(1);
+/// The span over which the excess did not move.
+const REROUTE_SEEN: Duration = Duration::from_millis(250);
+/// Between two probes on an idle line: five a second keep the baselines.
+const PROBE_IDLE: Duration = Duration::from_millis(200);
+/// The least that a packet occupies on Ethernet.
+const PROBE_BITS: f64 = 84.0 * 8.0;
+/// Probes take no more of the slowest line: at 1 Mbit/s one every 22 ms.
+const PROBE_SHARE: f64 = 0.03;

@@ -1,0 +1,131 @@
+//! What the line carries, measured while it has a queue.
+//!
+//! A line that is never idle carries between the exits of two packets exactly what entered between them.
+//! On egress what enters is what the shaper let go, and a probe that left at `t` with an excess `q` exits at
+//! `t + q`, up to a constant. On ingress what the line carried is what arrived at the shaper.
+
+use weir_core::{Duration, Time};
+
+use crate::contract::Side;
+use crate::delays::{Delays, Sample};
+use crate::history::History;
+
+/// What a line was found to carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measured {
+    /// Bit/s.
+    pub bps: f64,
+    /// By how many seconds its queue has grown meanwhile.
+    pub grown: f64,
+}
+
+/// The line's rate over the last `window` of samples that found a queue of more than `quiet`
+/// seconds; `None` if they span too little to tell.
+pub(crate) fn measure(
+    side: Side,
+    delays: &Delays,
+    history: &History,
+    (window, quiet): (Duration, f64),
+    now: Time,
+) -> Option<Measured> {
+    let mut samples = delays.newest(LOOK_BACK, now);
+    let last = samples.next()?;
+    let mut first = last;
+    for sample in samples {
+        first = sample;
+        // One without a queue in front is the last that may be used: the line was idle before.
+        if sample.of(side) <= quiet || last.sent.checked_since(sample.sent)? >= window {
+            break;
+        }
+    }
+    between(side, first, last, history)
+}
+
+/// The line's rate between the exits of two probes.
+fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<Measured> {
+    let (from, to, took) = match side {
+        Side::Egress => {
+            let sent = last.sent.checked_since(first.sent)?.as_secs_f64();
+            (first.sent, last.sent, sent + last.of(side) - first.of(side))
+        }
+        Side::Ingress => {
+            let took = last.arrived.checked_since(first.arrived)?.as_secs_f64();
+            (first.arrived, last.arrived, took)
+        }
+    };
+    let bytes = history.bytes_between(from, to)?;
+    let grown = last.of(side) - first.of(side);
+    (took >= SHORTEST && bytes >= FEWEST_BYTES).then(|| Measured { bps: bytes * 8.0 / took, grown })
+}
+
+/// Seconds: two ticks of the counters.
+const SHORTEST: f64 = 0.04;
+/// Three full packets: with one more or less at the ends it is right within a third.
+const FEWEST_BYTES: f64 = 4_500.0;
+/// Longer than any window.
+const LOOK_BACK: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Delay, Traffic};
+
+    const WINDOW: Duration = Duration::from_millis(200);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// A line of 8 Mbit/s, into which 16 Mbit/s go from 100 ms on, and probes every 20 ms over 10 ms.
+    fn filling(side: Side) -> (Delays, History) {
+        let (mut delays, mut history) = (Delays::default(), History::default());
+        for tick in 0..=20 {
+            let now = 20 * tick;
+            let after = u64::from(now > 100) * (now - 100.min(now));
+            let bytes = match side {
+                Side::Egress => 500 * now.min(100) + 2_000 * after,
+                Side::Ingress => 500 * now.min(100) + 1_000 * after,
+            };
+            history.note(ms(now), Traffic { bytes, packets: bytes / 1000, backlog_bytes: 0 });
+            // Half of what enters stays.
+            let sent = now;
+            let queue = u64::from(sent > 100) * (sent - 100.min(sent));
+            if sent + 10 + queue <= 400 {
+                let rtt = Duration::from_millis(10 + queue);
+                let delay = Delay { source: 0, sent: ms(sent), rtt, one_way: None };
+                delays.add(&delay, 0.005, ms(sent) + rtt);
+            }
+        }
+        (delays, history)
+    }
+
+    #[test]
+    fn what_a_line_carries_is_known_while_its_queue_grows() {
+        for side in Side::ALL {
+            let (delays, history) = filling(side);
+            let found = measure(side, &delays, &history, (WINDOW, 0.002), ms(400)).unwrap();
+            assert!((found.bps / 8e6 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
+            // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
+            assert!((found.grown - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn too_little_tells_nothing() {
+        let (_, history) = filling(Side::Egress);
+        let mut delays = Delays::default();
+        let found =
+            |delays: &Delays, now| measure(Side::Egress, delays, &history, (WINDOW, 0.002), now);
+        assert_eq!(found(&delays, ms(400)), None);
+        for sent in [200, 210] {
+            let rtt = Duration::from_millis(10);
+            delays.add(
+                &Delay { source: 0, sent: ms(sent), rtt, one_way: None },
+                0.005,
+                ms(sent + 10),
+            );
+            // One sample, and then two that are 10 ms apart.
+            assert_eq!(found(&delays, ms(sent + 10)), None);
+        }
+    }
+}

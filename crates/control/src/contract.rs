@@ -1,0 +1,307 @@
+//! What goes into a controller and what comes out.
+
+use serde::{Deserialize, Serialize};
+use weir_core::{Duration, Rate, Time};
+
+use crate::{Auto, CakeAutorate, Fixed};
+
+/// Finds the rates of a shaper.
+pub trait Controller: Send {
+    /// A probe to `source` leaves at `now`. Sources of other delays, such as the user's own traffic, are
+    /// not announced.
+    fn on_sent(&mut self, source: u32, now: Time);
+
+    /// A delay was measured at `now`.
+    fn on_delay(&mut self, delay: &Delay, now: Time);
+
+    /// Looks at the traffic of both sides, `None` for one that is not shaped, and tells what it changes.
+    /// Called every [`TICK`]; a much longer pause means that the machine slept.
+    fn on_tick(
+        &mut self,
+        traffic: &[Option<Traffic>; 2],
+        now: Time,
+        decide: &mut dyn FnMut(Decision),
+    );
+
+    /// How often a probe should be sent now, to each source in turn; `None` if none is wanted.
+    fn probe_every(&self) -> Option<Duration>;
+}
+
+/// Which way through the shaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Out towards the line: what the shaper lets go waits in front of the line next.
+    Egress,
+    /// In from the line: what arrives at the shaper has passed the line.
+    Ingress,
+}
+
+impl Side {
+    /// Both, in the order of arrays that hold something of each.
+    pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
+}
+
+/// A measured delay between the shaper, on its side of the line, and somewhere behind the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// Number of the source: delays of one source compare with each other only.
+    pub source: u32,
+    /// When what was measured left the shaper.
+    pub sent: Time,
+    /// There and back.
+    pub rtt: Duration,
+    /// The two ways, where the source tells its own time.
+    pub one_way: Option<OneWay>,
+}
+
+/// The two ways of a round trip, measured with two clocks that agree on nothing: each is off by the same
+/// unknown amount, in opposite directions, so that only changes mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneWay {
+    /// To the source, ns.
+    pub there_ns: i64,
+    /// Back from it, ns.
+    pub back_ns: i64,
+}
+
+/// What a side's counters say: totals since they were made, and what waits now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes that crossed the line or are about to: what left the shaper on egress, what arrived at it on
+    /// ingress. As the shaper's framing counts them.
+    pub bytes: u64,
+    /// Packets, likewise.
+    pub packets: u64,
+    /// Bytes that wait in the shaper now.
+    pub backlog_bytes: u64,
+}
+
+/// A change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// Of which side.
+    pub side: Side,
+    /// The rate from now on; `None` lets everything through.
+    pub rate: Option<Rate>,
+    /// The state that the side is in from now on.
+    pub state: State,
+    /// Why, in a word.
+    pub reason: Reason,
+    /// Why, as a number in the [reason's unit](Reason::unit).
+    pub value: f64,
+}
+
+/// What a side is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// There is hardly any traffic.
+    Idle,
+    /// There is traffic, and the rate is held.
+    Loaded,
+    /// The rate is raised step by step to see whether the line carries more.
+    Probing,
+    /// The line has a queue, and the rate is lowered until it is gone.
+    BackingOff,
+    /// Nobody answers.
+    Stalled,
+}
+
+impl State {
+    /// The state as records name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Loaded => "loaded",
+            Self::Probing => "probing",
+            Self::BackingOff => "backing_off",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
+/// Why something was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The controller started. Value: 0.
+    Start,
+    /// Delays rose: by how much above the baseline, in ms.
+    Delay,
+    /// Answers are overdue: by how much, in ms.
+    Overdue,
+    /// The queue is gone: how long it took, in ms.
+    Clear,
+    /// To see whether the line carries more: by how much the rate is raised, in percent.
+    Probe,
+    /// The traffic does not use the rate that is being tried: its share of it, in percent.
+    Unused,
+    /// Traffic came: how much, in Mbit/s.
+    Load,
+    /// Traffic went: how much is left, in Mbit/s.
+    Idle,
+    /// Delays do not respond to the rate, which is lowered to see whether they do at all: for how long
+    /// they have not, in ms.
+    Test,
+    /// Delays that do not respond to the rate are not a queue's: the new part of the baseline, in ms.
+    Reroute,
+    /// Nobody answers: since when, in s.
+    Silence,
+    /// Ticks stayed out, as when the machine slept: how long, in s.
+    Resume,
+    /// Lines change while nobody looks: rate drifts towards what it mostly was, how long nothing was
+    /// measured, in s.
+    Age,
+}
+
+impl Reason {
+    /// The reason as records name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Delay => "delay",
+            Self::Overdue => "overdue",
+            Self::Clear => "clear",
+            Self::Probe => "probe",
+            Self::Unused => "unused",
+            Self::Load => "load",
+            Self::Idle => "idle",
+            Self::Test => "test",
+            Self::Reroute => "reroute",
+            Self::Silence => "silence",
+            Self::Resume => "resume",
+            Self::Age => "age",
+        }
+    }
+
+    /// The unit of the reason's number.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Start => "",
+            Self::Delay | Self::Overdue | Self::Clear | Self::Test | Self::Reroute => "ms",
+            Self::Probe | Self::Unused => "%",
+            Self::Load | Self::Idle => "Mbit/s",
+            Self::Silence | Self::Resume | Self::Age => "s",
+        }
+    }
+}
+
+/// Which controller, and what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Control {
+    /// Weir's own.
+    Auto(AutoSettings),
+    /// The published law of cake-autorate: the rates of egress and ingress that it must be told.
+    CakeAutorate {
+        /// Of egress.
+        egress: Bounds,
+        /// Of ingress.
+        ingress: Bounds,
+    },
+    /// Rates that stay, in bit/s; `None` lets everything through.
+    Fixed {
+        /// Of egress.
+        egress_bps: Option<u64>,
+        /// Of ingress.
+        ingress_bps: Option<u64>,
+    },
+}
+
+/// What Weir's own controller may be told; it needs none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AutoSettings {
+    /// What matters more.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The rate of egress never exceeds this, in bit/s.
+    #[serde(default)]
+    pub egress_max_bps: Option<u64>,
+    /// The rate of ingress never exceeds this, in bit/s.
+    #[serde(default)]
+    pub ingress_max_bps: Option<u64>,
+}
+
+/// What matters more: as cFosSpeed's "favor ping time" and "favor bandwidth".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Short delays, at the price of about 4 % of the rate.
+    #[default]
+    Ping,
+    /// All of the rate, at the price of delays of up to about 10 ms more.
+    Bandwidth,
+}
+
+/// Least, usual and greatest rate in bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// The least.
+    pub min_bps: u64,
+    /// The usual one, to which an idle side returns.
+    pub base_bps: u64,
+    /// The greatest.
+    pub max_bps: u64,
+}
+
+impl Control {
+    /// Makes the controller.
+    #[must_use]
+    pub fn build(&self) -> Box<dyn Controller> {
+        match *self {
+            Self::Auto(settings) => Box::new(Auto::new(&settings)),
+            Self::CakeAutorate { egress, ingress } => {
+                Box::new(CakeAutorate::new([egress, ingress]))
+            }
+            Self::Fixed { egress_bps, ingress_bps } => {
+                Box::new(Fixed::new([egress_bps, ingress_bps].map(|bps| bps.map(Rate::from_bps))))
+            }
+        }
+    }
+
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// If one does not fit: which, and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        let least = |what: &str, bps: Option<u64>| match bps {
+            Some(bps) if bps < LEAST_BPS => {
+                Err(format!("{what} {bps} bit/s: write {LEAST_BPS} or more"))
+            }
+            _ => Ok(()),
+        };
+        match *self {
+            Self::Auto(settings) => {
+                least("egress max", settings.egress_max_bps)?;
+                least("ingress max", settings.ingress_max_bps)
+            }
+            Self::Fixed { egress_bps, ingress_bps } => {
+                least("egress rate", egress_bps)?;
+                least("ingress rate", ingress_bps)
+            }
+            Self::CakeAutorate { egress, ingress } => {
+                for (side, Bounds { min_bps, base_bps, max_bps }) in
+                    [("egress", egress), ("ingress", ingress)]
+                {
+                    least(&format!("{side} min"), Some(min_bps))?;
+                    if !(min_bps <= base_bps && base_bps <= max_bps) {
+                        return Err(format!(
+                            "{side} min {min_bps}, base {base_bps}, max {max_bps} bit/s: write them in \
+                             this order, each at least the one before"
+                        ));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How often a controller is to be called: a tenth of the 200 ms in which congestion is to be found, so
+/// that the calls themselves cost none of it.
+pub const TICK: Duration = Duration::from_millis(20);
+/// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
+pub(crate) const LEAST_BPS: u64 = 100_000;

@@ -1,0 +1,427 @@
+//! Delays above the baselines of their sources, and answers that are overdue.
+//!
+//! Every source, be it a reflector, a server or a connection of the user's, has a baseline of its own: the
+//! least that it showed within half a minute. What counts is the excess above it, in the middle of the
+//! latest samples of different sources, so that one that lies or jumps is outvoted where there are three.
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Time};
+
+use crate::baseline::Baseline;
+use crate::contract::{Delay, OneWay, Side};
+
+/// All sources and their latest samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delays {
+    sources: Vec<Source>,
+    recent: VecDeque<Sample>,
+    /// Probes without an answer: source and when it left.
+    unanswered: VecDeque<(u32, Time)>,
+    /// When those left to which no answer will come.
+    lost: VecDeque<Time>,
+    heard: Option<Time>,
+    /// When the newest probe that was answered had left.
+    answered: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    id: u32,
+    /// It is probed, whenever there is need, and not only heard of when the user's traffic happens to.
+    probed: bool,
+    rtt: Baseline,
+    /// Of the two ways, where it tells its own time.
+    ways: Option<[Baseline; 2]>,
+    /// Mean difference of successive samples, in seconds.
+    jitter: f64,
+    last: f64,
+    heard: Time,
+}
+
+/// A delay above its source's baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    delay: Delay,
+    /// Its source is probed.
+    probed: bool,
+    /// When it left the shaper.
+    pub sent: Time,
+    /// When it was back.
+    pub arrived: Time,
+    /// Seconds above the baseline, both ways together.
+    pub total: f64,
+    /// Seconds above the baseline by side, where the source tells its own time.
+    pub by_side: Option<[f64; 2]>,
+}
+
+impl Sample {
+    /// Seconds above the baseline on the way of `side`; all of them where the ways are not told apart.
+    pub fn of(&self, side: Side) -> f64 {
+        self.by_side.map_or(self.total, |ways| ways[side as usize])
+    }
+}
+
+impl Delays {
+    /// A probe to `source` left at `now`.
+    pub fn sent(&mut self, source: u32, now: Time) {
+        self.unanswered.push_back((source, now));
+        while self.unanswered.front().is_some_and(|&(_, sent)| now.since(sent) > GIVE_UP) {
+            self.unanswered.pop_front();
+        }
+    }
+
+    /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet` seconds.
+    pub fn add(&mut self, delay: &Delay, quiet: f64, now: Time) {
+        self.heard = Some(now);
+        self.answered = self.answered.max(Some(delay.sent));
+        let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
+        let Self { unanswered, lost, .. } = self;
+        unanswered.retain(|&(source, sent)| {
+            if source == delay.source && sent < delay.sent {
+                lost.push_back(sent);
+            }
+            source != delay.source || sent > delay.sent
+        });
+        while lost.front().is_some_and(|&sent| now.since(sent) > KEEP) {
+            lost.pop_front();
+        }
+        let source = self.source(delay, now);
+        source.probed |= probed;
+        let sample = source.sample(delay, quiet, now);
+        self.recent.push_back(sample);
+        while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The latest samples: one of each source that votes, at least three, none older than `age`.
+    pub fn latest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
+        let count = self.voters(now).count().clamp(3, MOST_VOTES);
+        self.newest(age, now).take(count)
+    }
+
+    /// All samples of sources that vote which arrived within `age`, newest first.
+    pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
+        let probed = self.probes_answered(now);
+        self.within(age, now).filter(move |sample| sample.probed || !probed)
+    }
+
+    fn within(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
+        self.recent.iter().rev().take_while(move |sample| now.since(sample.arrived) <= age)
+    }
+
+    /// The sources that vote: those that are probed and answer or, if none does, all others that are heard
+    /// of. A connection that began while there was a queue knows no better baseline than that.
+    fn voters(&self, now: Time) -> impl Iterator<Item = &Source> {
+        let probed = self.probes_answered(now);
+        let active = self.sources.iter().filter(move |source| now.since(source.heard) <= ACTIVE);
+        active.filter(move |source| source.probed || !probed)
+    }
+
+    fn probes_answered(&self, now: Time) -> bool {
+        self.sources.iter().any(|source| source.probed && now.since(source.heard) <= ACTIVE)
+    }
+
+    /// The share of `side` in an excess of `total`, by the latest samples that tell the two ways apart;
+    /// `None` if there are none, or they know of less than half of that excess.
+    pub fn share(&self, side: Side, total: f64, now: Time) -> Option<f64> {
+        let (mut sums, mut count) = ([0.0; 2], 0.0);
+        for ways in self.within(SHARED, now).filter_map(|sample| sample.by_side) {
+            sums = [sums[0] + ways[0], sums[1] + ways[1]];
+            count += 1.0;
+        }
+        let sum = sums[0] + sums[1];
+        (sum > 0.0 && sum >= count * total * KNOWN).then(|| sums[side as usize] / sum)
+    }
+
+    /// The jitter of the middle source, in seconds.
+    pub fn jitter(&self, now: Time) -> f64 {
+        median(self.voters(now).map(|source| source.jitter)).unwrap_or(0.0)
+    }
+
+    /// The baseline of the middle source, in seconds; that of all that ever answered if none does now.
+    pub fn base(&self, now: Time) -> Option<f64> {
+        let seconds = |source: &Source| source.rtt.get() as f64 / 1e9;
+        median(self.voters(now).map(seconds)).or_else(|| median(self.sources.iter().map(seconds)))
+    }
+
+    /// By how much, in seconds, the oldest answer is overdue that at least [`OVERDUE`] probes wait for
+    /// in a row: any shorter row may simply be lost. It counts as overdue from `slack` seconds on.
+    pub fn overdue(&self, slack: f64, now: Time) -> Option<f64> {
+        let mut late = self.unanswered.iter().filter_map(|&(id, sent)| {
+            if self.answered.is_some_and(|answered| sent <= answered) {
+                return None;
+            }
+            let base = self.sources.iter().find(|source| source.id == id)?.rtt.get() as f64 / 1e9;
+            let over = now.since(sent).as_secs_f64() - base;
+            (over > slack).then_some(over)
+        });
+        let oldest = late.next()?;
+        (late.count() + 1 >= OVERDUE).then_some(oldest)
+    }
+
+    /// Whether anybody is probed.
+    pub fn is_probing(&self) -> bool {
+        !self.unanswered.is_empty() || self.sources.iter().any(|source| source.probed)
+    }
+
+    /// How long nobody has answered although probes are out.
+    pub fn silence(&self, now: Time) -> Option<Duration> {
+        let &(_, asked) = self.unanswered.iter().find(|&&(_, sent)| Some(sent) > self.heard)?;
+        Some(now.since(asked))
+    }
+
+    /// How many probes that left within `age` are lost: later ones to the same source were answered.
+    pub fn lost_within(&self, age: Duration, now: Time) -> usize {
+        let lost = self.lost.iter().rev().take_while(|&&sent| now.since(sent) <= age);
+        lost.count()
+    }
+
+    /// The excess of all samples since `since` is none: it is the path that has become longer. Returns by
+    /// how much, in seconds.
+    pub fn reroute(&mut self, since: Time) -> f64 {
+        let Self { sources, recent, .. } = self;
+        let samples = || recent.iter().filter(move |sample| sample.arrived >= since);
+        let least = samples().map(|sample| sample.total).fold(f64::INFINITY, f64::min);
+        if !least.is_finite() {
+            return 0.0;
+        }
+        for source in sources {
+            let own = || samples().map(|sample| sample.delay).filter(|d| d.source == source.id);
+            let by = own().map(|delay| delay.rtt.as_nanos() as i64 - source.rtt.get()).min();
+            source.rtt.raise(by.unwrap_or((least * 1e9) as i64));
+            if let Some(ways) = &mut source.ways {
+                for (way, base) in ways.iter_mut().enumerate() {
+                    let now = own().filter_map(|d| d.one_way).map(|parts| part(parts, way)).min();
+                    let now = now.unwrap_or(base.get());
+                    base.raise(now - base.get());
+                }
+            }
+        }
+        self.recent.clear();
+        least
+    }
+
+    /// Forgets what is under way, as after a pause in which nobody looked.
+    pub fn forget_recent(&mut self) {
+        self.recent.clear();
+        self.unanswered.clear();
+    }
+
+    fn source(&mut self, delay: &Delay, now: Time) -> &mut Source {
+        if let Some(place) = self.sources.iter().position(|source| source.id == delay.source) {
+            return &mut self.sources[place];
+        }
+        if self.sources.len() == MOST_SOURCES {
+            let oldest = (0..MOST_SOURCES).min_by_key(|&place| self.sources[place].heard);
+            self.sources.swap_remove(oldest.expect("there are some"));
+        }
+        self.sources.push(Source::new(delay, now));
+        self.sources.last_mut().expect("one was pushed")
+    }
+}
+
+impl Source {
+    fn new(delay: &Delay, now: Time) -> Self {
+        Self {
+            id: delay.source,
+            probed: false,
+            rtt: Baseline::new(delay.rtt.as_nanos() as i64, RTT_HALF, now),
+            ways: delay
+                .one_way
+                .map(|parts| [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now))),
+            jitter: 0.0,
+            last: 0.0,
+            heard: now,
+        }
+    }
+
+    fn sample(&mut self, delay: &Delay, quiet: f64, now: Time) -> Sample {
+        self.heard = now;
+        let rtt = delay.rtt.as_nanos() as i64;
+        self.rtt.add(rtt, now);
+        let total = (rtt - self.rtt.get()) as f64 / 1e9;
+        if total < quiet && self.last < quiet {
+            self.jitter += ((total - self.last).abs() - self.jitter) * JITTER_GAIN;
+        }
+        self.last = total;
+        let by_side = self.by_side(delay.one_way, total, now);
+        Sample {
+            delay: *delay,
+            probed: self.probed,
+            sent: delay.sent,
+            arrived: now,
+            total,
+            by_side,
+        }
+    }
+
+    /// Shares `total` between the ways. The round trip is measured with one clock and bounds what a
+    /// drifting or jumping clock at the other end can claim.
+    fn by_side(&mut self, parts: Option<OneWay>, total: f64, now: Time) -> Option<[f64; 2]> {
+        let parts = parts?;
+        let ways = self.ways.get_or_insert_with(|| {
+            [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now))
+        });
+        let mut over = [0.0; 2];
+        for (way, base) in ways.iter_mut().enumerate() {
+            let value = part(parts, way);
+            base.add(value, now);
+            over[way] = (value - base.get()) as f64 / 1e9;
+        }
+        let sum = over[0] + over[1];
+        // A clock that is set forward or back moves one way by as much as the other, the wrong way.
+        if sum <= 0.0 || sum > total + IMPLAUSIBLE {
+            *ways = [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now));
+            return None;
+        }
+        Some(over.map(|way| total * way / sum))
+    }
+}
+
+const fn part(parts: OneWay, way: usize) -> i64 {
+    if way == 0 { parts.there_ns } else { parts.back_ns }
+}
+
+/// The middle of some numbers: of an even count the lower of the two.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
+/// BBR keeps its least round trip for 10 s and then drains on purpose; here the queue is empty most of the
+/// time anyway, so that three times as long costs nothing and forgives a longer congestion.
+const RTT_HALF: Duration = Duration::from_secs(15);
+/// Two clocks drift apart by up to 100 ppm (the tolerance of cheap crystals): 1 ms in 10 s.
+const WAY_HALF: Duration = Duration::from_secs(5);
+/// RFC 3550, section 6.4.1.
+const JITTER_GAIN: f64 = 1.0 / 16.0;
+/// So many probes in a row without an answer are not chance: with a loss of 20 % it is, once in 16 000.
+const OVERDUE: usize = 6;
+/// Ways that together exceed the round trip by more are not measured with steady clocks: ten times the
+/// drift of [`WAY_HALF`].
+const IMPLAUSIBLE: f64 = 0.005;
+/// A source that has not answered for so long has no vote: ten times the longest time between two probes.
+const ACTIVE: Duration = Duration::from_secs(2);
+/// A connection that began in a queue takes that for its baseline, and knows only what is beyond.
+const KNOWN: f64 = 0.5;
+/// How long the ways of a queue tell of one that is measured now.
+const SHARED: Duration = Duration::from_millis(200);
+/// Longer than any feedback delay that is believed.
+const KEEP: Duration = Duration::from_secs(4);
+/// No answer is waited for longer; Linux' `ping` gives up after 10 s.
+const GIVE_UP: Duration = Duration::from_secs(10);
+/// A connection of the user's is a source too; of more than so many the longest silent makes room.
+const MOST_SOURCES: usize = 64;
+/// More votes would take in older samples.
+const MOST_VOTES: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: f64 = 0.01;
+
+    fn answer(source: u32, sent_ms: u64, rtt_ms: u64) -> (Delay, Time) {
+        let rtt = Duration::from_millis(rtt_ms);
+        let sent = Time::from_millis(sent_ms);
+        (Delay { source, sent, rtt, one_way: None }, sent + rtt)
+    }
+
+    fn add(delays: &mut Delays, (delay, at): (Delay, Time)) {
+        delays.add(&delay, QUIET, at);
+    }
+
+    fn totals(delays: &Delays, now_ms: u64) -> Vec<u64> {
+        delays
+            .latest(Duration::from_millis(500), Time::from_millis(now_ms))
+            .map(|sample| (sample.total * 1e3).round() as u64)
+            .collect()
+    }
+
+    #[test]
+    fn each_source_has_its_own_baseline() {
+        let mut delays = Delays::default();
+        for n in 0..3u64 {
+            add(&mut delays, answer(n as u32, 20 * n, 10 * (n + 1)));
+        }
+        add(&mut delays, answer(0, 100, 12));
+        add(&mut delays, answer(1, 110, 25));
+        add(&mut delays, answer(2, 120, 37));
+        assert_eq!(totals(&delays, 160), [7, 5, 2]);
+        assert_eq!(delays.base(Time::from_millis(160)), Some(0.02));
+    }
+
+    #[test]
+    fn overdue_takes_six_in_a_row() {
+        let mut delays = Delays::default();
+        add(&mut delays, answer(0, 0, 10));
+        let ms = Time::from_millis;
+        for n in 1..=6 {
+            delays.sent(0, ms(20 * n));
+        }
+        assert_eq!(delays.overdue(0.005, ms(130)), None);
+        // The sixth left at 120 ms and was due at 130 ms.
+        assert!((delays.overdue(0.005, ms(136)).unwrap() - 0.106).abs() < 1e-9);
+        // An answer to a later one: those before it are lost, not late.
+        add(&mut delays, answer(0, 120, 20));
+        assert_eq!(delays.overdue(0.005, ms(141)), None);
+    }
+
+    #[test]
+    fn silence_begins_with_the_first_probe_that_nobody_answers() {
+        let mut delays = Delays::default();
+        let ms = Time::from_millis;
+        assert_eq!(delays.silence(ms(50)), None);
+        delays.sent(0, ms(0));
+        add(&mut delays, answer(0, 0, 10));
+        assert_eq!(delays.silence(ms(900)), None);
+        delays.sent(0, ms(1000));
+        assert_eq!(delays.silence(ms(1500)), Some(Duration::from_millis(500)));
+    }
+
+    fn with_ways(sent_ms: u64, there: i64, back: i64, offset: i64) -> (Delay, Time) {
+        let (mut delay, at) = answer(0, sent_ms, (there + back) as u64);
+        let ns = 1_000_000;
+        delay.one_way =
+            Some(OneWay { there_ns: (there + offset) * ns, back_ns: (back - offset) * ns });
+        (delay, at)
+    }
+
+    #[test]
+    fn the_ways_are_told_apart_whatever_the_other_clock_says() {
+        let mut delays = Delays::default();
+        add(&mut delays, with_ways(0, 5, 5, -7_000));
+        add(&mut delays, with_ways(50, 5, 25, -7_000));
+        let sample = delays.recent[1];
+        assert!((sample.of(Side::Egress), sample.of(Side::Ingress)) == (0.0, 0.02));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_no_delay() {
+        let mut delays = Delays::default();
+        add(&mut delays, with_ways(0, 5, 5, 0));
+        // An hour forward: one way seems to take an hour more.
+        add(&mut delays, with_ways(50, 5, 5, 3_600_000));
+        assert_eq!(delays.recent[1].total, 0.0);
+        assert_eq!(delays.recent[1].by_side, None);
+        // From there on the ways are told apart again.
+        add(&mut delays, with_ways(100, 15, 5, 3_600_000));
+        assert_eq!(delays.recent[2].by_side, Some([0.01, 0.0]));
+    }
+
+    #[test]
+    fn a_longer_path_is_a_new_baseline() {
+        let mut delays = Delays::default();
+        add(&mut delays, answer(0, 0, 10));
+        add(&mut delays, answer(1, 10, 20));
+        add(&mut delays, answer(0, 100, 41));
+        add(&mut delays, answer(0, 150, 43));
+        assert!((delays.reroute(Time::from_millis(140)) - 0.031).abs() < 1e-9);
+        add(&mut delays, answer(0, 200, 43));
+        add(&mut delays, answer(1, 220, 53));
+        assert_eq!(totals(&delays, 300), [2, 2]);
+    }
+}

@@ -1,0 +1,122 @@
+//! What crossed a side of the shaper, looked up for any span of the last seconds.
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Time};
+
+use crate::contract::Traffic;
+
+/// The counters of one side at the ticks of the last seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    ticks: VecDeque<(Time, Traffic)>,
+}
+
+impl History {
+    /// Notes what the counters say at `now`.
+    pub fn note(&mut self, now: Time, traffic: Traffic) {
+        self.ticks.push_back((now, traffic));
+        while self.ticks.len() > 2 && self.ticks[1].0.saturating_add(KEEP) < now {
+            self.ticks.pop_front();
+        }
+    }
+
+    /// Forgets everything, as after a pause in which nobody looked.
+    pub fn clear(&mut self) {
+        self.ticks.clear();
+    }
+
+    /// Bytes that crossed from `from` to `to`, evenly spread between two ticks; `None` if the history
+    /// does not reach so far.
+    pub fn bytes_between(&self, from: Time, to: Time) -> Option<f64> {
+        Some(self.bytes_until(to)? - self.bytes_until(from)?)
+    }
+
+    /// Bit/s over the last `span`, or over as much of it as there is; 0 at the very start.
+    pub fn load(&self, span: Duration) -> f64 {
+        let Some((now, last)) = self.ticks.back() else { return 0.0 };
+        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
+        let Some((first_at, first)) = self.ticks.iter().find(|(at, _)| *at >= from) else {
+            return 0.0;
+        };
+        let took = now.since(*first_at).as_secs_f64();
+        if took > 0.0 { (last.bytes - first.bytes) as f64 * 8.0 / took } else { 0.0 }
+    }
+
+    /// The share of the ticks of the last `span` at which packets waited in the shaper.
+    pub fn held_back(&self, span: Duration) -> f64 {
+        let Some(&(now, _)) = self.ticks.back() else { return 0.0 };
+        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
+        let (mut ticks, mut waiting) = (0u32, 0u32);
+        for (_, traffic) in self.ticks.iter().rev().take_while(|(at, _)| *at >= from) {
+            ticks += 1;
+            waiting += u32::from(traffic.backlog_bytes > 0);
+        }
+        f64::from(waiting) / f64::from(ticks)
+    }
+
+    fn bytes_until(&self, at: Time) -> Option<f64> {
+        let after = self.ticks.partition_point(|(tick, _)| *tick <= at);
+        let (before_at, before) = *self.ticks.get(after.checked_sub(1)?)?;
+        let Some(&(after_at, later)) = self.ticks.get(after) else {
+            // Behind the last tick: what is not known yet is taken to be nothing.
+            return Some(before.bytes as f64);
+        };
+        let share = at.since(before_at).as_secs_f64() / after_at.since(before_at).as_secs_f64();
+        Some(before.bytes as f64 + (later.bytes - before.bytes) as f64 * share)
+    }
+}
+
+/// Longer than any span that is asked for: the longest feedback delay that is believed, and the window of
+/// an estimate in front of it.
+const KEEP: Duration = Duration::from_secs(8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history() -> History {
+        let mut history = History::default();
+        // 1000 bytes every 20 ms until 100 ms, 2000 after; packets wait from 120 ms on.
+        let mut bytes = 0;
+        for tick in 0..=10 {
+            let backlog_bytes = if tick >= 6 { 1500 } else { 0 };
+            history.note(
+                Time::from_millis(20 * tick),
+                Traffic { bytes, packets: bytes / 1000, backlog_bytes },
+            );
+            bytes += if tick < 5 { 1000 } else { 2000 };
+        }
+        history
+    }
+
+    #[test]
+    fn bytes_between_ticks_are_evenly_spread() {
+        let history = history();
+        let ms = Time::from_millis;
+        assert_eq!(history.bytes_between(ms(0), ms(100)), Some(5_000.0));
+        assert_eq!(history.bytes_between(ms(90), ms(110)), Some(1_500.0));
+        assert_eq!(history.bytes_between(ms(100), ms(200)), Some(10_000.0));
+        // What lies behind the last tick is not known yet.
+        assert_eq!(history.bytes_between(ms(180), ms(220)), Some(2_000.0));
+        assert_eq!(History::default().bytes_between(ms(0), ms(1)), None);
+    }
+
+    #[test]
+    fn load_and_backlog_of_the_last_span() {
+        let history = history();
+        assert_eq!(history.load(Duration::from_millis(100)), 800_000.0);
+        assert_eq!(history.load(Duration::from_millis(200)), 600_000.0);
+        assert_eq!(history.held_back(Duration::from_millis(80)), 1.0);
+        assert_eq!(history.held_back(Duration::from_millis(180)), 0.5);
+    }
+
+    #[test]
+    fn old_ticks_are_forgotten() {
+        let mut history = History::default();
+        for s in 0..60 {
+            history.note(Time::from_millis(s * 1000), Traffic::default());
+        }
+        assert!(history.ticks.len() <= 10);
+    }
+}

@@ -1,0 +1,737 @@
+//! One side of the shaper: its rate, its state, and when it changes them.
+//!
+//! ```text
+//!            traffic                  held long enough, rate used
+//!   Idle ──────────────> Loaded ─────────────────────────────────> Probing
+//!     ^   no traffic        ^  │ queue                     queue   │ │ rate not used
+//!     └─────────────────────┤  v                                   v │
+//!                           └── BackingOff <───────────────────────┘ └─> Loaded
+//!                         queue gone
+//! ```
+//!
+//! The rate is a share of what the line carries, which is measured whenever the line has a queue. So that it
+//! has one now and then, the rate is raised in small steps until a queue of a few milliseconds shows, and
+//! then lowered until it is gone; a line that became faster is found the same way.
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Rate, Time};
+
+use crate::capacity::{self, Measured};
+use crate::contract::{Bounds, Decision, LEAST_BPS, Mode, Reason, Side, State};
+use crate::delays::{Delays, median};
+use crate::history::History;
+
+/// The control of one side.
+#[derive(Clone, Debug)]
+pub(crate) struct SideControl {
+    side: Side,
+    mode: &'static Character,
+    /// The rate never exceeds this.
+    max: f64,
+    pub history: History,
+    state: State,
+    entered: Time,
+    /// Bit/s; `None` lets everything through.
+    rate: Option<f64>,
+    /// What the line carries, bit/s; `None` before it was first measured.
+    capacity: Option<f64>,
+    /// When the capacity was last measured or tried.
+    tried: Time,
+    /// By what shares the last measurements of the capacity differed, newest last.
+    changes: VecDeque<f64>,
+    /// Seconds of excess without a queue that the line shows now and then.
+    noise: f64,
+    learned: Option<Learned>,
+    step: Step,
+    episode: Episode,
+    last_busy: Time,
+    /// What was told last.
+    told: Option<(Option<Rate>, State)>,
+}
+
+/// Least, usual and greatest capacity so far.
+#[derive(Clone, Copy, Debug)]
+struct Learned {
+    least: f64,
+    usual: f64,
+    most: f64,
+}
+
+/// A step of probing.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    number: u32,
+    began: Time,
+}
+
+/// A time with a queue at the line.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    began: Time,
+    /// Load when it began, bit/s.
+    load: f64,
+    /// The rate when it began, bit/s.
+    rate: Option<f64>,
+    /// The greatest excess, in seconds.
+    peak: f64,
+    capacity: Option<f64>,
+    /// It began in [`State::Probing`].
+    wanted: bool,
+    halved: Time,
+    /// How often the rate was halved to see whether the excess is a queue, and when it was last.
+    tests: u32,
+    tested: Time,
+    /// All the time it was certain whose queue it is.
+    certain: bool,
+}
+
+/// What a side may look at.
+pub(crate) struct View<'a> {
+    pub facts: Facts,
+    pub delays: &'a Delays,
+}
+
+/// What a side is told at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub now: Time,
+    /// Time since the last tick.
+    pub elapsed: Duration,
+    /// Seconds of queue that are this side's, as measured; `None` without a sample.
+    pub excess: Option<f64>,
+    /// Whether they are this side's alone.
+    pub certain: bool,
+    /// The same as far as it can be told for this moment.
+    pub expected: f64,
+    /// Seconds of queue from which on it is one.
+    pub threshold: f64,
+    /// Seconds by which answers are overdue.
+    pub overdue: Option<f64>,
+    /// Seconds until a change of rate shows in a delay.
+    pub feedback: f64,
+    /// How long nobody has answered although probes are out.
+    pub silence: Option<Duration>,
+    /// Bit/s of the line that probes take past the shaper.
+    pub probes: f64,
+    /// Whether the other side leaves the queue to this one.
+    pub may_probe: bool,
+}
+
+impl std::ops::Deref for View<'_> {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+impl Facts {
+    /// Below this there is no queue.
+    fn clear(&self) -> f64 {
+        self.threshold * CLEAR_SHARE
+    }
+}
+
+impl SideControl {
+    pub fn new(side: Side, mode: Mode, max_bps: Option<u64>) -> Self {
+        let max = max_bps.map_or(f64::INFINITY, |bps| bps as f64);
+        Self {
+            side,
+            mode: match mode {
+                Mode::Ping => &PING,
+                Mode::Bandwidth => &BANDWIDTH,
+            },
+            max,
+            history: History::default(),
+            state: State::Idle,
+            entered: Time::ZERO,
+            rate: max_bps.map(|_| max),
+            capacity: None,
+            tried: Time::ZERO,
+            changes: VecDeque::new(),
+            noise: 0.0,
+            learned: None,
+            step: Step { number: 0, began: Time::ZERO },
+            episode: Episode {
+                began: Time::ZERO,
+                load: 0.0,
+                rate: None,
+                peak: 0.0,
+                capacity: None,
+                wanted: false,
+                halved: Time::ZERO,
+                tests: 0,
+                tested: Time::ZERO,
+                certain: true,
+            },
+            last_busy: Time::ZERO,
+            told: None,
+        }
+    }
+
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Seconds of queue, beyond packets and jitter, from which on it is one.
+    pub const fn threshold(&self) -> f64 {
+        self.mode.threshold
+    }
+
+    /// Seconds of queue that are let stand because the line's rate varies: without any in stock the line
+    /// would be idle whenever it is faster than a moment ago. And what has been no queue before.
+    pub fn slack(&self) -> f64 {
+        let unknown = if self.capacity.is_none() { UNKNOWN_SLACK } else { 0.0 };
+        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MOST_SLACK)
+    }
+
+    pub const fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    pub const fn capacity(&self) -> Option<f64> {
+        self.capacity
+    }
+
+    /// What was learned of the line.
+    pub fn bounds(&self) -> Option<Bounds> {
+        self.learned.map(|learned| Bounds {
+            min_bps: learned.least as u64,
+            base_bps: learned.usual as u64,
+            max_bps: learned.most as u64,
+        })
+    }
+
+    /// Seconds that a full packet takes on the line; none as long as the line is unknown.
+    pub fn packet_time(&self) -> f64 {
+        self.capacity.or(self.rate).map_or(0.0, |bps| FULL_PACKET_BITS / bps)
+    }
+
+    /// Time over which the load is taken: long enough that a packet more or less does not matter.
+    pub fn load_span(&self) -> Duration {
+        seconds((LOAD_PACKETS * self.packet_time()).clamp(0.1, 1.0))
+    }
+
+    /// Bit/s that cross the line at present.
+    pub fn load(&self) -> f64 {
+        self.history.load(self.load_span())
+    }
+
+    /// Whether a probe for the queue is going on, or what it stirred up has not settled.
+    pub fn is_stirring(&self, feedback: f64, now: Time) -> bool {
+        match self.state {
+            State::Probing => true,
+            State::BackingOff => {
+                self.episode.wanted && now.since(self.entered) < seconds(STIRRED + 2.0 * feedback)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether this side, without having been asked to, has lowered its rate and not long enough ago to
+    /// tell whether that helps.
+    pub fn is_trying(&self, feedback: f64, now: Time) -> bool {
+        self.state == State::BackingOff
+            && now.since(self.entered) < seconds(TRYING + 2.0 * feedback)
+    }
+
+    /// Whether this side leaves the line as it is, and what it did before has passed.
+    pub fn is_settled(&self, now: Time) -> bool {
+        match self.state {
+            State::Idle | State::Stalled => true,
+            State::Loaded => now.since(self.entered) >= SETTLED,
+            State::Probing | State::BackingOff => false,
+        }
+    }
+
+    /// Whether the rate is what limits the traffic.
+    fn is_used(&self, span: Duration) -> bool {
+        self.history.held_back(span) >= 0.5
+            || self.rate.is_some_and(|rate| self.history.load(span) >= USED * rate)
+    }
+
+    /// Looks at everything and changes what has to be changed.
+    pub fn tick(&mut self, view: &View<'_>, decide: &mut dyn FnMut(Decision)) {
+        let (reason, value) = self.next(view);
+        self.tell(reason, value, decide);
+    }
+
+    /// Ticks stayed out for `pause`.
+    pub fn wake(&mut self, now: Time, pause: Duration, decide: &mut dyn FnMut(Decision)) {
+        let (reason, value) = self.resume(now, pause);
+        self.tell(reason, value, decide);
+    }
+
+    fn tell(&mut self, reason: Reason, value: f64, decide: &mut dyn FnMut(Decision)) {
+        let rate = self.rate.map(|bps| Rate::from_bps(bps as u64));
+        if self.told != Some((rate, self.state)) {
+            self.told = Some((rate, self.state));
+            decide(Decision { side: self.side, rate, state: self.state, reason, value });
+        }
+    }
+
+    fn next(&mut self, view: &View<'_>) -> (Reason, f64) {
+        if view.silence.is_some_and(|silence| silence >= STALL) {
+            return self.stall(view);
+        }
+        if self.state == State::Stalled {
+            return self.resume(view.now, view.now.since(self.entered));
+        }
+        let load = self.load();
+        if load >= self.rate.unwrap_or(0.0) * IDLE_SHARE && load >= IDLE_BPS {
+            self.last_busy = view.now;
+        }
+        if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
+            return self.hurry(overdue, view);
+        }
+        match self.state {
+            State::Idle => self.idle(load, view),
+            State::Loaded => self.loaded(load, view),
+            State::Probing => self.probing(view),
+            State::BackingOff => self.backing_off(view),
+            State::Stalled => unreachable!("left above"),
+        }
+    }
+
+    fn idle(&mut self, load: f64, view: &View<'_>) -> (Reason, f64) {
+        if self.last_busy == view.now && load > 0.0 {
+            self.enter(State::Loaded, view.now);
+            self.tried = view.now;
+            return (Reason::Load, load / 1e6);
+        }
+        let unseen = view.now.since(self.tried);
+        if let (Some(capacity), Some(learned)) = (self.capacity, self.learned)
+            && unseen >= AGE_AFTER
+        {
+            let share = view.elapsed.as_secs_f64() / AGE_TIME;
+            self.capacity = Some(capacity + (learned.usual - capacity) * share.min(1.0));
+            // Told in steps that matter.
+            let held = self.held(view.probes);
+            if self.rate.is_some_and(|rate| (held / rate - 1.0).abs() > AGE_STEP) {
+                self.rate = Some(held);
+            }
+        }
+        (Reason::Age, unseen.as_secs_f64())
+    }
+
+    fn loaded(&mut self, load: f64, view: &View<'_>) -> (Reason, f64) {
+        if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
+            return self.back_off(excess, view);
+        }
+        if view.now.since(self.last_busy) >= IDLE_AFTER {
+            self.enter(State::Idle, view.now);
+            return (Reason::Idle, load / 1e6);
+        }
+        self.learn(view.elapsed);
+        self.noise *= 1.0 - (view.elapsed.as_secs_f64() / NOISE_TIME).min(1.0);
+        let held = self.hold_time();
+        if self.rate.is_some()
+            && view.may_probe
+            && view.excess.is_some()
+            && view.now.since(self.tried) >= held
+            && self.is_used(self.load_span())
+        {
+            self.enter(State::Probing, view.now);
+            self.step.number = self.first_step();
+            return self.raise(view.now);
+        }
+        (Reason::Load, load / 1e6)
+    }
+
+    fn probing(&mut self, view: &View<'_>) -> (Reason, f64) {
+        if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
+            return self.back_off(excess, view);
+        }
+        // A step of a tenth beyond the line makes a queue that shows in this time.
+        let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
+        let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST).max(shows));
+        let took = view.now.since(self.step.began);
+        if took < length || view.excess.is_none() {
+            return (Reason::Probe, self.step_percent());
+        }
+        let rate = self.rate.expect("only a known rate is raised");
+        // What went through without a queue the line carries.
+        if let Some(measured) = self.measure(view, took.max(self.load_span())) {
+            // Less a packet at each end: of several measurements the luckiest would stay.
+            let sure = measured.bps * (1.0 - 2.0 * self.packet_time() / took.as_secs_f64());
+            self.capacity = self.capacity.map(|capacity| capacity.max(sure.min(rate)));
+        }
+        if !self.is_used(took) || rate >= self.max {
+            let share = self.history.load(took) / rate * 100.0;
+            self.tried = view.now;
+            self.enter(State::Loaded, view.now);
+            return (Reason::Unused, share);
+        }
+        self.step.number += 1;
+        self.raise(view.now)
+    }
+
+    /// On a line whose rate varies, or was much higher not long ago, small steps find nothing.
+    fn first_step(&self) -> u32 {
+        let usual = self.learned.map_or(0.0, |learned| learned.usual);
+        if self.capacity.is_some_and(|capacity| capacity < usual * FAR_BELOW) {
+            return 3;
+        }
+        (self.spread() / STEADY).min(3.0) as u32
+    }
+
+    fn raise(&mut self, now: Time) -> (Reason, f64) {
+        self.step.began = now;
+        let rate = self.rate.expect("only a known rate is raised");
+        self.rate = Some((rate * (1.0 + self.step_percent() / 100.0)).min(self.max));
+        (Reason::Probe, self.step_percent())
+    }
+
+    fn step_percent(&self) -> f64 {
+        // Beyond the fifth step only a line that is known to vary is taken at a run.
+        let most = STEPS_PERCENT.len() - if self.spread() > STEADY { 1 } else { 2 };
+        STEPS_PERCENT[(self.step.number as usize).min(most)]
+    }
+
+    /// A queue showed.
+    fn back_off(&mut self, excess: f64, view: &View<'_>) -> (Reason, f64) {
+        self.begin_episode(view.now);
+        self.episode.certain = view.certain;
+        let measured = self.measure(view, self.load_span());
+        if self.capacity.is_none() || view.certain {
+            // Too short a span says nothing, but what crossed the line while its queue grew is more than it
+            // carries.
+            let capacity = measured.map_or_else(|| self.load(), |found| found.bps);
+            self.capacity = Some(capacity.max(LEAST_BPS as f64));
+        }
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess * 1e3)
+    }
+
+    fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
+        self.episode.peak = self.episode.peak.max(excess);
+        if excess <= view.clear() {
+            return self.clear(view);
+        }
+        if let Some(verdict) = self.test(view) {
+            return verdict;
+        }
+        self.episode.certain &= view.certain;
+        let load = self.load().max(LEAST_BPS as f64);
+        self.capacity.get_or_insert(load);
+        if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
+            let capacity = self.capacity.unwrap_or(found.bps);
+            // A queue that does not grow is no sign of a slower line: it may not be this side's.
+            if view.certain && (found.bps > capacity || found.grown > view.clear()) {
+                let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
+                self.capacity = Some(blended.max(LEAST_BPS as f64));
+            }
+        }
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess * 1e3)
+    }
+
+    /// The queue is gone: what the line carried from its beginning to its end is its capacity.
+    fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let took = view.now.since(self.episode.began);
+        let before = self.episode.capacity;
+        if before.is_none() && took < FIRST_EPISODE {
+            // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
+            (self.capacity, self.rate) = (None, self.episode.rate);
+            self.enter(State::Loaded, view.now);
+            return (Reason::Clear, took.as_millis_f64());
+        }
+        let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
+        let found = found.or(self.capacity).unwrap_or_else(|| self.load());
+        if self.episode.peak <= MOST_SLACK
+            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED)
+        {
+            // It carried all that it was given: that was no queue for want of capacity.
+            self.noise += (self.episode.peak - self.noise).max(0.0) * NOISE_GAIN;
+        }
+        self.capacity = Some(match before {
+            Some(before) if !self.episode.certain => before,
+            Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
+                f64::midpoint(before, found)
+            }
+            Some(before) => {
+                let sure = (1.0 - 2.0 * self.packet_time() / took.as_secs_f64()).max(0.0);
+                // A line that varies and pauses for a moment is not slower: short episodes count for less.
+                let long = match self.spread() > STEADY {
+                    true => (took.as_secs_f64() / LONG_EPISODE).min(1.0),
+                    false => 1.0,
+                };
+                (before + (found - before) * sure * long).max(LEAST_BPS as f64)
+            }
+            None => found.max(LEAST_BPS as f64),
+        });
+        if let (Some(before), Some(after)) = (before, self.capacity) {
+            // A packet more or less at each end is no change.
+            let noise = NOISE + 2.0 * self.packet_time() / took.as_secs_f64();
+            let change = (((after - before) / before).abs() - noise).clamp(0.0, 1.0);
+            self.changes.push_back(change);
+            if self.changes.len() > SPREAD_COUNT {
+                self.changes.pop_front();
+            }
+        }
+        self.note_extremes();
+        self.tried = view.now;
+        self.rate = Some(self.held(view.probes));
+        self.enter(State::Loaded, view.now);
+        (Reason::Clear, took.as_millis_f64())
+    }
+
+    /// An excess that stays where it is although the rate was lowered may be no queue. Then the rate is
+    /// halved; if the excess still stays, it is the path that has become longer. Where probes are lost it may
+    /// be a full buffer that is still overrun, and the rate is halved some more before that is believed.
+    fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
+        if view.now.since(self.episode.tested) < seconds(UNMOVED_SPAN + 2.0 * view.feedback) {
+            return (self.episode.tests > 0).then_some((Reason::Test, UNMOVED_SPAN * 1e3));
+        }
+        self.episode.tested = view.now;
+        let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+        for sample in view.delays.newest(seconds(UNMOVED_SPAN), view.now) {
+            least = least.min(sample.of(self.side));
+            most = most.max(sample.of(self.side));
+        }
+        let stays = most - least <= (least * UNMOVED_SHARE).max(view.clear());
+        if !least.is_finite() || !stays {
+            self.episode.tests = 0;
+            return None;
+        }
+        let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
+        if self.episode.tests >= if overrun { MOST_TESTS } else { 1 } {
+            return Some(self.reroute(view));
+        }
+        self.episode.tests += 1;
+        self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
+        Some((Reason::Test, UNMOVED_SPAN * 1e3))
+    }
+
+    fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let excess = view.excess.unwrap_or(0.0);
+        self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
+        self.tried = view.now;
+        self.rate = Some(self.held(view.probes));
+        self.enter(State::Loaded, view.now);
+        (Reason::Reroute, excess * 1e3)
+    }
+
+    /// Answers stay out: the queue is at least as long as they are late.
+    fn hurry(&mut self, overdue: f64, view: &View<'_>) -> (Reason, f64) {
+        if self.state != State::BackingOff {
+            self.begin_episode(view.now);
+        }
+        if view.now.since(self.episode.halved) >= seconds(view.feedback.max(STEP_LEAST)) {
+            self.episode.halved = view.now;
+            let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
+            let least = (self.capacity.unwrap_or(rate) * LEAST_SHARE).max(LEAST_BPS as f64);
+            self.rate = Some((rate / 2.0).max(least));
+        }
+        (Reason::Overdue, overdue * 1e3)
+    }
+
+    fn stall(&mut self, view: &View<'_>) -> (Reason, f64) {
+        if self.state != State::Stalled {
+            self.enter(State::Stalled, view.now);
+            // What was lowered because answers stayed out was lowered in vain.
+            self.rate = self.capacity.map(|_| self.held(view.probes)).or(self.rate);
+        }
+        let silence = view.silence.map_or(0.0, Duration::as_secs_f64);
+        if silence >= OPEN_AFTER {
+            self.rate = self.max.is_finite().then_some(self.max);
+        }
+        (Reason::Silence, silence)
+    }
+
+    /// Somebody looks, or answers, again after `pause`.
+    fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
+        self.rate = self.capacity.map(|_| self.held(0.0)).or(self.rate);
+        self.tried = now;
+        self.last_busy = now;
+        self.enter(State::Loaded, now);
+        (Reason::Resume, pause.as_secs_f64())
+    }
+
+    fn begin_episode(&mut self, now: Time) {
+        self.episode = Episode {
+            began: now,
+            load: self.load(),
+            rate: self.rate,
+            peak: 0.0,
+            capacity: self.capacity,
+            wanted: self.state == State::Probing,
+            halved: Time::ZERO,
+            tests: 0,
+            tested: now,
+            certain: true,
+        };
+        self.enter(State::BackingOff, now);
+    }
+
+    fn enter(&mut self, state: State, now: Time) {
+        self.state = state;
+        self.entered = now;
+    }
+
+    fn measure(&self, view: &View<'_>, span: Duration) -> Option<Measured> {
+        capacity::measure(self.side, view.delays, &self.history, (span, view.clear()), view.now)
+    }
+
+    /// The rate of a line without a queue, on which `probes` bit/s are beside the shaper.
+    fn held(&self, probes: f64) -> f64 {
+        let capacity = self.capacity.expect("known in every state that holds a rate");
+        self.bounded(capacity * self.mode.share - probes)
+    }
+
+    /// The rate at which the queue that is expected now drains.
+    fn draining(&self, view: &View<'_>) -> f64 {
+        let capacity = self.capacity.expect("measured when the queue showed");
+        let time = DRAIN_TIME.max(2.0 * view.feedback);
+        let share = (self.mode.share - view.expected / time).max(DRAIN_SHARE);
+        self.bounded(capacity * share - view.probes)
+    }
+
+    fn bounded(&self, rate: f64) -> f64 {
+        rate.min(self.max).max(LEAST_BPS as f64)
+    }
+
+    /// By what share the line's rate varies: one jump is none.
+    fn spread(&self) -> f64 {
+        median(self.changes.iter().copied()).unwrap_or(0.0)
+    }
+
+    /// A line whose capacity is the same time and again is left alone for longer.
+    fn hold_time(&self) -> Duration {
+        let spread = self.spread().max(self.changes.back().copied().unwrap_or(1.0));
+        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(HOLD_LEAST))
+    }
+
+    fn note_extremes(&mut self) {
+        let Some(capacity) = self.capacity else { return };
+        let learned = self.learned.get_or_insert(Learned {
+            least: capacity,
+            usual: capacity,
+            most: capacity,
+        });
+        learned.least = learned.least.min(capacity);
+        learned.most = learned.most.max(capacity);
+    }
+
+    fn learn(&mut self, elapsed: Duration) {
+        if let (Some(capacity), Some(learned)) = (self.capacity, &mut self.learned) {
+            let share = (elapsed.as_secs_f64() / USUAL_TIME).min(1.0);
+            learned.usual += (capacity - learned.usual) * share;
+        }
+    }
+}
+
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9) as u64)
+}
+
+/// What the modes differ in.
+#[derive(Debug)]
+struct Character {
+    /// Share of the capacity that is let through.
+    share: f64,
+    /// Seconds of queue, beyond packets and jitter, from which on it is one.
+    threshold: f64,
+    /// Seconds for which a rate is held on a steady line before more is tried.
+    hold: f64,
+}
+
+/// The share: 97 %, so that a queue of 10 ms is gone in a third of a second and, with the probing, 95 % of
+/// the line is used. The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of
+/// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
+static PING: Character = Character { share: 0.97, threshold: 0.002, hold: 2.0 };
+/// Nearly everything; a queue of one frame of a video call (RFC 9330 speaks of 10 ms) is let stand.
+static BANDWIDTH: Character = Character { share: 0.995, threshold: 0.008, hold: 2.0 };
+
+/// Steps of probing in percent: each about twice the one before, so that the one that overshoots the line
+/// overshoots little on a steady line, and four times the line is reached in nine.
+const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];
+/// Seconds of a step that must be seen before the next: three probes at 20 ms.
+const STEP_SEEN: f64 = 0.06;
+/// Seconds that a step lasts at least: five ticks.
+const STEP_LEAST: f64 = 0.1;
+/// A queue counts as gone at this share of the threshold, so that the state does not flutter.
+const CLEAR_SHARE: f64 = 0.5;
+/// Seconds in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
+const DRAIN_TIME: f64 = 0.1;
+/// However long the queue: a fifth of the line keeps TCP's clock going.
+const DRAIN_SHARE: f64 = 0.2;
+/// However many answers stay out.
+const LEAST_SHARE: f64 = 0.1;
+/// Seconds over which the capacity is measured while the queue drains.
+const MEASURE_SPAN: f64 = 0.2;
+/// A half-life of two ticks.
+const MEASURE_GAIN: f64 = 0.3;
+/// From the last sample without a queue to the first with one.
+const LEAD_IN: Duration = Duration::from_millis(500);
+/// Measurements of one line differ by less; a few packets more or less in 200 ms do.
+const SAME_LINE: f64 = 0.1;
+/// So many measurements: a line that varies every time is told from one that changed once or twice.
+const SPREAD_COUNT: usize = 5;
+/// A line with less of a spread is steady.
+const STEADY: f64 = 0.1;
+/// Seconds: what the queue loses or gains while the controller does not see it, at the spread of the rate ...
+const SLACK: f64 = 0.2;
+/// Seconds more of a line that nothing is known of: the bursts with which connections begin.
+const UNKNOWN_SLACK: f64 = 0.01;
+/// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
+const MOST_SLACK: f64 = 0.05;
+/// The first queue of a line must last so long: a slow start is over after some round trips.
+const FIRST_EPISODE: Duration = Duration::from_millis(100);
+/// Seconds after which what a line carried with a queue is what it carries.
+const LONG_EPISODE: f64 = 0.3;
+/// A spread of 5 % halves the time for which a rate is held.
+const HOLD_SPREAD: f64 = 20.0;
+/// Seconds: twice the shortest step.
+const HOLD_LEAST: f64 = 0.2;
+/// A rate of which so much is used limits the traffic: TCP's sawtooth with a shallow queue uses more.
+const USED: f64 = 0.9;
+/// A full packet on Ethernet, with all that takes time.
+const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
+/// One packet more or less among so many is 6 %.
+const LOAD_PACKETS: f64 = 16.0;
+/// Less than this share of the rate is no load.
+const IDLE_SHARE: f64 = 0.02;
+/// ... and less than this never is: probes, name look-ups, calls that pause.
+const IDLE_BPS: f64 = 100_000.0;
+/// A page takes pauses of up to a second while it loads.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// What was measured is trusted for so long.
+const AGE_AFTER: Duration = Duration::from_secs(10);
+/// Seconds: then two thirds of what it differed from the usual are forgotten.
+const AGE_TIME: f64 = 30.0;
+/// Smaller changes are not told.
+const AGE_STEP: f64 = 0.01;
+/// Seconds over which the usual capacity is averaged.
+const USUAL_TIME: f64 = 20.0;
+/// A capacity below this share of the usual one may be a passing weakness.
+const FAR_BELOW: f64 = 0.6;
+/// Nobody answers for so long: longer than the longest time between probes and any queue.
+const STALL: Duration = Duration::from_secs(3);
+/// Seconds of silence after which the shaper opens, rather than strangle a line it knows nothing of
+/// (cake-autorate sets its minimum after the same time).
+const OPEN_AFTER: f64 = 10.0;
+/// Lowering the rate of one side must show its effect within this, beside twice the feedback delay,
+/// before the other side is suspected of the same queue.
+const TRYING: f64 = 0.2;
+/// Before the other side may stir the line.
+const SETTLED: Duration = Duration::from_millis(300);
+/// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
+const STIRRED: f64 = 0.4;
+/// Seconds for which an excess must stay where it is ...
+const UNMOVED_SPAN: f64 = 0.25;
+/// ... within this share of itself ...
+const UNMOVED_SHARE: f64 = 0.1;
+/// ... through so many halvings of the rate where probes are lost: a line that became more than ten times
+/// slower is rarer than one that took another route and loses packets.
+const MOST_TESTS: u32 = 3;
+/// Measurements of a steady line differ by so much.
+const NOISE: f64 = 0.04;
+/// A line that carried this share of the load has no want of capacity.
+const CARRIED: f64 = 0.985;
+/// Half of the last false alarm, a quarter of the one before ...
+const NOISE_GAIN: f64 = 0.5;
+/// ... and forgotten in so many seconds under load.
+const NOISE_TIME: f64 = 20.0;
