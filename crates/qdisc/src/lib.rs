@@ -14,7 +14,9 @@
 //! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
 
 mod book;
+mod colour;
 mod contract;
+mod early;
 mod leaves;
 mod linux;
 mod pool;
@@ -37,6 +39,8 @@ mod fifo;
 mod fq;
 mod fq_codel;
 mod fq_pie;
+mod fred;
+mod frio;
 mod gred;
 mod hfsc;
 mod htb;
@@ -48,11 +52,13 @@ mod police;
 mod prio;
 mod qfq;
 mod red;
+mod rio;
 mod sfb;
 mod sfq;
 mod skbprio;
 mod tbf;
 
+pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
