@@ -138,7 +138,16 @@ impl Fates for Buffers {
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let piece = self.get(packet.handle);
-        piece.headers.tcp_header(&piece.bytes)
+        let whole = piece.headers.tcp_header(&piece.bytes)?;
+        let Some(cut) = piece.cut else { return Some(whole) };
+        // A segment's data is a part of the super-packet's.
+        let payload = cut.segment(index_of(packet.handle))?.payload();
+        let before = (payload.start - cut.header_len()) as u32;
+        Some(TcpHeader {
+            seq: whole.seq.wrapping_add(before),
+            payload: payload.len() as u32,
+            ..whole
+        })
     }
 
     /// Both lead to the same bytes, which stay until both have left.

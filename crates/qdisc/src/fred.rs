@@ -9,25 +9,29 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{FlowLabel, Packet, Rng, Time};
 
-use crate::Device;
 use crate::book::Book;
 use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
 use crate::early::{
     AVPKT, Average, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ, typical_packet,
 };
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
 
 struct Fred {
     limit: u64,
+    rules: FredRules,
+    packets: VecDeque<Packet>,
+    book: Book,
+}
+
+/// FRED without its queue: what decides whether a packet may enter one.
+pub(crate) struct FredRules {
     drop: EarlyDrop,
     average: Average,
     /// The average is also brought up to date as packets leave.
     on_departure: bool,
     fairness: Fairness,
     flows: ActiveFlows,
-    packets: VecDeque<Packet>,
-    book: Book,
     rng: Rng,
 }
 
@@ -109,24 +113,23 @@ impl ActiveFlows {
     }
 }
 
-impl Fred {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
+impl FredRules {
+    /// Reads all parameters of FRED but `limit`.
+    pub fn read(params: &Params, rng: Rng) -> Result<Self, SetUpError> {
         Ok(Self {
-            limit: params.size("limit")?.expect("a default").get(),
-            drop: EarlyDrop::read(&params, ["min", "max", "probability"])?,
-            average: Average::read(&params)?,
+            drop: EarlyDrop::read(params, ["min", "max", "probability"])?,
+            average: Average::read(params)?,
             on_departure: params.switch("on_departure"),
-            fairness: Fairness::read(&params)?,
+            fairness: Fairness::read(params)?,
             flows: ActiveFlows::default(),
-            packets: VecDeque::new(),
-            book: Book::default(),
-            rng: device.seed.stream("fred"),
+            rng,
         })
     }
 
-    /// Whether `packet` is dropped, and why (Lin and Morris 1997, appendix).
-    fn judge(&mut self, packet: &Packet) -> Option<DropReason> {
+    /// Whether `packet`, which arrives at a queue of `backlog` bytes, is dropped, and why (Lin and Morris
+    /// 1997, appendix).
+    pub fn judge(&mut self, packet: &Packet, backlog: u64, now: Time) -> Option<DropReason> {
+        self.average.sample(backlog, now);
         let average = self.average.bytes();
         let above_max = average >= self.drop.max();
         let share = self.fairness.share(average, self.flows.count());
@@ -157,33 +160,42 @@ impl Fred {
             Verdict::Early | Verdict::Forced => Some(DropReason::Early),
         }
     }
+
+    /// `packet` is in the queue.
+    pub fn entered(&mut self, packet: &Packet) {
+        self.flows.push(packet);
+    }
+
+    /// `packet` has left the queue, in which `backlog` bytes are left.
+    pub fn left(&mut self, packet: &Packet, backlog: u64, now: Time) {
+        self.flows.pop(packet);
+        if self.on_departure {
+            self.average.sample(backlog, now);
+        } else if backlog == 0 {
+            self.average.emptied(now);
+        }
+    }
 }
 
 impl Qdisc for Fred {
     fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
         let backlog = self.book.backlog().bytes;
-        self.average.sample(backlog, now);
-        if let Some(reason) = self.judge(&packet) {
+        if let Some(reason) = self.rules.judge(&packet, backlog, now) {
             return self.book.turn_away(packet, reason, fates);
         }
         if backlog + u64::from(packet.len) > self.limit {
             return self.book.refuse(packet, DropReason::Overlimit, fates);
         }
-        self.flows.push(&packet);
+        self.rules.entered(&packet);
         self.book.arrive(&packet);
         self.packets.push_back(packet);
     }
 
     fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.flows.pop(&packet);
         self.book.take(&packet);
         self.book.depart(&packet);
-        if self.on_departure {
-            self.average.sample(self.book.backlog().bytes, now);
-        } else if self.packets.is_empty() {
-            self.average.emptied(now);
-        }
+        self.rules.left(&packet, self.book.backlog().bytes, now);
         Some(packet)
     }
 
@@ -235,13 +247,7 @@ pub(crate) static FRED: Discipline = Discipline {
         MINQ,
         STRIKES,
         ABOVE_MAX,
-        Param {
-            name: "on_departure",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("on_arrival") },
-            default: DefaultValue::Is("on"),
-            meaning: "bring the average up to date as packets leave, too",
-        },
+        ON_DEPARTURE,
     ],
     class_params: &[],
     takes_child: false,
@@ -249,7 +255,15 @@ pub(crate) static FRED: Discipline = Discipline {
         "fred min 3000 max 9000 wq 0.2 minq 2",
         "fred min 2000 max 4000 probability 0.5 wq 0.3 above_max drop on_arrival nostrikes",
     ],
-    build: |set_up, device| Ok(Box::new(Fred::new(set_up, device)?)),
+    build: |set_up, device| {
+        let params = set_up.params(device)?;
+        Ok(Box::new(Fred {
+            limit: params.size("limit")?.expect("a default").get(),
+            rules: FredRules::read(&params, device.seed.stream("fred"))?,
+            packets: VecDeque::new(),
+            book: Book::default(),
+        }))
+    },
 };
 
 /// Lin and Morris 1997: 2, or 4 where buffers are large.
@@ -277,13 +291,23 @@ pub(crate) const ABOVE_MAX: Param = Param {
     meaning: "above the upper threshold: still give each flow its few packets, or drop all",
 };
 
+pub(crate) const ON_DEPARTURE: Param = Param {
+    name: "on_departure",
+    aliases: &[],
+    kind: Kind::Switch { off: Some("on_arrival") },
+    default: DefaultValue::Is("on"),
+    meaning: "bring the average up to date as packets leave, too",
+};
+
 /// Packets that each of many flows may hold above the upper threshold (Lin and Morris 1997, section 5).
 const MOST_OF_MANY: u32 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Device;
     use crate::contract::MarkReason;
+    use crate::tc::SetUp;
     use weir_core::{Dscp, Ecn};
 
     #[derive(Default)]
