@@ -60,6 +60,9 @@ pub struct Options {
 /// If it cannot: the first thing, with what this kernel has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     scenario.check()?;
+    if let Some(hop) = scenario.marker_that_needs_window() {
+        return Err(LabError::SendersWindow(hop.name.clone()));
+    }
     let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
     Ok(weir_net::check(scenario, &available)?)
 }

@@ -2,7 +2,7 @@
 
 use weir_core::{Packet, TcpHeader};
 use weir_path::Traffic;
-use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_qdisc::{About, DropReason, Fates, MarkReason};
 use weir_wire::{Checksum, Cut, Headers};
 
 /// What came out of the kernel in one piece: a packet, or a super-packet whose segments queue one by one.
@@ -154,6 +154,12 @@ impl Fates for Buffers {
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         self.get_mut(packet.handle).left += 1;
         packet.handle
+    }
+}
+
+impl About for Buffers {
+    fn window(&self, _packet: &Packet) -> Option<u32> {
+        None
     }
 }
 

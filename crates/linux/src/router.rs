@@ -118,7 +118,7 @@ impl Router {
         }
     }
 
-    /// Finishes the packet for the kernel at its end: DSCP and ECN as the queues left them, its time to live
+    /// Finishes the packet for the kernel at its end: DSCP and ECN as the markers and queues left them, its time to live
     /// as the routers left it. Writes the headers of a segment into `head`; a single packet is changed where
     /// it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
@@ -246,12 +246,15 @@ mod tests {
     fn router(queue: &str, ip_version: IpVersion) -> Router {
         let hop = |set_up: &str| Hop {
             name: "line".into(),
+            marker: None,
             queue: set_up.into(),
             rate: LineRate::Unlimited,
             framing: Framing::NONE,
             delay_ns: 0,
             jitter_ns: 0,
             loss: None,
+            reorder: None,
+            duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
-use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_qdisc::{About, DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
 use weir_world::{LatencyRow, Scenario};
 
@@ -20,6 +20,8 @@ pub(crate) struct Cargo {
     owners: Vec<Owner>,
     /// By flow.
     pub flows: Vec<FlowFate>,
+    /// Congestion windows of the data's senders, by flow; empty if no marker asks.
+    pub windows: Vec<u32>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
     /// Probes of which copies are under way: by probe and sequence number.
@@ -80,6 +82,10 @@ impl Cargo {
             pings: Slab::new(),
             owners: flows.chain(probes).collect(),
             flows: vec![FlowFate::default(); scenario.flows.len()],
+            windows: match scenario.marker_that_needs_window() {
+                Some(_) => vec![0; scenario.flows.len()],
+                None => Vec::new(),
+            },
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
@@ -187,6 +193,12 @@ impl Fates for Cargo {
         let one = Copies { left: 1, answered: false };
         self.copied_pings.entry((ping.probe, ping.seq)).or_insert(one).left += 1;
         self.pings.put(ping)
+    }
+}
+
+impl About for Cargo {
+    fn window(&self, packet: &Packet) -> Option<u32> {
+        self.windows.get(packet.owner as usize).copied()
     }
 }
 

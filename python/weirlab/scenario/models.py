@@ -229,6 +229,7 @@ class HopSpec(Model):
         name: its name.
         place: `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
         queue: the queue, in `tc` syntax.
+        marker: the traffic conditioner in front of the queue: its name and parameters; none if nothing is said.
         rate: the line's rate; unlimited if neither this nor `trace` is given.
         trace: the name of a recorded line, or a path to a file in Mahimahi's format.
         framing: a name (`none`, `ethernet`, `ptm`, `atm`, `docsis`) or numbers.
@@ -243,6 +244,7 @@ class HopSpec(Model):
     name: str
     place: Literal["fixed", "queue"] = "fixed"
     queue: str = "pfifo"
+    marker: str | None = None
     rate: LineRate | None = None
     trace: str | None = None
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "none"
