@@ -54,7 +54,7 @@ class TcpSpec(Model):
     """Which TCP a load speaks.
 
     Attributes:
-        profile: `linux` or `rfc`.
+        profile: `linux`, `rfc`, `linux22` or `bsd`.
         congestion_control: `cubic`, `reno`.
         sack, ecn, timestamps, pacing, bursts, delayed_ack: switch a part of the profile on or off.
         initial_window: segments that may be sent first.
