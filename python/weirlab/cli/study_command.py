@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder to keep the records in; agreement goes on with those that are there; thesis writes its report "
+    help="Folder to keep the records in; agreement goes on with those that are there; thesis "
+    "writes its report "
     "and charts there.  [default: none, for agreement weir-agreement, for thesis weir-thesis]",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")

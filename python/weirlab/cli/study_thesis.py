@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,7 @@ def _draw(rows: Sequence[thesis.Row], out: Path) -> int:
         mine = [row for row in rows if row.cell.configuration.name == name and row.published]
         if mine:
             number = "ABCD".index(name) + 1
-            save(lambda mine=mine, number=number: _figure(mine, number), out / f"figure-4-{number}.png")
+            save(partial(_figure, mine, number), out / f"figure-4-{number}.png")
             count += len(thesis.METRICS)
     return count
 

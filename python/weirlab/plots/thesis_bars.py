@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, theme
+from weirlab.plots import theme
 from weirlab.studies.thesis import METRICS, Row
+from weirlab.studies.thesis_findings import DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +19,9 @@ if TYPE_CHECKING:
 
 def figure(rows: Sequence[Row], number: int) -> Figure:
     """The charts 4.`number`.1 to 4.`number`.4 of a configuration, from its rows."""
-    configuration = rows[0].cell.configuration
     chart = theme.framed(
         (
-            f"Configuration {configuration.name}: {configuration.tcp.upper()}, {configuration.parameters} "
-            "RED-like parameters",
+            rows[0].cell.configuration.title,
             "marker at R0, queue at R1: 10 Mbit/s, 200 ms round trip",
             f"world sim · {len(rows[0].whole)} seeds · figures 4.{number}.1 to 4.{number}.4 of the thesis",
         ),
@@ -35,8 +34,8 @@ def figure(rows: Sequence[Row], number: int) -> Figure:
     for place, (axes, metric) in enumerate(zip(panels, METRICS, strict=True)):
         _panel(axes, rows, metric)
         axes.set_title(f"Figure 4.{number}.{place + 1}: {TITLES[metric]}", size=10, loc="left")
-    handles, labels = panels[0].get_legend_handles_labels()
-    chart.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    # Where the bars of few flows leave room.
+    panels[0].legend(loc="upper left", frameon=False)
     return chart
 
 
@@ -48,44 +47,45 @@ def _panel(axes: Axes, rows: Sequence[Row], metric: str) -> None:
     for case, style in zip(cases, theme.styles(len(cases)), strict=True):
         for row in (row for row in rows if row.cell.case.name == case):
             at = flows.index(row.cell.flows) + (cases.index(case) - (len(cases) - 1) / 2) * STEP
-            interval = row.interval(metric)
             label = case if row.cell.flows == flows[0] else None
-            axes.bar(at - STEP / 4, interval.mean, WIDTH, color=style.colour, label=label)
-            top = interval.mean
-            if interval.low is not None and interval.high is not None:
-                top = interval.high
-                axes.vlines(at - STEP / 4, interval.low, interval.high, color=theme.INK, linewidth=1)
-            axes.text(at - STEP / 4, top, f" {_short(interval.mean)}", size=6.5, ha="center", va="bottom")
-            highest = max(highest, top)
+            tops = [_ours(axes, at - STEP / 4, row, metric, style.colour, label)]
             if row.published is not None:
                 theirs = float(getattr(row.published, metric))
-                axes.bar(at + STEP / 4, theirs, WIDTH, fill=False, edgecolor=style.colour, linewidth=1.2)
-                axes.text(
-                    at + STEP / 4,
-                    theirs,
-                    _short(theirs),
-                    size=6.5,
-                    ha="center",
-                    va="bottom",
-                    color=theme.QUIET,
-                )
-                highest = max(highest, theirs)
+                tops.append(_theirs(axes, at + STEP / 4, theirs, metric, style.colour))
+            highest = max(highest, *tops)
     parts.from_zero(axes, "y", highest)
     axes.set_xticks(range(len(flows)), [f"{count} flows" for count in flows])
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
 
 
-def _short(value: float) -> str:
-    """A number above a bar, with three digits at most."""
-    return (
-        f"{value / 1000:.1f}k"
-        if value >= 10_000
-        else caption.number(value)
-        if value < 100
-        else f"{value:.0f}"
-    )
+def _ours(  # noqa: PLR0913, PLR0917 - what is drawn where and how
+    axes: Axes, at: float, row: Row, metric: str, colour: str, label: str | None
+) -> float:
+    """A full bar with its interval; returns where it ends."""
+    interval = row.interval(metric)
+    axes.bar(at, interval.mean, WIDTH, color=colour, label=label)
+    top = interval.mean
+    if interval.low is not None and interval.high is not None:
+        top = interval.high
+        axes.vlines(at, interval.low, top, color=theme.INK, linewidth=1)
+    axes.text(at, top, _short(interval.mean, metric), **NUMBER)
+    return top
 
+
+def _theirs(axes: Axes, at: float, value: float, metric: str, colour: str) -> float:
+    """An outlined bar; returns where it ends."""
+    axes.bar(at, value, WIDTH, fill=False, edgecolor=colour, linewidth=1.2)
+    axes.text(at, value, _short(value, metric), **NUMBER, color=theme.QUIET)
+    return value
+
+
+def _short(value: float, metric: str) -> str:
+    """A number above a bar, as short as the thesis' own."""
+    return f"{value / 1000:.1f}" if metric == "goodput" else f"{value:.{DIGITS[metric]}f}"
+
+
+NUMBER: Any = {"size": 6.5, "ha": "center", "va": "bottom"}
 
 STEP = 0.22
 WIDTH = 0.1
@@ -94,6 +94,6 @@ WIDTH = 0.1
 TITLES = {
     "timeouts": "number of timeouts",
     "loss_percent": "probability of loss, %",
-    "goodput": "average per-flow goodput, bytes/s",
+    "goodput": "average per-flow goodput, bytes/s (above the bars: thousands)",
     "variation": "goodput, coefficient of variation",
 }

@@ -134,13 +134,13 @@ def _findings(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> str:
 
 def _table(rows: Sequence[Row], of: Study) -> str:
     """A configuration's table: the thesis' value, ours with its interval, the ratio."""
-    configuration = rows[0].cell.configuration
     lines = [
-        f"## Configuration {configuration.name}: {configuration.tcp.upper()}, {configuration.parameters} "
-        "parameters",
+        f"## {rows[0].cell.configuration.title}",
         "",
-        "Thesis / ours from t = 0 with the 95 % interval (ratio); in italics ours from "
-        f"t = {of.warm_up / 1e9:g} s. Bold: outside the aim.",
+        (
+            "Thesis / ours from t = 0 with the 95 % interval (ratio); in italics ours from "
+            f"t = {of.warm_up / 1e9:g} s. Bold: outside the aim."
+        ),
     ]
     for flows in sorted({row.cell.flows for row in rows}, reverse=True):
         lines += ["", line([f"{flows} flows", *(WIDE[metric] for metric in METRICS)])]
@@ -197,8 +197,11 @@ def _pairs(rows: Sequence[Row]) -> str:
     lines = [
         "## Do neighbours separate?",
         "",
-        "For each pair: is the first better, as in the thesis? `overlapping`: the 95 % intervals have values in "
-        "common.",
+        (
+            "For each pair: is the first better, as in the thesis? `overlapping`: the 95 % intervals "
+            "have values in "
+            "common."
+        ),
         "",
         line(["configuration, flows", "pair", *(WORDS[metric].removeprefix("the ") for metric in FALLING)]),
         line(["---"] * 5),
@@ -215,8 +218,11 @@ def _settings(of: Study) -> str:
     lines = [
         "## Every setting, and where it comes from",
         "",
-        "Given by the thesis, inferred from it, or chosen. *Fitted*: its own results had a part in the choice; what "
-        "the plain reading gives is in the next table.",
+        (
+            "Given by the thesis, inferred from it, or chosen. *Fitted*: its own results had a part in "
+            "the choice; what "
+            "the plain reading gives is in the next table."
+        ),
         "",
         line(["setting", "value", "status", "reason"]),
         line(["---"] * 4),
@@ -233,8 +239,11 @@ def _readings(readings: Sequence[Row], rows: Sequence[Row]) -> str:
     lines = [
         "## What other readings give",
         "",
-        f"One setting changed at a time, 100 flows, {len(readings[0].whole)} seeds: timeouts / loss in % / goodput "
-        "in bytes per second / variation, means from t = 0.",
+        (
+            f"One setting changed at a time, 100 flows, {len(readings[0].whole)} seeds: timeouts / loss "
+            "in % / goodput "
+            "in bytes per second / variation, means from t = 0."
+        ),
         "",
     ]
     cases = list(dict.fromkeys(row.cell.case.name for row in readings))
@@ -273,9 +282,12 @@ def _lab(lab: Sequence[tuple[Row, Row]]) -> str:
     lines = [
         "## Simulator and lab",
         "",
-        f"Both with today's Linux (Reno, SACK on or off), from t = 0: the simulator's profile `linux` "
-        f"({len(sim.whole)} seeds, with the 95 % interval) / this kernel in the lab ({len(real.whole)} run(s)), and "
-        "the ratio.",
+        (
+            f"Both with today's Linux (Reno, SACK on or off), from t = 0: the simulator's profile `linux` "
+            f"({len(sim.whole)} seeds, with the 95 % interval) / this kernel in the lab "
+            f"({len(real.whole)} run(s)), and "
+            "the ratio."
+        ),
         "",
         line(["row", *(WIDE[metric] for metric in METRICS)]),
         line(["---", *("---:" for _ in METRICS)]),

@@ -229,7 +229,7 @@ class HopSpec(Model):
         name: its name.
         place: `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
         queue: the queue, in `tc` syntax.
-        marker: the traffic conditioner in front of the queue: its name and parameters; none if nothing is said.
+        marker: the marker in front of the queue: its name and parameters; none if nothing is said.
         rate: the line's rate; unlimited if neither this nor `trace` is given.
         trace: the name of a recorded line, or a path to a file in Mahimahi's format.
         framing: a name (`none`, `ethernet`, `ptm`, `atm`, `docsis`) or numbers.

@@ -3,8 +3,8 @@
 G. Lo Monaco's thesis on TCP-friendly marking measured four configurations (SACK or Reno, appropriate or
 inappropriate parameters), each with 50 and 100 flows and four cases of marker and queue. Its tables and every
 setting of this study are data (`data/studies/thesis`): what the thesis gives, what was inferred from it and
-what was chosen, with what other readings give. Each combination runs with several seeds in the simulator, with
-controls that the thesis lacks; some also in the lab.
+what was chosen, with what other readings give. Each combination runs with several seeds in the simulator,
+with controls that the thesis lacks; some also in the lab.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from pydantic import Field
 
 from weirlab import _native
 from weirlab.errors import UsageError
@@ -47,6 +48,12 @@ class Configuration(Model):
     name: str
     tcp: Tcp
     parameters: Parameters
+
+    @property
+    def title(self) -> str:
+        """What it is, as the thesis calls it."""
+        tcp = {"sack": "SACK", "reno": "Reno"}[self.tcp]
+        return f"Configuration {self.name}: {tcp}, {self.parameters} RED-like parameters"
 
 
 class Case(Model):
@@ -98,8 +105,8 @@ class Variant(Model):
 
     name: str
     configuration: str = "A"
-    marker: dict[str, str] = {}
-    queue: dict[str, str] = {}
+    marker: dict[str, str] = Field(default_factory=dict)
+    queue: dict[str, str] = Field(default_factory=dict)
     tcp: TcpSpec = TcpSpec()
     framing: str | None = None
     duration: PositiveNanoseconds | None = None
@@ -163,9 +170,9 @@ class Study(Model):
     thresholds: dict[Parameters, str]
     configuration: list[Configuration]
     case: list[Case]
-    setting: list[Setting] = []
-    variant: list[Variant] = []
-    cause: list[Cause] = []
+    setting: list[Setting]
+    variant: list[Variant]
+    cause: list[Cause]
 
     def missing(self, case: Case) -> str | None:
         """Why a case cannot be run here; None if it can."""
@@ -230,7 +237,8 @@ class Row:
     def interval(self, metric: str, *, late: bool = False) -> Interval:
         """A metric's mean over the runs with its 95 % interval."""
         found = interval([getattr(one, metric) for one in (self.late if late else self.whole)])
-        assert found is not None  # a row has a run at least
+        if found is None:
+            raise ValueError(f"row `{self.cell.name}` has no runs")
         return found
 
     def ratio(self, metric: str, *, late: bool = False) -> float | None:
