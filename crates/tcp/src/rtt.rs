@@ -199,7 +199,10 @@ mod tests {
         let mut rtt = RttEstimator::new(&Profile::named("linux22").unwrap());
         rtt.sample(200_000, 0, 1);
         // 200 ms and four times half of it make 600 ms; 5/4 of it and 1/2^(cwnd - 1).
-        assert_eq!([1, 2, 4, 40].map(|cwnd| rtt.rto(cwnd)), [1_350_000, 1_050_000, 830_000, 750_000]);
+        assert_eq!(
+            [1, 2, 4, 40].map(|cwnd| rtt.rto(cwnd)),
+            [1_350_000, 1_050_000, 830_000, 750_000]
+        );
     }
 
     #[test]

@@ -50,7 +50,7 @@ def _panel(axes: Axes, rows: Sequence[Row], metric: str) -> None:
             label = case if row.cell.flows == flows[0] else None
             tops = [_ours(axes, at - STEP / 4, row, metric, style.colour, label)]
             if row.published is not None:
-                theirs = float(getattr(row.published, metric))
+                theirs = float(getattr(row.published, metric)) * SCALE.get(metric, 1.0)
                 tops.append(_theirs(axes, at + STEP / 4, theirs, metric, style.colour))
             highest = max(highest, *tops)
     parts.from_zero(axes, "y", highest)
@@ -64,12 +64,14 @@ def _ours(  # noqa: PLR0913, PLR0917 - what is drawn where and how
 ) -> float:
     """A full bar with its interval; returns where it ends."""
     interval = row.interval(metric)
-    axes.bar(at, interval.mean, WIDTH, color=colour, label=label)
-    top = interval.mean
+    scale = SCALE.get(metric, 1.0)
+    top = interval.mean * scale
+    axes.bar(at, top, WIDTH, color=colour, label=label)
+    number = _short(top, metric)
     if interval.low is not None and interval.high is not None:
-        top = interval.high
-        axes.vlines(at, interval.low, top, color=theme.INK, linewidth=1)
-    axes.text(at, top, _short(interval.mean, metric), **NUMBER)
+        top = interval.high * scale
+        axes.vlines(at, interval.low * scale, top, color=theme.INK, linewidth=1)
+    axes.text(at, top, number, **NUMBER)
     return top
 
 
@@ -82,7 +84,7 @@ def _theirs(axes: Axes, at: float, value: float, metric: str, colour: str) -> fl
 
 def _short(value: float, metric: str) -> str:
     """A number above a bar, as short as the thesis' own."""
-    return f"{value / 1000:.1f}" if metric == "goodput" else f"{value:.{DIGITS[metric]}f}"
+    return f"{value:.{1 if metric == 'goodput' else DIGITS[metric]}f}"
 
 
 NUMBER: Any = {"size": 6.5, "ha": "center", "va": "bottom"}
@@ -91,9 +93,12 @@ STEP = 0.22
 WIDTH = 0.1
 """From case to case and of a bar, where groups are 1 apart."""
 
+SCALE = {"goodput": 1e-3}
+"""What is drawn in thousands."""
+
 TITLES = {
     "timeouts": "number of timeouts",
     "loss_percent": "probability of loss, %",
-    "goodput": "average per-flow goodput, bytes/s (above the bars: thousands)",
+    "goodput": "average per-flow goodput, kB/s",
     "variation": "goodput, coefficient of variation",
 }
