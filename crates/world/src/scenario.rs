@@ -648,8 +648,8 @@ mod tests {
         );
         assert_eq!(
             error(|s| s.path.up[0].marker = Some("token_bucket tokens many".into())),
-            "path up, hop `line`: token_bucket: `tokens many`: write a number of bytes, with k, m or g \
-             for multiples of 1024"
+            "path up, hop `line`: token_bucket: `tokens many`: write a number with b, kb, mb or gb \
+             (kbit, mbit, gbit for bits)"
         );
         assert_eq!(
             error(|s| s.duration_ns = 0),
