@@ -48,15 +48,15 @@ def run(  # noqa: PLR0913 - what was said on the line
     readings = [] if only else thesis.variants(of)
     _make(out)
     quiet = as_json or as_markdown
-    start = time.monotonic()
+    start = time.monotonic(), time.process_time()
     fewer = min(seeds, SEEDS_OF_READINGS)
     runs = [run for cell in wanted for run in thesis.runs_of(cell, of=of, seeds=seeds)]
     runs += [run for cell in readings for run in thesis.runs_of(cell, of=of, seeds=fewer)]
     found = _measure(runs, "sim", "Thesis", jobs=jobs, quiet=quiet, of=of, cells=[*wanted, *readings])
     rows, other = found[: len(wanted)], found[len(wanted) :]
-    seconds = time.monotonic() - start
+    took = f"{time.monotonic() - start[0]:.0f} s ({time.process_time() - start[1]:.0f} s of processor time)"
     beside = _beside_lab(of, wanted, seeds=seeds, repeat=repeat, jobs=jobs, quiet=quiet) if lab else []
-    page = report.page(rows, other, beside, of, seconds)
+    page = report.page(rows, other, beside, of, took)
     (out / "report.md").write_text(page, encoding="utf-8")
     (out / "figures.csv").write_text(report.figures_csv(found), encoding="utf-8")
     charts = _draw(rows, out)
@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913 - what was said on the line
         if any(row.published for row in rows):
             console.print(report.terminal_table(rows))
         console.print(report.verdict(rows, other, of))
-        note(f"{len(runs)} runs in {seconds:.0f} s; report.md, figures.csv and {charts} charts in {out}")
+        note(f"{len(runs)} runs in {took}; report.md, figures.csv and {charts} charts in {out}")
 
 
 def _measure(  # noqa: PLR0913 - what is run, where and how

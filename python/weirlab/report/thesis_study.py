@@ -67,14 +67,14 @@ def page(
     readings: Sequence[Row],
     lab: Sequence[tuple[Row, Row]],
     of: Study,
-    seconds: float | None,
+    took: str | None,
 ) -> str:
     """The whole study as Markdown."""
     runs = len(rows[0].whole)
-    took = "" if seconds is None else f" All of it took {seconds:.0f} s."
+    length = "" if took is None else f" It took {took}."
     parts = [
         f"# {of.title}",
-        f"Source: {of.source}. {len(rows)} combinations with {runs} seeds each in the simulator.{took}",
+        f"Source: {of.source}. {len(rows)} combinations with {runs} seeds each in the simulator.{length}",
         _findings(rows, readings, of),
     ]
     for configuration in of.configuration:
