@@ -22,6 +22,14 @@ def test_every_discipline_and_parameter_is_documented(discipline: _native.Discip
         assert f"`{param['name']}`" in QUEUE_PAGES, param["name"]
 
 
+@pytest.mark.parametrize("marker", _native.markers(), ids=lambda one: one["name"])
+def test_every_marker_and_parameter_is_documented(marker: _native.Marker) -> None:
+    page = (ROOT / "docs/markers.md").read_text()
+    assert marker["name"] in page
+    for param in marker["params"]:
+        assert f"`{param['name']}`" in page, param["name"]
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/queues").glob("*.md")), ids=lambda p: p.stem)
 def test_every_page_has_the_same_headings(page: Path) -> None:
     text = page.read_text()

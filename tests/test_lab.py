@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
+import weirlab
 from weirlab.lab.check import try_lab
 
 if TYPE_CHECKING:
@@ -37,3 +39,22 @@ def test_simulator_and_lab_agree(weir: Weir, tmp_path: Path) -> None:
     assert abs(found["down_mbps"]["difference"]) < 0.1
     assert abs(found["min_ms"]["difference"]) < 0.1
     assert done.returncode == (0 if one["agrees"] else 1)
+
+
+def test_markers_colour_real_packets(tmp_path: Path) -> None:
+    """100 KB a second are green, and a line of twice that carries the rest as red."""
+    r0 = {"name": "r0", "marker": "token_bucket tokens 10000 interval 100ms"}
+    r1 = {"name": "r1", "queue": "rio in_min 20000 in_max 40000", "rate": "1600kbit"}
+    [record] = weirlab.run(
+        "tcp_download",
+        link={"name": "marked", "title": "Marked", "up": [], "down": [r0, r1]},
+        world="lab",
+        out=tmp_path / "o",
+        phases={"idle": "0s", "load": "4s", "cooldown": "0s"},
+    )
+    queue = record.queue.filter(pl.col("queue") == "down/r1")
+    left = dict(queue.group_by("class").agg(pl.col("departed_bytes").sum()).iter_rows())
+    assert left[""] == left["in"] + left["out"]
+    # Packets of 1500 bytes cost 1480: six an interval, and what comes in the first.
+    assert 0.8 * 400_000 * 0.9 < left["in"] < 1.1 * 410_000
+    assert left["out"] > 100_000

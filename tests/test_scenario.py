@@ -151,7 +151,7 @@ def test_parameters_set_the_number_of_streams() -> None:
         ({"phases": {"load": "-5s"}}, "`-5s` is not a time"),
         ({"phases": {"idle": 0, "load": 0, "cooldown": 0}}, "the test lasts no time"),
         ({"tcp": {"congestion_control": "vegas"}}, "unknown congestion control `vegas` (known: "),
-        ({"tcp": {"profile": "windows"}}, "unknown TCP profile `windows` (known: linux, rfc)"),
+        ({"tcp": {"profile": "windows"}}, "unknown TCP profile `windows` (known: linux, rfc, linux22, bsd)"),
         ({"tcp": {"receive_window": "1kb"}}, "receive window 1024 bytes: write 18000 or more"),
         ({"parameters": {"streams": 3}}, "test `rrul` has no parameter `streams`"),
         (

@@ -108,13 +108,17 @@ def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
     done = weir("study")
     assert done.returncode == 0, done.stderr
     assert "linux" in done.stdout
-    assert [one["name"] for one in json.loads(weir("study", "--json").stdout)] == ["linux", "agreement"]
+    assert [one["name"] for one in json.loads(weir("study", "--json").stdout)] == [
+        "linux",
+        "thesis",
+        "agreement",
+    ]
 
 
 def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
     done = weir("study", "moon")
     assert done.returncode == 2
-    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux, agreement)"
+    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux, thesis, agreement)"
 
 
 def test_the_matrix_has_a_cell_of_each_kind() -> None:

@@ -75,6 +75,7 @@ impl SetUp {
     fn hop(&self) -> Hop {
         Hop {
             name: "line".to_owned(),
+            marker: None,
             queue: self.queue.to_owned(),
             rate: LineRate::Bps(self.rate_bps),
             framing: Framing::NONE,

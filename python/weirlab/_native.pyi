@@ -16,6 +16,7 @@ __all__ = [
     "expand_queue",
     "framings",
     "lab",
+    "markers",
     "parse_dscp",
     "parse_rate",
     "parse_size",
@@ -45,6 +46,13 @@ class Discipline(TypedDict):
     class_params: list[Param]
 
 @type_check_only
+class Marker(TypedDict):
+    name: str
+    summary: str
+    source: str
+    params: list[Param]
+
+@type_check_only
 class Framing(TypedDict):
     overhead_bytes: int
     minimum_bytes: int
@@ -67,6 +75,7 @@ def disciplines() -> list[Discipline]: ...
 def expand_queue(text: str, rate_bps: int | None) -> str | None: ...
 def framings() -> dict[str, Framing]: ...
 def lab(request: str, show: Callable[[str], bool]) -> str: ...
+def markers() -> list[Marker]: ...
 def parse_dscp(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...

@@ -215,7 +215,7 @@ impl FlowKey {
 
 /// The part of the 5-tuple that travels with every packet: enough to tell flows and hosts apart and
 /// for `tc` filters, in 20 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowLabel {
     /// Source host: the IPv4 address, or 32 bits folded from the IPv6 address.
     pub src: u32,

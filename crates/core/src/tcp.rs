@@ -1,13 +1,15 @@
 //! What a queue may learn of a TCP packet.
 
-/// The parts of a TCP header that say what a packet acknowledges, for disciplines that look at them
-/// (CAKE's `ack-filter`).
+/// The parts of a TCP header that say what a packet carries and acknowledges, for disciplines and markers that
+/// look at them (CAKE's `ack-filter`, `tcp_friendly`).
 ///
 /// A packet's owner tells it when it is asked, so that [`Packet`](crate::Packet) stays small for all
 /// others. Sequence numbers are compared with each other only, modulo 2^32, so that an owner may
 /// number whole segments instead of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
+    /// Number of the first byte of data: always bytes.
+    pub seq: u32,
     /// Number of the next byte that the packet's sender expects.
     pub ack: u32,
     /// Control bits.
@@ -32,6 +34,14 @@ pub struct TcpFlags(u16);
 pub struct SackRanges {
     ranges: [(u32, u32); Self::MAX],
     count: u8,
+}
+
+impl TcpHeader {
+    /// Number of the byte behind the data.
+    #[must_use]
+    pub const fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.payload)
+    }
 }
 
 impl TcpFlags {

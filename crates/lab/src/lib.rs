@@ -35,6 +35,12 @@ pub enum LabError {
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
+    /// A marker asks for what only the simulator knows.
+    #[error(
+        "hop `{0}`: its marker asks for the sender's window, which only the simulator knows: leave \
+         `window sender` out or run it in the world `sim`"
+    )]
+    SendersWindow(String),
     /// A load or probe cannot be had, or failed.
     #[error(transparent)]
     Net(#[from] weir_net::NetError),

@@ -63,6 +63,9 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     if scenario.shaper.is_some() {
         return Err(LabError::Shaper);
     }
+    if let Some(hop) = scenario.marker_that_needs_window() {
+        return Err(LabError::SendersWindow(hop.name.clone()));
+    }
     let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
     Ok(weir_net::check(scenario, &available)?)
 }

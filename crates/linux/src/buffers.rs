@@ -2,7 +2,7 @@
 
 use weir_core::{Packet, TcpHeader};
 use weir_path::Traffic;
-use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_qdisc::{About, DropReason, Fates, MarkReason};
 use weir_wire::{Checksum, Cut, Headers};
 
 /// What came out of the kernel in one piece: a packet, or a super-packet whose segments queue one by one.
@@ -138,13 +138,28 @@ impl Fates for Buffers {
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let piece = self.get(packet.handle);
-        piece.headers.tcp_header(&piece.bytes)
+        let whole = piece.headers.tcp_header(&piece.bytes)?;
+        let Some(cut) = piece.cut else { return Some(whole) };
+        // A segment's data is a part of the super-packet's.
+        let payload = cut.segment(index_of(packet.handle))?.payload();
+        let before = (payload.start - cut.header_len()) as u32;
+        Some(TcpHeader {
+            seq: whole.seq.wrapping_add(before),
+            payload: payload.len() as u32,
+            ..whole
+        })
     }
 
     /// Both lead to the same bytes, which stay until both have left.
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         self.get_mut(packet.handle).left += 1;
         packet.handle
+    }
+}
+
+impl About for Buffers {
+    fn window(&self, _packet: &Packet) -> Option<u32> {
+        None
     }
 }
 

@@ -29,6 +29,7 @@ pub fn behind_kernel_queues(scenario: &Scenario) -> Scenario {
     let mut rest = scenario.clone();
     for hop in rest.path.up.iter_mut().chain(&mut rest.path.down) {
         hop.queue = format!("pfifo limit {}", u32::MAX);
+        hop.marker = None;
         hop.rate = LineRate::Unlimited;
         hop.framing = Framing::NONE;
     }
@@ -48,6 +49,13 @@ pub fn check_kernel_queues(scenario: &Scenario) -> Result<(), LinuxError> {
             "probe `{}` counts routers, of which the kernel's queues need more than the scenario has: \
              use the userspace data path",
             probe.name
+        )));
+    }
+    let hops = scenario.path.up.iter().chain(&scenario.path.down);
+    if let Some((hop, marker)) = hops.filter_map(|hop| Some((hop, hop.marker.as_ref()?))).next() {
+        return Err(LinuxError::new(format!(
+            "hop `{}`: the kernel has no marker `{marker}`: use the userspace data path",
+            hop.name
         )));
     }
     tc::check(scenario)

@@ -119,7 +119,7 @@ impl Router {
         }
     }
 
-    /// Finishes the packet for the kernel at its end: DSCP and ECN as the queues left them, its time to live
+    /// Finishes the packet for the kernel at its end: DSCP and ECN as the markers and queues left them, its time to live
     /// as the routers left it. Writes the headers of a segment into `head`; a single packet is changed where
     /// it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
@@ -247,6 +247,7 @@ mod tests {
     fn router(queue: &str, ip_version: IpVersion) -> Router {
         let hop = |set_up: &str| Hop {
             name: "line".into(),
+            marker: None,
             queue: set_up.into(),
             rate: LineRate::Unlimited,
             framing: Framing::NONE,
@@ -257,6 +258,8 @@ mod tests {
             duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
+            changes: vec![],
+            shaped: false,
         };
         let scenario = Scenario {
             name: "t".into(),
@@ -270,6 +273,7 @@ mod tests {
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version,
             mtu_bytes: 1500,
+            shaper: None,
         };
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);

@@ -146,6 +146,7 @@ fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
         departed_bytes: after.bytes.saturating_sub(before.bytes),
         wire_bytes: 0,
         dropped,
+        dropped_bytes: None,
         marked,
     }
 }

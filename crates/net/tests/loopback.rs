@@ -29,6 +29,7 @@ const MS: u64 = 1_000_000;
 fn scenario(duration_ms: u64) -> Scenario {
     let hop = Hop {
         name: "line".into(),
+        marker: None,
         queue: "pfifo".into(),
         rate: LineRate::Unlimited,
         framing: weir_link::Framing::NONE,

@@ -171,6 +171,7 @@ fn read_syn(packet: &[u8]) -> Option<Syn> {
 fn scenario(ip_version: IpVersion) -> Scenario {
     let hop = Hop {
         name: "line".into(),
+        marker: None,
         queue: "pfifo".into(),
         rate: LineRate::Unlimited,
         framing: weir_link::Framing::NONE,

@@ -3,6 +3,8 @@
 //! A packet is enqueued at a hop, leaves when its line carries it, and travels to the next. A line's
 //! packets under way are a list in the order in which they arrive, with one pending event for its head.
 //!
+//! A hop's marker colours packets before they are queued.
+//!
 //! In front of the first hop, between hops and behind the last there are routers: a packet whose time to
 //! live ends at one of them arrives there, and what the router answers goes the other way from there.
 
@@ -13,13 +15,14 @@ use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Rate, Seed, Time};
 use weir_link::{Arrivals, Flight, Line, Trace};
-use weir_qdisc::{DropReason, Fates, Port};
+use weir_qdisc::{About, DropReason, Fates, Marker, Port};
 use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
 
 use crate::events::{Events, Source};
 
-/// The owner of the packets on a path: keeps what they carry, and hears of those that do not arrive.
-pub trait Traffic: Fates {
+/// The owner of the packets on a path: keeps what they carry, tells markers about it, and hears of those that
+/// do not arrive.
+pub trait Traffic: Fates + About {
     /// The number of the server to or from which `packet` goes.
     fn host_of(&self, packet: &Packet) -> u32;
 
@@ -100,6 +103,7 @@ pub struct Hop {
     pub name: String,
     /// Its queue.
     pub port: Port,
+    marker: Option<Marker>,
     direction: Direction,
     /// How many hops of its direction come before it.
     place: u32,
@@ -302,7 +306,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The router in front of `hop` forwards `packet` to it.
-    fn enter(&mut self, hop: usize, packet: Packet, now: Time) {
+    fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
         let Hop { direction, place: passed, .. } = self.hops[hop];
         if self.traffic.ends_at_router(&packet, passed) {
             self.arrived.push_back((packet, Place::Router { direction, passed }));
@@ -316,6 +320,9 @@ impl<T: Traffic> Path<T> {
             if direction == Direction::Down {
                 self.traffic.crosses_shaper(&packet, direction, now);
             }
+        }
+        if let Some(marker) = &mut self.hops[hop].marker {
+            marker.mark(&mut packet, &self.traffic, now);
         }
         self.hops[hop].port.enqueue(packet, now, &mut self.traffic);
         self.serve(hop, now);
@@ -417,6 +424,7 @@ impl Hop {
             direction,
             place,
             port: spec.port(seed.derive("queue"), mtu).expect("the scenario was checked"),
+            marker: spec.marker(seed.derive("marker"), mtu).expect("the scenario was checked"),
             line: line.unwrap_or_else(|never| match never {}),
             flight: Flight::new(&spec.flight(), seed),
             way: Way::new(Duration::ZERO, next),

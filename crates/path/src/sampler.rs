@@ -47,6 +47,7 @@ struct Since {
     departed_packets: u64,
     departed_bytes: u64,
     dropped: [u64; DropReason::ALL.len()],
+    dropped_bytes: u64,
     marked: [u64; MarkReason::ALL.len()],
 }
 
@@ -58,6 +59,7 @@ impl Since {
             departed_packets: after.departed.packets - before.departed.packets,
             departed_bytes: after.departed.bytes - before.departed.bytes,
             dropped: std::array::from_fn(dropped),
+            dropped_bytes: after.total_dropped().bytes - before.total_dropped().bytes,
             marked: std::array::from_fn(|reason| after.marked[reason] - before.marked[reason]),
         }
     }
@@ -75,6 +77,7 @@ impl Since {
             departed_bytes: self.departed_bytes,
             wire_bytes: 0,
             dropped: self.dropped,
+            dropped_bytes: Some(self.dropped_bytes),
             marked: self.marked,
         }
     }

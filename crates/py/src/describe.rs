@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::{Dscp, RNG_NAME, Rate, units};
 use weir_link::{Cells, Framing};
-use weir_qdisc::{DISCIPLINES, Device, Param, Preset, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::fail;
@@ -21,6 +21,21 @@ pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("preset", Preset::named(discipline.name).is_some())?;
         entry.set_item("params", params(py, discipline.params)?)?;
         entry.set_item("class_params", params(py, discipline.class_params)?)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// All markers with their parameters.
+#[pyfunction]
+pub(crate) fn markers(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for marker in MARKERS {
+        let entry = PyDict::new(py);
+        entry.set_item("name", marker.name)?;
+        entry.set_item("summary", marker.summary)?;
+        entry.set_item("source", marker.source)?;
+        entry.set_item("params", params(py, marker.params)?)?;
         list.append(entry)?;
     }
     Ok(list)

@@ -25,7 +25,7 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
-        check_queue, congestion_controls, disciplines, expand_queue, framings, parse_dscp,
+        check_queue, congestion_controls, disciplines, expand_queue, framings, markers, parse_dscp,
         parse_rate, parse_size, parse_time, rng_name, tcp_profiles,
     };
     #[pymodule_export]

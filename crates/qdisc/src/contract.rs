@@ -138,6 +138,8 @@ pub enum DropReason {
     AckFiltered,
     /// Beyond the rate of a policer.
     Policed,
+    /// FRED: the flow holds more than its share of the queue.
+    Unfair,
 }
 
 /// Why a packet was marked CE.
@@ -160,7 +162,7 @@ pub enum MarkReason {
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
@@ -175,6 +177,7 @@ impl DropReason {
         Self::Blue,
         Self::AckFiltered,
         Self::Policed,
+        Self::Unfair,
     ];
 
     /// The reason as records name it.
@@ -195,6 +198,7 @@ impl DropReason {
             Self::Blue => "blue",
             Self::AckFiltered => "ack_filtered",
             Self::Policed => "policed",
+            Self::Unfair => "unfair",
         }
     }
 }

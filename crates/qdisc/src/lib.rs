@@ -14,7 +14,9 @@
 //! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
 
 mod book;
+mod colour;
 mod contract;
+mod early;
 mod leaves;
 mod linux;
 mod pool;
@@ -37,10 +39,13 @@ mod fifo;
 mod fq;
 mod fq_codel;
 mod fq_pie;
+mod fred;
+mod frio;
 mod gred;
 mod hfsc;
 mod htb;
 mod ingress;
+mod marker;
 mod netem;
 mod pfifo_fast;
 mod pie;
@@ -48,14 +53,17 @@ mod police;
 mod prio;
 mod qfq;
 mod red;
+mod rio;
 mod sfb;
 mod sfq;
 mod skbprio;
 mod tbf;
 
+pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
+pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSetUp};
 pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
 pub use presets::Preset;
 pub use registry::{Build, DISCIPLINES, Discipline, find};

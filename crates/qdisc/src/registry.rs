@@ -2,8 +2,9 @@
 
 use crate::tc::{Kind, Param, SetUp, SetUpError};
 use crate::{
-    Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc,
-    htb, ingress, netem, pfifo_fast, pie, presets, prio, qfq, red, sfb, sfq, skbprio, tbf,
+    Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, fred, frio,
+    gred, hfsc, htb, ingress, netem, pfifo_fast, pie, presets, prio, qfq, red, rio, sfb, sfq,
+    skbprio, tbf,
 };
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -39,6 +40,9 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &presets::SIMPLEST,
     &presets::PIECE_OF_CAKE,
     &presets::LAYER_CAKE,
+    &rio::RIO,
+    &fred::FRED,
+    &frio::FRIO,
 ];
 
 /// What is known of a discipline before one is made.

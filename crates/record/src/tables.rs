@@ -223,7 +223,8 @@ impl Tables {
                 .nullable(row.sojourn_max.map(Duration::as_nanos))
                 .integer(row.departed_packets)
                 .integer(row.departed_bytes)
-                .integer(row.wire_bytes);
+                .integer(row.wire_bytes)
+                .nullable(row.dropped_bytes);
             for count in row.dropped {
                 out.integer(count);
             }
@@ -247,6 +248,7 @@ fn queue_columns() -> Vec<(String, Kind)> {
         ("departed_packets", Kind::Integer),
         ("departed_bytes", Kind::Integer),
         ("wire_bytes", Kind::Integer),
+        ("dropped_bytes", Kind::Nullable),
     ];
     let mut columns: Vec<_> =
         fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_control::Delay;
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
-use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_qdisc::{About, DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
 use weir_world::{Direction, LatencyRow, Scenario};
 
@@ -26,6 +26,8 @@ pub(crate) struct Cargo {
     passive: Option<PassiveRtt>,
     /// By flow.
     pub flows: Vec<FlowFate>,
+    /// Congestion windows of the data's senders, by flow; empty if no marker asks.
+    pub windows: Vec<u32>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
     /// Probes of which copies are under way: by probe and sequence number.
@@ -99,6 +101,10 @@ impl Cargo {
                 .filter(|shaper| shaper.passive)
                 .map(|_| PassiveRtt::new(scenario.flows.len())),
             flows: vec![FlowFate::default(); scenario.flows.len()],
+            windows: match scenario.marker_that_needs_window() {
+                Some(_) => vec![0; scenario.flows.len()],
+                None => Vec::new(),
+            },
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
@@ -227,6 +233,12 @@ impl Fates for Cargo {
         let one = Copies { left: 1, answered: false };
         self.copied_pings.entry((ping.probe, ping.seq)).or_insert(one).left += 1;
         self.pings.put(ping)
+    }
+}
+
+impl About for Cargo {
+    fn window(&self, packet: &Packet) -> Option<u32> {
+        self.windows.get(packet.owner as usize).copied()
     }
 }
 

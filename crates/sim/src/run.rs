@@ -224,7 +224,11 @@ impl Simulation {
         } else if source < agenda.loads {
             let number = (source - agenda.timers) as usize;
             let end = if number.is_multiple_of(2) { End::Client } else { End::Server };
-            self.connections[number / 2].on_timer(end, &mut self.network, now);
+            let connection = &mut self.connections[number / 2];
+            connection.on_timer(end, &mut self.network, now);
+            if let Some(window) = self.network.traffic.windows.get_mut(number / 2) {
+                *window = connection.sender_info().cwnd;
+            }
             self.set_timer(number / 2, end);
         } else if source < agenda.pings {
             let number = (source - agenda.loads) as usize;
@@ -272,6 +276,9 @@ impl Simulation {
                     unreachable!("only probes end at a router");
                 };
                 connection.on_packet(&packet, end, &mut self.network, now);
+                if let Some(window) = self.network.traffic.windows.get_mut(owner) {
+                    *window = connection.sender_info().cwnd;
+                }
                 self.set_timer(owner, end);
             } else if self.network.traffic.reflector_of(&packet).is_some() {
                 let shaper = self.shaper.as_mut().expect("its probes are under way");

@@ -347,7 +347,7 @@ impl Sender {
                 self.rtt.offer_min(last, now_us);
             }
             self.rtt.sample(first, self.board.una(), self.board.nxt());
-            self.rto_us = self.rtt.rto();
+            self.rto_us = self.rtt.rto(self.window.cwnd);
             // The timer of the head runs by the new estimate.
             let head = self.board.head().map(|head| since(head.sent_us));
             if !news.data_acked

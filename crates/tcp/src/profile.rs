@@ -93,6 +93,9 @@ pub enum RtoRule {
     /// As Linux: the shortest timeout bounds the variation's part, so that the timeout always stays
     /// that much above the round trip.
     Linux,
+    /// As Linux 2.2: RFC 6298's, a quarter longer, and longer still the smaller the window is: twice and a
+    /// quarter at a window of one.
+    Linux22,
 }
 
 /// How timers tick.
@@ -284,7 +287,7 @@ impl Timers {
 }
 
 /// The known profiles.
-pub const PROFILES: &[Profile] = &[LINUX, RFC];
+pub const PROFILES: &[Profile] = &[LINUX, RFC, LINUX22, BSD];
 
 /// Linux 6.12, default settings, `HZ=250`.
 const LINUX: Profile = Profile {
@@ -349,6 +352,53 @@ const RFC: Profile = Profile {
     receive_window: WindowRule::Fixed(4 << 20),
 };
 
+/// Linux 2.2, as of 1999: `net/ipv4/tcp_input.c`, `tcp_timer.c`. Without SACK it is NewReno.
+const LINUX22: Profile = Profile {
+    name: "linux22",
+    timestamps: true,
+    sack: true,
+    ecn: false,
+    ecn_fallback: false,
+    loss_detection: LossDetection::DuplicateAcks,
+    tail_loss_probe: false,
+    f_rto: false,
+    undo: false,
+    limited_transmit: false,
+    new_reno: true,
+    proportional_rate_reduction: false,
+    initial_window: 1,
+    byte_counting: false,
+    idle_restart: IdleRestart::InitialWindow,
+    rto_initial: Duration::from_secs(3),
+    syn_linear_timeouts: 0,
+    rto_rule: RtoRule::Linux22,
+    rto_min: Duration::from_millis(200),
+    rto_max: Duration::from_secs(120),
+    timers: Timers::Ticks(Duration::from_millis(10)),
+    // It follows the time between segments, up to half a second; a middling value of it.
+    delayed_ack: DelayedAck::Every2(Duration::from_millis(100)),
+    pacing: false,
+    bursts: Bursts::None,
+    send_buffer: None,
+    // Half of its receive buffer of 64 KiB.
+    receive_window: WindowRule::Fixed(32_767),
+};
+
+/// A BSD of the nineties: 4.3BSD Reno's recovery, which ends with the first new acknowledgement, and timers
+/// that tick twice a second (W. R. Stevens, "TCP/IP Illustrated, volume 2", chapter 25).
+const BSD: Profile = Profile {
+    name: "bsd",
+    timestamps: false,
+    sack: false,
+    new_reno: false,
+    rto_rule: RtoRule::Rfc6298,
+    rto_min: Duration::from_secs(1),
+    rto_max: Duration::from_secs(64),
+    timers: Timers::Ticks(Duration::from_millis(500)),
+    delayed_ack: DelayedAck::Every2(Duration::from_millis(200)),
+    ..LINUX22
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,7 +433,7 @@ mod tests {
     fn unknown_profiles_are_named() {
         assert_eq!(
             Profile::named("windows").unwrap_err().to_string(),
-            "unknown TCP profile `windows` (known: linux, rfc)"
+            "unknown TCP profile `windows` (known: linux, rfc, linux22, bsd)"
         );
     }
 }

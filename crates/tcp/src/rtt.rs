@@ -54,7 +54,7 @@ impl RttEstimator {
             self.srtt8 = (rtt << 3).max(1);
             self.mdev4 = rtt << 1;
             self.rttvar4 = match self.rule {
-                RtoRule::Rfc6298 => self.mdev4.max(self.tick),
+                RtoRule::Rfc6298 | RtoRule::Linux22 => self.mdev4.max(self.tick),
                 RtoRule::Linux => self.mdev4.max(self.rto_min),
             };
             self.mdev4_max = self.rttvar4;
@@ -72,7 +72,7 @@ impl RttEstimator {
         }
         self.mdev4 = (i64::from(self.mdev4) + change).max(0) as u32;
         match self.rule {
-            RtoRule::Rfc6298 => self.rttvar4 = self.mdev4.max(self.tick),
+            RtoRule::Rfc6298 | RtoRule::Linux22 => self.rttvar4 = self.mdev4.max(self.tick),
             RtoRule::Linux => self.hold_variance(una, nxt),
         }
     }
@@ -97,9 +97,14 @@ impl RttEstimator {
         self.min.offer(rtt.max(1), now_us);
     }
 
-    /// The timeout in microseconds, in whole ticks: RFC 6298, section 2.
-    pub fn rto(&self) -> u32 {
-        let rto = ((self.srtt8 >> 3) + self.rttvar4).max(self.rto_min);
+    /// The timeout in microseconds, in whole ticks, at a window of `cwnd` segments: RFC 6298, section 2.
+    pub fn rto(&self, cwnd: u32) -> u32 {
+        let plain = (self.srtt8 >> 3) + self.rttvar4;
+        let rto = match self.rule {
+            RtoRule::Rfc6298 | RtoRule::Linux => plain,
+            RtoRule::Linux22 => plain + (plain >> 2) + (plain >> cwnd.saturating_sub(1).min(31)),
+        };
+        let rto = rto.max(self.rto_min);
         rto.div_ceil(self.tick).saturating_mul(self.tick).min(self.rto_max)
     }
 
@@ -169,7 +174,7 @@ mod tests {
         let mut rtt = estimator();
         rtt.sample(40_000, 0, 10);
         assert_eq!(rtt.srtt8(), 320_000);
-        assert_eq!(rtt.rto(), 240_000);
+        assert_eq!(rtt.rto(10), 240_000);
     }
 
     #[test]
@@ -179,14 +184,25 @@ mod tests {
             rtt.sample(100_000, round * 10 + 1, (round + 1) * 10);
         }
         assert_eq!(rtt.srtt8() >> 3, 100_000);
-        assert_eq!(rtt.rto(), 300_000);
+        assert_eq!(rtt.rto(10), 300_000);
     }
 
     #[test]
     fn the_timeout_comes_in_whole_ticks() {
         let mut rtt = estimator();
         rtt.sample(41_001, 0, 10);
-        assert_eq!(rtt.rto(), 244_000);
+        assert_eq!(rtt.rto(10), 244_000);
+    }
+
+    #[test]
+    fn linux_2_2_waits_longer_the_smaller_the_window() {
+        let mut rtt = RttEstimator::new(&Profile::named("linux22").unwrap());
+        rtt.sample(200_000, 0, 1);
+        // 200 ms and four times half of it make 600 ms; 5/4 of it and 1/2^(cwnd - 1).
+        assert_eq!(
+            [1, 2, 4, 40].map(|cwnd| rtt.rto(cwnd)),
+            [1_350_000, 1_050_000, 830_000, 750_000]
+        );
     }
 
     #[test]
@@ -196,6 +212,6 @@ mod tests {
         rtt.sample(400_000, 1, 10);
         // error 360 ms: srtt 85 ms, mdev 20 -> 105 ms (times 4).
         assert_eq!(rtt.srtt8() >> 3, 85_000);
-        assert_eq!(rtt.rto(), 508_000);
+        assert_eq!(rtt.rto(10), 508_000);
     }
 }

@@ -136,7 +136,8 @@ impl Segment {
         20 + sack + if timestamps { 12 } else { 0 }
     }
 
-    /// What the header of this segment says, for queues that look at it. Numbers count segments.
+    /// What the header of this segment says, for queues and markers that look at it. Acknowledgements count
+    /// segments.
     #[must_use]
     pub fn header(&self, timestamps: bool) -> TcpHeader {
         let mut flags = TcpFlags::default();
@@ -156,6 +157,7 @@ impl Segment {
             sack.push(block.start, block.end);
         }
         TcpHeader {
+            seq: self.offset as u32,
             ack: self.ack,
             flags,
             payload: u32::from(self.len),

@@ -253,7 +253,7 @@ impl Sender {
         if let Some(rtt) = rtt_us {
             self.rtt.offer_min(rtt, self.window.now_us);
             self.rtt.sample(rtt, 0, 0);
-            self.rto_us = self.rtt.rto();
+            self.rto_us = self.rtt.rto(self.window.cwnd);
         } else {
             self.rto_us = RTO_FALLBACK_US;
         }

@@ -15,6 +15,7 @@ pub(crate) fn header_len(transport: &[u8]) -> Option<usize> {
 /// What `header`, a whole TCP header with its options, says in front of `payload` bytes.
 pub(crate) fn read(header: &[u8], payload: u32) -> Option<TcpHeader> {
     let mut told = TcpHeader {
+        seq: bytes::get_u32(header, SEQ)?,
         ack: bytes::get_u32(header, ACK)?,
         flags: TcpFlags::new(bytes::get_u16(header, DATA_OFFSET)?),
         payload,

@@ -132,6 +132,8 @@ pub struct QueueRow<'a> {
     pub wire_bytes: u64,
     /// Packets dropped, by reason in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
+    /// Bytes of all packets dropped, as the queue counts them; `None` where it does not count them.
+    pub dropped_bytes: Option<u64>,
     /// Packets marked, by reason in the order of [`MarkReason::ALL`].
     pub marked: [u64; MarkReason::ALL.len()],
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Dscp, Duration, Rate, Seed, Time};
 use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, ReorderParams, Trace};
-use weir_qdisc::{Device, Port, SetUp};
+use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp};
 use weir_tcp::{Overrides, Profile, WindowRule};
 
 use crate::shaper::Shaper;
@@ -75,6 +75,9 @@ pub struct Path {
 pub struct Hop {
     /// Its name, such as `modem`.
     pub name: String,
+    /// The marker in front of the queue, if there is one: its name and parameters.
+    #[serde(default)]
+    pub marker: Option<String>,
     /// The queue, in `tc` syntax.
     pub queue: String,
     /// What the line carries.
@@ -303,6 +306,16 @@ impl Scenario {
         serde_json::to_string(self).expect("a scenario has no maps with odd keys")
     }
 
+    /// The first hop whose marker needs to know the sender's window, which no live world does.
+    #[must_use]
+    pub fn marker_that_needs_window(&self) -> Option<&Hop> {
+        let needs = |hop: &&Hop| {
+            let marker = hop.marker(Seed::new(0), 1500).ok().flatten();
+            marker.is_some_and(|marker| marker.needs_window())
+        };
+        self.path.up.iter().chain(&self.path.down).find(needs)
+    }
+
     /// Names of the recordings that its lines need.
     pub fn traces(&self) -> impl Iterator<Item = &str> {
         self.path.up.iter().chain(&self.path.down).filter_map(|hop| match &hop.rate {
@@ -454,7 +467,17 @@ impl Hop {
         }
         self.check_changes()?;
         self.flight().check().map_err(|error| error.to_string())?;
+        self.marker(Seed::new(0), 1500).map_err(|error| error.to_string())?;
         self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// The marker of this hop, ready to work, if it has one.
+    ///
+    /// # Errors
+    /// If its set-up cannot be read.
+    pub fn marker(&self, seed: Seed, mtu: u32) -> Result<Option<Marker>, weir_qdisc::SetUpError> {
+        let build = |text: &String| MarkerSetUp::parse(text)?.build(&self.device(seed, mtu));
+        self.marker.as_ref().map(build).transpose()
     }
 
     /// The queue of this hop, ready to work.
@@ -636,6 +659,7 @@ mod tests {
     fn scenario() -> Scenario {
         let hop = Hop {
             name: "line".into(),
+            marker: None,
             queue: "pfifo".into(),
             rate: LineRate::Bps(10_000_000),
             framing: Framing::NONE,
@@ -686,6 +710,11 @@ mod tests {
             error(|s| s.path.down[0].queue = "htb rate 95%x".into()),
             "path down, hop `line`: htb class: `rate 95%x`: write a number with bit, kbit, mbit, \
              gbit or tbit (bps, kbps... for bytes per second)"
+        );
+        assert_eq!(
+            error(|s| s.path.up[0].marker = Some("token_bucket tokens many".into())),
+            "path up, hop `line`: token_bucket: `tokens many`: write a number with b, kb, mb or gb \
+             (kbit, mbit, gbit for bits)"
         );
         assert_eq!(
             error(|s| s.duration_ns = 0),

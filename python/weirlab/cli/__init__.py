@@ -21,7 +21,7 @@ COMMANDS = {
     "validate": "Run a scenario in several worlds and say where they agree.",
     "conformance": "Hold queue disciplines against recordings of real Linux.",
     "study": "Hold the simulator against a real Linux, and against the lab.",
-    "list": "List the tests, links and queues that there are.",
+    "list": "List the tests, links, queues and markers that there are.",
     "doctor": "Say what this machine can do.",
 }
 """The commands and what they do, in the order of the help."""

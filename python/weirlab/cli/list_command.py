@@ -1,4 +1,4 @@
-"""`weir list`: the tests, links and queues that there are."""
+"""`weir list`: the tests, links, queues and markers that there are."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["tests", "links", "queues"]))
+@click.argument("what", type=click.Choice(["tests", "links", "queues", "markers"]))
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
-    """List the tests, links or queues that there are; with a NAME, everything about one of them.
+    """List the tests, links, queues or markers that there are; with a NAME, everything about one of them.
 
     The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
     commands for which it stands are shown.
     """
-    entries = {"tests": _tests, "links": _links, "queues": _queues}[what]()
+    entries = {"tests": _tests, "links": _links, "queues": _queues, "markers": _markers}[what]()
     if what == "queues" and name is not None:
         entries = [_with_expansion(name)]
     elif name is not None:
@@ -37,8 +37,8 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
             raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: `weir list {what}`")
     if as_json:
         click.echo(json.dumps(entries, indent=2))
-    elif what == "queues":
-        _show_queues(entries)
+    elif what in {"queues", "markers"}:
+        _show_set_ups(entries)
     elif name is not None:
         _show_one(entries[0])
     else:
@@ -74,6 +74,10 @@ def _with_expansion(set_up: str) -> dict[str, Any]:
         return found[0]
     text = set_up if words else f"{name} {PRESET_EXAMPLE}"
     return found[0] | {"expands": text, "expansion": _native.expand_queue(text, None)}
+
+
+def _markers() -> list[dict[str, Any]]:
+    return [dict(marker) for marker in _native.markers()]
 
 
 def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -112,12 +116,12 @@ def _cell(column: str, value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _show_queues(entries: Sequence[Mapping[str, Any]]) -> None:
+def _show_set_ups(entries: Sequence[Mapping[str, Any]]) -> None:
     for entry in entries:
         console.print(f"[bold]{entry['name']}[/]: {entry['summary']}")
         console.print(f"  Source: {entry['source']}", style="dim")
         for heading, key in (("parameter", "params"), ("class parameter", "class_params")):
-            if not entry[key]:
+            if not entry.get(key):
                 continue
             table = Table(box=None, padding=(0, 2, 0, 2))
             for column in (heading, "default", "unit", "meaning"):

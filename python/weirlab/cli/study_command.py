@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from weirlab.api import run_all
-from weirlab.cli import study_gallery
+from weirlab.cli import study_gallery, study_thesis
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -39,20 +39,25 @@ if TYPE_CHECKING:
     help="Where an experiment of the gallery runs.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="Simulated runs of each.  [default: linux 10, agreement 5]"
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Simulated runs of each.  [default: linux 10, thesis 20, agreement 5]",
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
+@click.option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
 @click.option(
     "--only",
     multiple=True,
     metavar="NAME",
-    help="Only this experiment; may be repeated. For agreement a pattern, such as '20/8 20ms *'.",
+    help="Only this experiment; may be repeated. For agreement a pattern, such as '20/8 20ms *'; "
+    "for thesis the beginning of a name, such as 'A/100'.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder to keep the records in; agreement goes on with those that are there.  "
-    "[default: none, for agreement weir-agreement]",
+    help="Folder to keep the records in; agreement goes on with those that are there; thesis "
+    "writes its report "
+    "and charts there.  [default: none, for agreement weir-agreement, for thesis weir-thesis]",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
@@ -64,6 +69,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     world: str,
     seeds: int | None,
     repeat: int | None,
+    lab: bool,
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
@@ -75,6 +81,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     \b
     weir study linux
     weir study linux --only A_codel --seeds 1
+    weir study thesis --seeds 20 --out thesis
     weir study agreement --only '20/8 20ms * cubic *'
     weir study yurtlab --out yurtlab
     weir study all --out gallery
@@ -84,6 +91,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         return
     if name not in STUDIES and name != "all":
         raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
+    if lab and name != "thesis":
+        raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
     if name == "all" or name in gallery.NAMES:
         study_gallery.run(
             gallery.NAMES if name == "all" else [name],
@@ -101,6 +110,20 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if name == "agreement":
         _agreement(
             only, seeds or SIDES["sim"].runs(1), repeat or 1, jobs, out or Path("weir-agreement"), shape
+        )
+        return
+    if name == "thesis":
+        if repeat is not None and not lab:
+            raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")
+        study_thesis.run(
+            only,
+            seeds=seeds or 20,
+            lab=lab,
+            repeat=repeat or 1,
+            jobs=jobs,
+            out=out or Path("weir-thesis"),
+            as_json=as_json,
+            as_markdown=as_markdown,
         )
         return
     if repeat is not None:

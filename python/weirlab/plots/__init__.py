@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
     from weirlab.record import Record
 
-__all__ = ["KINDS", "Kind", "draw"]
+__all__ = ["KINDS", "Kind", "draw", "save"]
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,23 @@ def draw(kind: str, records: Sequence[Record], target: Path, *, title: str | Non
             chart shows, or if the file cannot be written. Nothing is left behind then.
     """
     _check(kind, len(records))
+    drawing = importlib.import_module(f"weirlab.plots.{kind.replace('-', '_')}")
+    return save(lambda: drawing.figure(records, title), target)
+
+
+def save(make: Callable[[], Figure], target: Path) -> Path:
+    """Draws what `make` makes into the file `target`, as `draw` does.
+
+    Raises:
+        UsageError: if the suffix does not fit or the file cannot be written. Nothing is left behind then.
+    """
     suffix = target.suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
         raise UsageError(f"`{target}` cannot be drawn: its name must end in .png, .svg or .pdf")
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
-    drawing = importlib.import_module(f"weirlab.plots.{kind.replace('-', '_')}")
     with theme.applied():
-        content = theme.render(drawing.figure(records, title), suffix)
+        content = theme.render(make(), suffix)
     _write(target, content)
     return target
 

@@ -71,21 +71,33 @@ def blank(records: Sequence[Record], title: str | None, note: str, *, height: fl
     height = height or HEIGHT
     if height > HIGHEST:
         raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
+    lines = (title or caption.heading(records), caption.set_up_line(records), caption.origin_line(records))
+    return framed(lines, note, caption.versions(records), height=height)
+
+
+def framed(lines: tuple[str, str, str], note: str, version: str, *, height: float) -> Figure:
+    """The same for what is drawn from figures instead of records.
+
+    Args:
+        lines: the heading, what was set up, and where it comes from.
+        note: what was done to the samples, in small print.
+        version: which Weir made it.
+        height: height of the whole in inches.
+    """
     figure = Figure(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     room = WIDTH - 2 * MARGIN
-    text = " ".join((title or caption.heading(records)).split())
+    text = " ".join(lines[0].split())
     top = height - MARGIN
     for words, size, weight, colour in (
         (text, 13.0, "bold", INK),
-        (caption.set_up_line(records), 10.0, "normal", INK),
-        (caption.origin_line(records), 8.5, "normal", QUIET),
+        (lines[1], 10.0, "normal", INK),
+        (lines[2], 8.5, "normal", QUIET),
     ):
         for line in wrapped(words, room, size, weight=weight):
             figure.text(MARGIN / WIDTH, top / height, line, size=size, weight=weight, color=colour, va="top")
             top -= size * LINE / 72
     bottom = MARGIN
-    version = caption.versions(records)
     figure.text(1 - MARGIN / WIDTH, bottom / height, version, size=8, color=QUIET, ha="right")
     # The version stands at the right end of the last line.
     for line in reversed(wrapped(note, room - width_of(version, 8) - 0.2, 8)):

@@ -55,7 +55,7 @@ class TcpSpec(Model):
     """Which TCP a load speaks.
 
     Attributes:
-        profile: `linux` or `rfc`.
+        profile: `linux`, `rfc`, `linux22` or `bsd`.
         congestion_control: `cubic`, `reno`.
         sack, ecn, timestamps, pacing, bursts, delayed_ack: switch a part of the profile on or off.
         initial_window: segments that may be sent first.
@@ -254,6 +254,7 @@ class HopSpec(Model):
         name: its name.
         place: `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
         queue: the queue, in `tc` syntax.
+        marker: the marker in front of the queue: its name and parameters; none if nothing is said.
         rate: the line's rate; unlimited if neither this nor `trace` is given.
         trace: the name of a recorded line, or a path to a file in Mahimahi's format.
         framing: a name (`none`, `ethernet`, `ptm`, `atm`, `docsis`) or numbers.
@@ -269,6 +270,7 @@ class HopSpec(Model):
     name: str
     place: Literal["fixed", "queue"] = "fixed"
     queue: str = "pfifo"
+    marker: str | None = None
     rate: LineRate | None = None
     trace: str | None = None
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "none"

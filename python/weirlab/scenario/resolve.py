@@ -230,6 +230,7 @@ def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
         rate = {"trace": hop.trace}
     return {
         "name": hop.name,
+        "marker": hop.marker,
         "queue": queue if users else hop.queue,
         "rate": rate,
         "framing": _framing(hop.framing),

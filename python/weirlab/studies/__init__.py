@@ -6,6 +6,7 @@ from weirlab.studies import gallery
 
 STUDIES = {
     "linux": "The simulator beside real Linux 6.12: its own TCP and queues, the same set-ups.",
+    "thesis": "A published comparison of markers and queues (Lo Monaco 2000), repeated in full.",
     "agreement": "The simulator beside the lab: 72 set-ups of links, queues and TCPs, in real time.",
     **gallery.names(),
 }

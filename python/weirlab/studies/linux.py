@@ -197,7 +197,7 @@ def figures(record: Record) -> dict[str, float]:
     )
     answered = pings.filter(~pl.col("late"))
     steady = answered.filter(pl.col("t_ns") >= start)["rtt_ns"].sort().to_list()
-    reasons = pl.col("^(dropped|marked)_.*$").sum()
+    reasons = pl.col("^(dropped|marked)_.*$").exclude("dropped_bytes").sum()
     fates = record.queue.filter(pl.col("class") == "").select(reasons).row(0, named=True)
     return {
         **_goodput(record, "down", start, end),

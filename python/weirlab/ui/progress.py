@@ -30,7 +30,9 @@ class RunProgress:
         """A bar for `runs`, with the test's title if nothing is said; none at all if `quiet`."""
         self._lengths = [run.scenario["duration_ns"] for run in runs]
         self._reached = [0] * len(runs)
-        self._done = 0
+        self._all = sum(self._lengths)
+        self._sum = 0
+        self._shown = 0
         self._lock = threading.Lock()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -62,17 +64,21 @@ class RunProgress:
 
     def advanced(self, number: int, reached_ns: int) -> None:
         """Run `number` has reached that time."""
-        with self._lock:
-            self._reached[number] = reached_ns
-            self._show()
+        self._reach(number, reached_ns)
 
     def finished(self, number: int) -> None:
         """Run `number` has ended."""
-        with self._lock:
-            self._reached[number] = self._lengths[number]
-            self._done += 1
-            self._show()
+        self._reach(number, self._lengths[number])
 
-    def _show(self) -> None:
-        share = sum(self._reached) / sum(self._lengths)
-        self._bar.update(self._task, completed=share * len(self._lengths))
+    def _reach(self, number: int, reached_ns: int) -> None:
+        with self._lock:
+            self._sum += reached_ns - self._reached[number]
+            self._reached[number] = reached_ns
+            step = STEPS * self._sum // self._all
+            if step != self._shown:
+                self._shown = step
+                self._bar.update(self._task, completed=step * len(self._lengths) / STEPS)
+
+
+STEPS = 2000
+"""How many there are to a whole bar: a study has a million reports of progress."""

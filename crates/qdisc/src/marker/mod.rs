@@ -1,0 +1,166 @@
+//! Traffic conditioners: they look at packets, colour them, and forward all of them.
+//!
+//! A marker stands in front of a hop's queue. The colour travels in the packet's code point ([`Colour`]), so
+//! that a queue behind, at this hop or a later one, can tell packets within the profile from others. A marker
+//! is written as a queue is, by name and parameters: `token_bucket tokens 296000 interval 400ms`.
+
+mod bucket;
+mod fair;
+mod first_generation;
+mod interval;
+mod tcp_friendly;
+mod token_bucket;
+mod tricolour;
+mod tswtcm;
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::colour::Colour;
+use crate::contract::Fates;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+
+/// Every marker, in the order in which `weir list markers` shows them.
+pub static MARKERS: &[&MarkerKind] = &[
+    &token_bucket::TOKEN_BUCKET,
+    &tcp_friendly::TCP_FRIENDLY,
+    &first_generation::TCP_FRIENDLY_1,
+    &fair::FAIR,
+    &tricolour::SRTCM,
+    &tricolour::TRTCM,
+    &tswtcm::TSWTCM,
+];
+
+/// What is known of a marker before one is made.
+#[derive(Debug)]
+pub struct MarkerKind {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// What it follows.
+    pub source: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Set-ups on which the tests that all markers share are run.
+    pub examples: &'static [&'static str],
+    build: Build,
+}
+
+/// Makes a meter from parameters, in front of a port on a device.
+type Build = fn(&Params, &Device) -> Result<Box<dyn Meter>, SetUpError>;
+
+/// A marker as it was written; its name is known, its values are not yet read.
+#[derive(Clone, Debug)]
+pub struct MarkerSetUp {
+    kind: &'static MarkerKind,
+    words: Vec<String>,
+}
+
+/// A marker at work.
+pub struct Marker {
+    meter: Box<dyn Meter>,
+    class: u8,
+}
+
+/// What decides about colours. A pure state machine: times never run backwards.
+trait Meter: Send {
+    fn colour(&mut self, packet: &Packet, about: &dyn About, now: Time) -> Colour;
+
+    /// Whether it asks for [`About::window`].
+    fn needs_window(&self) -> bool {
+        false
+    }
+}
+
+/// The owner of the packets, as a marker sees it: what [`Fates::tcp_header`] tells, and the sender's window.
+pub trait About: Fates {
+    /// The congestion window of the packet's sender, in segments. Only a simulator knows it.
+    fn window(&self, packet: &Packet) -> Option<u32>;
+}
+
+impl MarkerSetUp {
+    /// Reads a marker's name and words.
+    ///
+    /// # Errors
+    /// If there is no marker of that name. Values are checked by [`build`](Self::build).
+    pub fn parse(text: &str) -> Result<Self, SetUpError> {
+        let mut words = text.split_whitespace();
+        let name = words
+            .next()
+            .ok_or_else(|| SetUpError::new("an empty marker: name one, such as `token_bucket`"))?;
+        let kind = MARKERS.iter().find(|kind| kind.name == name).copied().ok_or_else(|| {
+            let known: Vec<_> = MARKERS.iter().map(|kind| kind.name).collect();
+            SetUpError::new(format!("unknown marker `{name}` (known: {})", known.join(", ")))
+        })?;
+        Ok(Self { kind, words: words.map(str::to_owned).collect() })
+    }
+
+    /// Makes the marker, in front of a port on `device`.
+    ///
+    /// # Errors
+    /// If a word is no parameter, or a value is not of its parameter's kind or out of range.
+    pub fn build(&self, device: &Device) -> Result<Marker, SetUpError> {
+        let params = Params::read(self.kind.name, self.kind.params, &self.words, device)?;
+        let class = params.number("class")? as u8;
+        Ok(Marker { meter: (self.kind.build)(&params, device)?, class })
+    }
+}
+
+impl Marker {
+    /// Colours `packet`, which arrives at `now`.
+    pub fn mark(&mut self, packet: &mut Packet, about: &dyn About, now: Time) {
+        packet.dscp = self.meter.colour(packet, about, now).dscp(self.class);
+    }
+
+    /// Whether it needs to know the sender's window, which only a simulator does.
+    #[must_use]
+    pub fn needs_window(&self) -> bool {
+        self.meter.needs_window()
+    }
+}
+
+/// Reads the bytes of a packet that are not counted.
+fn uncounted(params: &Params) -> Result<u32, SetUpError> {
+    Ok(params.number("uncounted")? as u32)
+}
+
+/// What a packet costs in tokens.
+const fn cost(packet: &Packet, uncounted: u32) -> u64 {
+    packet.ip_len().saturating_sub(uncounted) as u64
+}
+
+const CLASS: Param = Param {
+    name: "class",
+    aliases: &[],
+    kind: Kind::Number { unit: "class", range: (1, 4) },
+    default: DefaultValue::Is("1"),
+    meaning: "assured forwarding class of the code points: 1 gives AF11, AF12 and AF13",
+};
+
+/// The tokens of the thesis are 200 times 1480, the payload of a full IP packet on Ethernet.
+const UNCOUNTED: Param = Param {
+    name: "uncounted",
+    aliases: &[],
+    kind: Kind::Number { unit: "bytes", range: (0, 1_000) },
+    default: DefaultValue::Is("20"),
+    meaning: "bytes of each IP packet that cost no tokens",
+};
+
+/// Lo Monaco's thesis, section 3.3.
+const TOKENS: Param = Param {
+    name: "tokens",
+    aliases: &[],
+    kind: Kind::Size,
+    default: DefaultValue::Is("296000"),
+    meaning: "bytes that may be green in each interval",
+};
+
+/// Likewise.
+const INTERVAL: Param = Param {
+    name: "interval",
+    aliases: &[],
+    kind: Kind::Time,
+    default: DefaultValue::Is("400ms"),
+    meaning: "how often tokens come in",
+};

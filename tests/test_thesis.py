@@ -1,0 +1,196 @@
+"""The study `thesis`, and markers in scenarios."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from weirlab.api import run_all
+from weirlab.errors import UsageError
+from weirlab.report import thesis_study as report
+from weirlab.scenario import ScenarioSpec, load_link, resolve
+from weirlab.studies import thesis
+from weirlab.studies.thesis_findings import ORDER, pairs, statements
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+STUDY = thesis.study()
+SECOND = 1_000_000_000
+
+
+def records_of(cells: list[thesis.Cell], out: Path, *, seeds: int = 1, seconds: int = 15) -> list[Record]:
+    runs = [
+        run
+        for cell in cells
+        for run in thesis.runs_of(cell, of=STUDY, seeds=seeds, duration_ns=seconds * SECOND)
+    ]
+    return run_all(runs, world_named("sim"), out)
+
+
+def test_every_row_of_the_thesis_has_its_combination() -> None:
+    tables = thesis.published()
+    assert len(tables) == 32
+    assert tables["A", 100, "tcp_friendly", "frio"].timeouts == 41
+    assert tables["D", 50, None, "rio"].variation == 0.35
+    places = {
+        (cell.configuration.name, cell.flows, cell.case.marker, cell.case.queue)
+        for cell in thesis.cells(STUDY)
+    }
+    assert set(tables) <= places
+
+
+def test_the_controls_that_the_thesis_lacks_are_there() -> None:
+    combinations = {(case.marker, case.queue) for case in STUDY.case}
+    for marker in (None, "token_bucket", "tcp_friendly_1", "tcp_friendly"):
+        assert {(marker, "rio"), (marker, "frio")} <= combinations
+    assert {(None, "tail_drop"), (None, "fq_codel"), (None, "cake")} <= combinations
+
+
+def test_every_fitted_setting_is_chosen_and_all_have_reasons() -> None:
+    for setting in STUDY.setting:
+        assert setting.reason
+        assert setting.status == "chosen" or not setting.fitted, setting.name
+
+
+def test_markers_and_queues_sit_where_the_thesis_has_them() -> None:
+    [cell] = [one for one in thesis.cells(STUDY) if one.name == "C/50 TCP Friendly & FRIO"]
+    [run] = thesis.runs_of(cell, of=STUDY, seeds=1)
+    conditioner, bottleneck = run.scenario["path"]["down"]
+    assert conditioner["marker"].startswith("tcp_friendly tokens 296000 interval 400ms")
+    assert bottleneck["marker"] is None
+    assert "out_max 30000" in bottleneck["queue"]
+    assert bottleneck["rate"] == {"bps": 10_000_000}
+    assert len(run.scenario["flows"]) == 50
+    assert run.scenario["flows"][0]["tcp"]["overrides"]["sack"] is True
+
+
+def test_every_other_reading_can_be_run() -> None:
+    readings = thesis.variants(STUDY)
+    assert {cell.variant.name for cell in readings if cell.variant} == {one.name for one in STUDY.variant}
+    for cell in readings:
+        thesis.runs_of(cell, of=STUDY, seeds=1)
+
+
+def test_figures_are_those_of_section_3_2(tmp_path: Path) -> None:
+    [cell] = thesis.chosen(["A/100 No Marker & RED"], of=STUDY)
+    [record] = records_of([cell], tmp_path / "o")
+    whole, late = thesis.figures(record, 0), thesis.figures(record, 10 * SECOND)
+    delivered = record.flows["delivered_bytes"].to_numpy()
+    assert whole.timeouts == int(record.flows["timeouts"].sum())
+    assert whole.goodput == pytest.approx(delivered.mean() / 15)
+    assert whole.variation == pytest.approx(delivered.std() / delivered.mean())
+    # All data packets are of one size but the last: bytes are lost as packets are.
+    queue = record.queue.filter((pl.col("queue") == "down/r1") & (pl.col("class") == ""))
+    dropped = sum(int(queue[f"dropped_{why}"].sum()) for why in ("early", "forced", "overlimit"))
+    share = dropped / (dropped + int(queue["departed_packets"].sum()))
+    assert whole.loss_percent == pytest.approx(100 * share, rel=0.02)
+    assert 0 < late.timeouts < whole.timeouts
+    # The link was not yet full at the start.
+    assert late.goodput > whole.goodput
+
+
+def test_without_a_marker_every_packet_is_out(tmp_path: Path) -> None:
+    cells = thesis.chosen(["A/50 No Marker & RED", "A/50 TCP Friendly & RIO"], of=STUDY)
+    friendly, plain = records_of(cells, tmp_path / "o", seconds=5)
+    by_class = [
+        dict(
+            record.queue.filter(pl.col("queue") == "down/r1")
+            .group_by("class")
+            .agg(pl.col("departed_packets").sum())
+            .iter_rows()
+        )
+        for record in (friendly, plain)
+    ]
+    assert by_class[1]["in"] == 0 < by_class[1]["out"]
+    assert by_class[0]["in"] > by_class[0]["out"] > 0
+    assert by_class[0][""] == by_class[0]["in"] + by_class[0]["out"]
+
+
+def test_pairs_say_order_and_separation() -> None:
+    [better, worse] = [
+        cell for cell in thesis.cells(STUDY) if cell.name in {f"A/100 {ORDER[2]}", f"A/100 {ORDER[3]}"}
+    ]
+
+    def figures(timeouts: float) -> thesis.Figures:
+        return thesis.Figures(timeouts=timeouts, loss_percent=8, goodput=9000, variation=0.3)
+
+    def row(cell: thesis.Cell, timeouts: list[float]) -> thesis.Row:
+        runs = [figures(one) for one in timeouts]
+        published = thesis.published()["A", 100, cell.case.marker, "rio"]
+        return thesis.Row(cell=cell, whole=runs, late=runs, published=published)
+
+    rows = [row(better, [100, 101, 102]), row(worse, [200, 201, 202])]
+    found = {pair.metric: pair.word for pair in pairs(rows)}
+    assert found == {"timeouts": "yes", "loss_percent": "no, overlapping", "variation": "no, overlapping"}
+    assert report.is_missed(rows[0], "timeouts")
+    assert not report.is_missed(rows[0], "loss_percent")
+    # Statements about four configurations need all of them.
+    assert statements(rows, [], STUDY) == []
+    page = report.page(rows, [], [], STUDY, None)
+    assert "| Token Bucket & RIO | **911 / 101 [99, 103] (0.11)**; *101* |" in page
+    assert "length of the run and TCP of the hosts are not told" in page
+
+
+def test_an_unknown_combination_is_one_sentence() -> None:
+    with pytest.raises(
+        UsageError, match="study `thesis` has no combination `E/50` \\(they are called as `A/50 "
+    ):
+        thesis.chosen(["E/50"], of=STUDY)
+
+
+def test_the_command_writes_report_figures_and_charts(weir: Weir, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("study", "thesis", "--only", "A/50 Token", "--seeds", "2", "--out", str(out))
+    rows = json.loads(weir(*words, "--json").stdout)
+    assert [row["name"] for row in rows] == ["A/50 Token Bucket & RIO", "A/50 Token Bucket & FRIO"]
+    assert rows[0]["published"]["timeouts"] == 253
+    assert rows[0]["from_0s"]["timeouts"]["count"] == 2
+    assert sorted(file.name for file in out.iterdir()) == ["figure-4-1.png", "figures.csv", "report.md"]
+    assert len((out / "figures.csv").read_text().splitlines()) == 1 + 2 * 2 * 2
+    again = weir(*words)
+    assert again.returncode == 0, again.stderr
+    assert "A/50 Token Bucket & RIO" in again.stdout
+    (out / "mine.txt").touch()
+    refused = weir(*words)
+    assert refused.returncode == 2
+    assert "holds other things, such as `mine.txt`" in refused.stderr
+
+
+def test_a_marker_that_cannot_be_read_is_one_sentence() -> None:
+    link = load_link("thesis-10")
+    down = [link.down[0].model_copy(update={"marker": "paint"}), link.down[1]]
+    spec = ScenarioSpec(test="tcp_download", link=link.model_copy(update={"down": down}))
+    with pytest.raises(
+        UsageError, match="path down, hop `r0`: unknown marker `paint` \\(known: token_bucket, "
+    ):
+        resolve(spec)
+
+
+def test_the_lab_refuses_a_marker_that_asks_for_the_senders_window() -> None:
+    [cell] = thesis.chosen(["A/100 TCP Friendly & RIO"], of=STUDY)
+    oracle = next(one for one in STUDY.variant if "window sender" in one.marker.get("tcp_friendly", ""))
+    [run] = thesis.runs_of(replace(cell, variant=oracle), of=STUDY, seeds=1)
+    world_named("sim").check(run)
+    with pytest.raises(
+        UsageError, match="hop `r0`: its marker asks for the sender's window, which only the "
+    ):
+        world_named("lab").check(run)
+
+
+def test_markers_are_listed(weir: Weir) -> None:
+    names = [one["name"] for one in json.loads(weir("list", "markers", "--json").stdout)]
+    assert names[:2] == ["token_bucket", "tcp_friendly"]
+    assert len(names) == 7
+    assert "RFC 2697" in weir("list", "markers", "srtcm").stdout
