@@ -113,6 +113,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
     };
     let hop = Hop {
         name: "loopback".into(),
+        marker: None,
         queue: "pfifo".into(),
         rate: LineRate::Unlimited,
         framing: Framing::NONE,
