@@ -379,9 +379,9 @@ const LINUX22: Profile = Profile {
     delayed_ack: DelayedAck::Every2(Duration::from_millis(100)),
     pacing: false,
     bursts: Bursts::None,
+    send_buffer: None,
     // Half of its receive buffer of 64 KiB.
-    receive_window: 32_767,
-    receive_window_start: None,
+    receive_window: WindowRule::Fixed(32_767),
 };
 
 /// A BSD of the nineties: 4.3BSD Reno's recovery, which ends with the first new acknowledgement, and timers
