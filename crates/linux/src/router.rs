@@ -253,8 +253,12 @@ mod tests {
             delay_ns: 0,
             jitter_ns: 0,
             loss: None,
+            reorder: None,
+            duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
+            changes: vec![],
+            shaped: false,
         };
         let scenario = Scenario {
             name: "t".into(),
@@ -265,6 +269,7 @@ mod tests {
             flows: vec![],
             probes: vec![],
             start_jitter_ns: 0,
+            shaper: None,
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version,
             mtu_bytes: 1500,
