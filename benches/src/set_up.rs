@@ -81,6 +81,8 @@ impl SetUp {
             delay_ns: self.rtt_ms * 500_000,
             jitter_ns: 0,
             loss: None,
+            reorder: None,
+            duplicate: 0.0,
             tx_queue_len: 1000,
             reference_rate_bps: None,
             changes: vec![],
