@@ -270,6 +270,7 @@ mod tests {
             flows: vec![],
             probes: vec![],
             start_jitter_ns: 0,
+            shaper: None,
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version,
             mtu_bytes: 1500,
