@@ -87,9 +87,9 @@ impl Request {
         if flags & REPLY != 0 {
             return None;
         }
-        let (token, rest) = rest.split_first_chunk().map_or((0, rest), |(token, rest)| {
-            (u64::from_le_bytes(*token), rest)
-        });
+        let (token, rest) = rest
+            .split_first_chunk()
+            .map_or((0, rest), |(token, rest)| (u64::from_le_bytes(*token), rest));
         if open {
             return Some(Self::Open { params: Params::parse(rest)?, and_close: close });
         }
@@ -174,11 +174,10 @@ impl Params {
             let value = zigzag(uvarint(&mut bytes)?);
             let allowed = match key {
                 2 | 3 => 1..=i64::MAX,
-                5 => 0..=3,
-                // Nothing, one end, the other, both, the middle.
-                6 => 0..=4,
-                // As many clocks as there are stamps; Go sends 0 if it wants none.
-                7 => 0..=3,
+                // Two bits.
+                5 | 7 => 0..=3,
+                // Two bits, or the middle.
+                6 => 0..=STAMP_MIDDLE,
                 _ => i64::MIN..=i64::MAX,
             };
             if !allowed.contains(&value) {
@@ -220,9 +219,8 @@ impl Params {
     /// What an answer holds behind its sequence number: values and widths in bytes.
     fn fields(&self, answer: &Answer) -> [Option<(u64, usize)>; 8] {
         let stats = |bit, value, width| (self.received_stats & bit != 0).then_some((value, width));
-        let stamp = |wanted: bool, clock, value| {
-            (wanted && self.clock & clock != 0).then_some((value, 8))
-        };
+        let stamp =
+            |wanted: bool, clock, value| (wanted && self.clock & clock != 0).then_some((value, 8));
         let (arrival, departure, middle) =
             (self.stamp_at & 2 != 0, self.stamp_at & 1 != 0, self.stamp_at == STAMP_MIDDLE);
         let (first, last) = (answer.arrived, answer.leaves);
@@ -380,7 +378,8 @@ mod tests {
 
     #[test]
     fn a_connection_is_opened_within_bounds() {
-        let Some(Request::Open { params, and_close: false }) = Request::parse(&open_request(), None)
+        let Some(Request::Open { params, and_close: false }) =
+            Request::parse(&open_request(), None)
         else {
             panic!("no request")
         };
@@ -396,13 +395,8 @@ mod tests {
 
     #[test]
     fn an_answer_has_what_was_asked_for_where_it_is_expected() {
-        let params = Params {
-            length: 80,
-            received_stats: 3,
-            stamp_at: 3,
-            clock: 3,
-            ..Params::default()
-        };
+        let params =
+            Params { length: 80, received_stats: 3, stamp_at: 3, clock: 3, ..Params::default() };
         let mut datagram = frame(0, None);
         datagram.extend_from_slice(&9_u64.to_le_bytes());
         datagram.extend_from_slice(&5_u32.to_le_bytes());
@@ -451,7 +445,10 @@ mod tests {
         assert_eq!(read(&[0x80, 0x01]), Some(128));
         assert_eq!(read(&[0x80]), None);
         assert_eq!(read(&[0xff; 11]), None);
-        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), Some(u64::MAX));
+        assert_eq!(
+            read(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]),
+            Some(u64::MAX)
+        );
         assert_eq!([0, 1, 2, 3].map(zigzag), [0, -1, 1, -2]);
         assert_eq!(Params::parse(&[6, 10]), None, "5 is no time to stamp at");
         assert_eq!(Params::parse(&[9, 2, b'a']), None, "a text that is cut short");

@@ -51,7 +51,9 @@ impl<'a> Command<'a> {
             "HI" => Ok(Self::Hello(words.next().filter(|name| name.len() <= LONGEST_NAME))),
             "PING" => Ok(Self::Ping),
             "DOWNLOAD" => match size()? {
-                total if total < SHORTEST_DOWNLOAD => Err(LineError("fewer bytes than the answer has")),
+                total if total < SHORTEST_DOWNLOAD => {
+                    Err(LineError("fewer bytes than the answer has"))
+                }
                 total => Ok(Self::Download(total)),
             },
             "UPLOAD" => {
@@ -208,8 +210,15 @@ mod tests {
         // "UPLOAD 100 0" and its end are 13 of the 100 bytes.
         assert_eq!(parse("UPLOAD 100 0"), Ok(Command::Upload { total: 100, rest: 87 }));
         assert_eq!(parse("QUIT\r"), Ok(Command::Quit));
-        for wrong in ["", "GET /", "DOWNLOAD", "DOWNLOAD x", "DOWNLOAD 9", "UPLOAD 5", "DOWNLOAD 10737418241"]
-        {
+        for wrong in [
+            "",
+            "GET /",
+            "DOWNLOAD",
+            "DOWNLOAD x",
+            "DOWNLOAD 9",
+            "UPLOAD 5",
+            "DOWNLOAD 10737418241",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert!(Command::parse(&[0xff, 0xfe]).is_err());

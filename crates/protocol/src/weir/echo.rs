@@ -108,7 +108,13 @@ impl EchoReply {
     ///
     /// # Panics
     /// If the datagram is shorter than [`ECHO_BYTES`]: it was no request.
-    pub fn answer(datagram: &mut [u8], request_tos: u8, received: u32, received_ns: u64, sent_ns: u64) {
+    pub fn answer(
+        datagram: &mut [u8],
+        request_tos: u8,
+        received: u32,
+        received_ns: u64,
+        sent_ns: u64,
+    ) {
         emit_common(datagram, REPLY, request_tos);
         datagram[20..24].copy_from_slice(&received.to_be_bytes());
         datagram[32..40].copy_from_slice(&received_ns.to_be_bytes());
