@@ -174,6 +174,12 @@ pub(crate) fn query(request: &Request) -> Query<'_> {
     Query::new(request.uri().query().unwrap_or_default())
 }
 
+/// The path of a request. One that begins with two slashes is a base that ended with one.
+pub(crate) fn path(request: &Request) -> &str {
+    let path = request.uri().path();
+    path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
 /// An answer without words.
 pub(crate) fn empty(status: StatusCode) -> Response {
     with(Body::Whole(Bytes::new()), status, "text/plain; charset=utf-8")

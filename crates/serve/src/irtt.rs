@@ -1,7 +1,7 @@
 //! irtt's protocol.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
 use socket2::Socket;
@@ -18,6 +18,8 @@ use crate::shared::{Shared, Test};
 pub(crate) struct Irtt {
     clock: Clock,
     connections: BTreeMap<u64, Connection>,
+    /// Bytes of requests to open a connection that were not answered, by address, and when the last came.
+    credits: BTreeMap<IpAddr, (usize, Instant)>,
     cleaned: Instant,
 }
 
@@ -36,7 +38,12 @@ struct Connection {
 
 impl Irtt {
     pub fn new() -> Self {
-        Self { clock: clock(), connections: BTreeMap::new(), cleaned: Instant::now() }
+        Self {
+            clock: clock(),
+            connections: BTreeMap::new(),
+            credits: BTreeMap::new(),
+            cleaned: Instant::now(),
+        }
     }
 
     /// Answers a datagram if it deserves it.
@@ -54,13 +61,12 @@ impl Irtt {
         match Request::parse(datagram, key) {
             None => Fate::Unknown,
             Some(Request::Open { params, and_close }) => {
+                if !self.deserves_answer(from.ip(), datagram.len(), now) {
+                    return Fate::Taken;
+                }
                 let Some(reply) = self.open(server, from, params, and_close, now) else {
                     return Fate::Limited;
                 };
-                // The address may be anybody's: never more than it sent.
-                if reply.len() > datagram.len() {
-                    return Fate::Limited;
-                }
                 send(socket, &reply, received.to, from, 0)
             }
             Some(Request::Close { token }) => {
@@ -74,6 +80,26 @@ impl Irtt {
                 self.echo(server, socket, from, received, (token, seq, datagram))
             }
         }
+    }
+
+    /// Whether the answer to a request to open a connection may be sent. It holds a token, by which it is
+    /// longer than the request; the address may be anybody's, and nobody is to get more than was sent in
+    /// their name. Two requests pay for an answer: irtt's clients repeat it after a second. Addresses of
+    /// this machine and its own network are answered at once.
+    fn deserves_answer(&mut self, from: IpAddr, request: usize, now: Instant) -> bool {
+        if is_near(from) {
+            return true;
+        }
+        if self.credits.len() >= MOST_CONNECTIONS {
+            return false;
+        }
+        let (credit, last) = self.credits.entry(from.to_canonical()).or_insert((0, now));
+        (*credit, *last) = (*credit + request, now);
+        if *credit < request + TOKEN_BYTES {
+            return false;
+        }
+        *credit -= request + TOKEN_BYTES;
+        true
     }
 
     fn open(
@@ -175,6 +201,17 @@ impl Irtt {
             let silence = if one.test.is_some() { SILENCE } else { UNPROVED };
             now.saturating_duration_since(one.last) < silence
         });
+        self.credits.retain(|_, (_, last)| now.saturating_duration_since(*last) < CREDIT);
+    }
+}
+
+/// Whether an address is of this machine or of networks that nobody reaches from outside.
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(one) => one.is_loopback() || one.is_private() || one.is_link_local(),
+        IpAddr::V6(one) => {
+            one.is_loopback() || one.is_unique_local() || one.is_unicast_link_local()
+        }
     }
 }
 
@@ -192,5 +229,28 @@ const SILENCE: Duration = Duration::from_secs(65);
 const GRACE: Duration = Duration::from_secs(2);
 /// An address that opens a connection and says no more may not be its own.
 const UNPROVED: Duration = Duration::from_secs(5);
+/// By how much an answer is longer.
+const TOKEN_BYTES: usize = 8;
+/// Longer than the pauses of a client that repeats its request: up to 8 s.
+const CREDIT: Duration = Duration::from_secs(10);
 /// About 200 bytes each.
 const MOST_CONNECTIONS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn strangers_pay_for_the_token_by_asking_twice() {
+        let mut irtt = Irtt::new();
+        let now = Instant::now();
+        let stranger = "203.0.113.5".parse().unwrap();
+        assert!(!irtt.deserves_answer(stranger, 23, now));
+        assert!(irtt.deserves_answer(stranger, 23, now));
+        // 46 bytes were sent and 31 answered: the third one pays with what is left.
+        assert!(irtt.deserves_answer(stranger, 23, now));
+        assert!(!irtt.deserves_answer(stranger, 23, now));
+        assert!(irtt.deserves_answer("192.168.1.9".parse().unwrap(), 23, now));
+        assert!(irtt.deserves_answer("::1".parse().unwrap(), 23, now));
+    }
+}

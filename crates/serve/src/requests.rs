@@ -9,13 +9,13 @@ use weir_protocol::librespeed::{self, Endpoint};
 use weir_protocol::{cloudflare, ookla, responsiveness};
 
 use crate::http::{
-    Client, Request, Response, content, empty, other_method, query, reads, text, wrong,
+    Client, Request, Response, content, empty, other_method, path, query, reads, text, wrong,
 };
 
 /// `/__down` and `/__up`.
 pub(crate) async fn cloudflare(client: &Client, request: Request) -> Response {
     let came = Instant::now();
-    let (mut response, came) = if request.uri().path() == cloudflare::UP {
+    let (mut response, came) = if path(&request) == cloudflare::UP {
         if request.method() != Method::POST {
             return other_method("POST");
         }
@@ -57,8 +57,8 @@ pub(crate) async fn librespeed(client: &Client, request: Request, endpoint: Endp
 
 /// What speedtest-cli and clients of OoklaServer ask for.
 pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
-    let path = request.uri().path();
-    if path == "/upload" || path.starts_with("/speedtest/upload.") {
+    let asked = path(&request);
+    if asked == "/upload" || asked.starts_with("/speedtest/upload.") {
         // With GET a client finds out whether this is the right file.
         let taken = if reads(&request) { Ok(0) } else { client.take("ookla", request).await };
         return match taken {
@@ -69,7 +69,7 @@ pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
     if !reads(&request) {
         return other_method("GET");
     }
-    match path {
+    match asked {
         "/hello" => text(StatusCode::OK, format!("hello {}", ookla::HELLO)),
         "/speedtest/latency.txt" => text(StatusCode::OK, "test=test\n"),
         "/speedtest-config.php" => {
@@ -88,7 +88,7 @@ pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
 
 /// The IETF's responsiveness test.
 pub(crate) async fn responsiveness(client: &Client, request: Request) -> Response {
-    match request.uri().path() {
+    match path(&request) {
         responsiveness::CONFIG => match authority(client, &request) {
             Some(authority) => {
                 let config = responsiveness::Config::at(&authority);

@@ -9,7 +9,7 @@ use weir_protocol::librespeed::Endpoint;
 use weir_protocol::weir::{self as own, Direction};
 use weir_protocol::{cloudflare, ndt7, responsiveness, throughput1};
 
-use crate::http::{Client, Request, Response, content, empty, preflight, text};
+use crate::http::{Client, Request, Response, content, empty, path, preflight, text};
 use crate::metrics::CONTENT_TYPE;
 use crate::options::Service;
 use crate::{page, requests, weir};
@@ -78,7 +78,7 @@ impl Route {
 
 /// Answers a request.
 pub(crate) async fn answer(client: Arc<Client>, request: Request) -> Result<Response, Infallible> {
-    let path = request.uri().path();
+    let path = path(&request);
     debug!(client = %client.ends.client, method = %request.method(), path, "request");
     let route = Route::of(path).filter(|route| client.server.serves(route.service()));
     let Some(route) = route else {
