@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     silence: Silence,
     read_pace: Wait,
     write_pace: Wait,
+    /// Bytes that still pass without waiting for the address's pace, so that a ping does not wait for a load.
+    free: u64,
 }
 
 /// A connection with or without TLS.
@@ -61,10 +63,11 @@ impl Connection {
             silence: Silence { last: now, end: now + longest, timer },
             read_pace: Wait::default(),
             write_pace: Wait::default(),
+            free: FREE,
         }
     }
 
-    pub fn socket(&self) -> &Arc<TcpStream> {
+    pub const fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
 
@@ -74,6 +77,7 @@ impl Connection {
         if let Some(pace) = &self.permit.pace {
             pace.down.passed(bytes, self.silence.last.into_std());
         }
+        self.free = self.free.saturating_sub(bytes as u64);
     }
 
     /// Does a write once there is room for it.
@@ -83,7 +87,7 @@ impl Connection {
         mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let bucket = self.permit.pace.as_ref().map(|pace| &pace.down);
-        ready!(self.write_pace.poll(bucket, context));
+        ready!(self.write_pace.poll(bucket.filter(|_| self.free == 0), context));
         let most = bucket.map_or(usize::MAX, Bucket::most);
         loop {
             if self.socket.poll_write_ready(context)?.is_pending() {
@@ -109,7 +113,7 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         let bucket = me.permit.pace.as_ref().map(|pace| &pace.up);
-        ready!(me.read_pace.poll(bucket, context));
+        ready!(me.read_pace.poll(bucket.filter(|_| me.free == 0), context));
         let before = buffer.filled().len();
         loop {
             if me.socket.poll_read_ready(context)?.is_pending() {
@@ -135,6 +139,7 @@ impl AsyncRead for Connection {
         if let Some(bucket) = bucket {
             bucket.passed(bytes, me.silence.last.into_std());
         }
+        me.free = me.free.saturating_sub(bytes as u64);
         Poll::Ready(Ok(()))
     }
 }
@@ -179,6 +184,14 @@ impl AsyncWrite for Connection {
 }
 
 impl Transport {
+    /// Lets this connection, which carries no load, pass without waiting for the address's pace.
+    pub fn carries_no_load(&mut self) {
+        match self {
+            Self::Plain(connection) => connection.free = u64::MAX,
+            Self::Tls(stream) => stream.get_mut().0.free = u64::MAX,
+        }
+    }
+
     pub fn socket(&self) -> &Arc<TcpStream> {
         match self {
             Self::Plain(connection) => connection.socket(),
@@ -302,3 +315,5 @@ pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
 
 /// A client that neither takes nor sends a byte for so long is gone, or never meant to be there.
 const SILENCE: Duration = Duration::from_secs(30);
+/// More than handshakes and probes take, less than a load.
+const FREE: u64 = 64 << 10;

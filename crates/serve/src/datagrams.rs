@@ -47,6 +47,8 @@ pub(crate) fn bound(address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
+    // `net.core.rmem_max` bounds it; a burst that does not fit is lost.
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     tell_everything(&socket)?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
@@ -168,6 +170,8 @@ impl Counts {
 
 /// What fits into an Ethernet frame over IPv4; longer ones would come in fragments.
 pub(crate) const LONGEST_ECHO: usize = 1472;
+/// A thousand datagrams at their size in memory.
+const RECEIVE_BUFFER: usize = 1 << 20;
 /// The longest datagram.
 const BUFFER: usize = 65_536;
 const BATCH: usize = 32;

@@ -59,9 +59,17 @@ impl Running {
     /// If it cannot start.
     pub fn start(options: Options) -> Result<Self, ServeError> {
         let runtime = Runtime::new().map_err(|error| ServeError::io("starting threads", &error))?;
-        let server = {
+        let bound = {
             let _within = runtime.enter();
-            Server::bind(options)?
+            Server::bind(options)
+        };
+        let server = match bound {
+            Ok(server) => server,
+            Err(error) => {
+                // Waits for nothing: it may be dropped anywhere.
+                runtime.shutdown_background();
+                return Err(error);
+            }
         };
         let (stop, addresses) = (server.stop(), server.addresses().to_vec());
         let (end, ended) = channel();

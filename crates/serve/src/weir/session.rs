@@ -93,7 +93,8 @@ pub(crate) fn answer(client: &Arc<Client>, mut request: Request) -> Response {
     let client = Arc::clone(client);
     let tasks = client.server.tasks.clone();
     tasks.spawn(async move {
-        let Some((transport, begun)) = upgrade.complete().await else { return };
+        let Some((mut transport, begun)) = upgrade.complete().await else { return };
+        transport.carries_no_load();
         let stop = client.server.stop.child_token();
         let mut talk = Talk::new(client, transport, begun, test, stop.clone()).await;
         if let Err(reason) = talk.run().await {
