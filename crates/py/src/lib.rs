@@ -8,6 +8,7 @@
 
 mod describe;
 mod lab;
+mod serve;
 mod simulate;
 
 use pyo3::create_exception;
@@ -27,6 +28,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
+    #[pymodule_export]
+    use super::serve::serve;
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

@@ -34,9 +34,12 @@ impl Door {
         socket
     }
 
-    /// Whether it is this address.
-    pub fn is_at(&self, address: SocketAddr) -> bool {
-        self.socket().local_addr().is_ok_and(|local| local.as_socket() == Some(address))
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket().local_addr().ok()?.as_socket()
+    }
+
+    pub const fn is_irtt(&self) -> bool {
+        matches!(self, Self::Irtt(..))
     }
 }
 

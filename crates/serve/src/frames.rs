@@ -155,6 +155,53 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 }
 
+/// Reads `data` as what a client sends, whole and a few bytes at a time: that makes no difference.
+#[cfg(any(test, fuzzing))]
+pub fn exercise(data: &[u8]) {
+    let whole = tell(FrameReader::new(data, &[], LONGEST));
+    let (begun, rest) = data.split_at(data.len().min(3));
+    assert_eq!(tell(FrameReader::new(OneByOne(rest), begun, LONGEST)), whole);
+    assert!(whole.0 <= data.len() as u64);
+}
+
+#[cfg(any(test, fuzzing))]
+const LONGEST: u64 = 1 << 24;
+
+/// Bytes of messages, pings, and whether the end was a good one.
+#[cfg(any(test, fuzzing))]
+fn tell<R: AsyncRead + Unpin>(mut reader: FrameReader<R>) -> (u64, Vec<Vec<u8>>, bool) {
+    use futures_util::FutureExt;
+    let (mut bytes, mut pings) = (0, Vec::new());
+    loop {
+        let next = reader.next().now_or_never().expect("what is in memory needs no waiting");
+        match next {
+            Ok(Received::Data(more)) => bytes += more,
+            Ok(Received::Ping(payload)) => pings.push(payload),
+            Ok(Received::Close) => return (bytes, pings, true),
+            Err(_) => return (bytes, pings, false),
+        }
+    }
+}
+
+/// Hands out one byte a read.
+#[cfg(any(test, fuzzing))]
+struct OneByOne<'d>(&'d [u8]);
+
+#[cfg(any(test, fuzzing))]
+impl AsyncRead for OneByOne<'_> {
+    fn poll_read(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<io::Result<()>> {
+        if let Some((first, rest)) = self.0.split_first() {
+            buffer.put_slice(&[*first]);
+            self.0 = rest;
+        }
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
 /// A buffer that grows by so many bytes at most.
 trait LimitTo: Sized {
     fn limit_to(self, bytes: usize) -> bytes::buf::Limit<Self>;
@@ -236,6 +283,18 @@ mod tests {
         {
             let (_, _, end) = read_all(&wrong, 1000).await;
             assert_eq!(end.unwrap_err().kind(), io::ErrorKind::InvalidData, "{:?}", &wrong[..2]);
+        }
+    }
+
+    /// The corpus of the fuzz target `serve_frames`, every file also cut short at every byte.
+    #[test]
+    fn frames_of_the_corpus_are_read_the_same_in_pieces() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/serve_frames");
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+        assert!(files.len() >= 10);
+        for file in files {
+            let data = std::fs::read(file.unwrap().path()).unwrap();
+            (0..=data.len()).for_each(|length| exercise(&data[..length]));
         }
     }
 

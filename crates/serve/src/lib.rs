@@ -36,6 +36,8 @@ mod upgrade;
 mod weir;
 
 pub use error::ServeError;
+#[cfg(fuzzing)]
+pub use frames::exercise as exercise_frames;
 pub use options::{Listen, LogForm, Options, Service};
 pub use program::{Failure, Running, serve};
 pub use server::{Server, Stop};

@@ -35,6 +35,7 @@ pub struct Server {
     tls: TlsAcceptor,
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
+    irtt: Vec<SocketAddr>,
     datagrams: JoinHandle<()>,
 }
 
@@ -70,6 +71,7 @@ impl Server {
         if services.contains(&Service::Irtt) {
             doors.extend(open_irtt(&options)?);
         }
+        let irtt = doors.iter().filter(|door| door.is_irtt()).filter_map(Door::address).collect();
         let shared = Arc::new(Shared {
             admission: Admission::new(Bounds {
                 connections: options.max_connections.min(most_connections(open_files)),
@@ -91,7 +93,7 @@ impl Server {
         });
         let datagrams = datagrams::start(&shared, doors)
             .map_err(|error| ServeError::io("starting a thread", &error))?;
-        Ok(Self { shared, tls, listeners, addresses, datagrams })
+        Ok(Self { shared, tls, listeners, addresses, irtt, datagrams })
     }
 
     /// Where it listens.
@@ -109,7 +111,7 @@ impl Server {
     /// Serves until it is stopped.
     pub async fn run(self) {
         let Self { shared, tls, listeners, datagrams, .. } = self;
-        self_description(&shared, &self.addresses);
+        self_description(&shared, &self.addresses, &self.irtt);
         for listener in listeners {
             shared.tasks.spawn(accept(Arc::clone(&shared), tls.clone(), listener));
         }
@@ -125,9 +127,12 @@ impl Server {
 }
 
 /// Says in the log what there is.
-fn self_description(shared: &Shared, addresses: &[SocketAddr]) {
+fn self_description(shared: &Shared, addresses: &[SocketAddr], irtt: &[SocketAddr]) {
     for address in addresses {
         info!(%address, "listening");
+    }
+    for address in irtt {
+        info!(irtt = %address, "listening");
     }
     if !shared.congestion.iter().any(|name| name == "bbr") && shared.serves(Service::Ndt7) {
         info!("this machine has no BBR: ndt7 uses its default congestion control instead");
@@ -178,7 +183,7 @@ fn open_irtt(options: &Options) -> Result<Vec<Door>, ServeError> {
                 Ok(socket) => doors.push(Door::Irtt(socket, Box::new(Irtt::new()))),
                 Err(error) if can_do_without(place, address, &error) => {}
                 // Two places of one address share it.
-                Err(_) if doors.iter().any(|door| door.is_at(address)) => {}
+                Err(_) if doors.iter().any(|door| door.address() == Some(address)) => {}
                 Err(error) => {
                     let error = in_use("UDP", address, &error);
                     return Err(ServeError::new(format!(
