@@ -35,6 +35,7 @@ lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
 	$(BIN)/mypy
 	$(BIN)/mypy tests
 	$(BIN)/python -m mypy.stubtest weirlab._native
+	@tools/check-page.sh
 
 .PHONY: format
 format: setup ## Formats all code
@@ -53,6 +54,29 @@ bench-qdiscs: ## Nanoseconds a packet in every queue discipline
 .PHONY: bench-lab
 bench-lab: ## Exactness and ceilings of the lab: two minutes on a quiet machine
 	cargo run --release --locked --quiet -p weir-benches --bin lab
+
+.PHONY: bench-serve
+bench-serve: ## A download from the server beside iperf3, in turn, and 200 tests at once
+	cargo build --release --locked --quiet -p weir-agent
+	cargo run --release --locked --quiet -p weir-benches --bin serve
+
+.PHONY: agent
+agent: ## weir-agent, the server as one static program, into out/
+	@tools/agent.sh
+
+.PHONY: page
+page: ## Compiles the server's browser page (needs npm); what comes of it is part of the repository
+	cd crates/serve/page && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+
+.PHONY: page-test
+page-test: ## Clicks through the browser page in Chromium (needs npm and chromium)
+	cargo build --locked --quiet -p weir-agent
+	cd crates/serve/page && npm ci --silent --no-audit --no-fund && \
+		WEIR_AGENT=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/weir-agent npm test --silent
+
+.PHONY: clients
+clients: ## Installs the speed-test clients of other projects that the tests run against the server
+	@tools/clients.sh
 
 .PHONY: setup
 setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension

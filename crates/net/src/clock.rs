@@ -53,7 +53,8 @@ impl Clock {
     ///
     /// The two clocks are compared at each call, so that a clock being set moves only what is under way.
     /// A stamp is never later than now: it would be the inexactness of the comparison.
-    pub(crate) fn of_stamp(self, real_ns: Option<u64>) -> Time {
+    #[must_use]
+    pub fn of_stamp(self, real_ns: Option<u64>) -> Time {
         let Some(real_ns) = real_ns else { return self.now() };
         let monotonic = real_ns.saturating_add_signed(-realtime_ahead_ns());
         self.of_monotonic_ns(monotonic).min(self.now())

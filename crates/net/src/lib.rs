@@ -20,7 +20,7 @@ mod error;
 mod flows;
 mod plan;
 mod probes;
-mod sys;
+pub mod sys;
 mod tcp_info;
 
 pub use addresses::Addresses;
@@ -28,3 +28,4 @@ pub use check::{available_congestion_controls, check};
 pub use clock::Clock;
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
+pub use tcp_info::TcpInfo;

@@ -13,20 +13,30 @@ use crate::sys::option;
 
 /// A copy of the kernel's record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TcpInfo {
+pub struct TcpInfo {
     bytes: [u8; SIZE],
     len: usize,
 }
 
 impl TcpInfo {
     /// What the kernel knows of `socket` now.
+    ///
+    /// # Errors
+    /// If it is no TCP socket.
     pub fn of(socket: &Socket) -> io::Result<Self> {
         let mut bytes = [0; SIZE];
         let len = option::get_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
         Ok(Self { bytes, len })
     }
 
+    /// The kernel's record as it is, as much of it as this kernel has.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
     /// The row of a sender.
+    #[must_use]
     pub fn row(&self, t: Time, flow: u32) -> TcpRow {
         let micros = |us: u32| Duration::from_micros(u64::from(us));
         let srtt = self.int(RTT);
@@ -53,16 +63,19 @@ impl TcpInfo {
     }
 
     /// Expirations of the retransmission timer (Linux 6.7 and later).
+    #[must_use]
     pub fn timeouts(&self) -> Option<u64> {
         self.get::<2>(TOTAL_RTO).map(|count| u64::from(u16::from_ne_bytes(count)))
     }
 
     /// Bytes of data sent, repetitions included, and bytes sent again (Linux 4.19 and later).
+    #[must_use]
     pub fn sent_bytes(&self) -> (u64, u64) {
         (self.long(BYTES_SENT), self.long(BYTES_RETRANS))
     }
 
     /// Segments with data sent, repetitions included, and segments sent again.
+    #[must_use]
     pub fn sent_segments(&self) -> (u64, u64) {
         (u64::from(self.int(DATA_SEGS_OUT)), u64::from(self.int(TOTAL_RETRANS)))
     }
@@ -71,10 +84,43 @@ impl TcpInfo {
     ///
     /// The kernel counts segments with data, repetitions included, but bytes in order only: a repetition
     /// that was not needed counts with its headers alone, and data behind a gap when the gap is filled.
+    #[must_use]
     pub fn wire_bytes(&self, ip_header: u32) -> u64 {
         let timestamps = self.bytes[OPTIONS] & OPTION_TIMESTAMPS != 0;
         let headers = ip_header + TCP_HEADER + if timestamps { TIMESTAMPS_OPTION } else { 0 };
         self.long(BYTES_RECEIVED) + u64::from(self.int(DATA_SEGS_IN)) * u64::from(headers)
+    }
+
+    /// Bytes of data that were acknowledged, and those that arrived in order.
+    #[must_use]
+    pub fn delivered_bytes(&self) -> (u64, u64) {
+        (self.long(BYTES_ACKED), self.long(BYTES_RECEIVED))
+    }
+
+    /// Segments with data that arrived, repetitions included.
+    #[must_use]
+    pub fn received_segments(&self) -> u32 {
+        self.int(DATA_SEGS_IN)
+    }
+
+    /// The sender's maximum segment size in bytes.
+    #[must_use]
+    pub fn mss(&self) -> u32 {
+        self.int(SND_MSS)
+    }
+
+    /// The shortest round trip of late; `None` before the first.
+    #[must_use]
+    pub fn min_rtt(&self) -> Option<Duration> {
+        let micros = Some(self.int(MIN_RTT)).filter(|&micros| micros != u32::MAX)?;
+        Some(Duration::from_micros(u64::from(micros)))
+    }
+
+    /// Whether both ends agreed on ECN, and how many segments arrived at the other end with a CE mark, as
+    /// it says.
+    #[must_use]
+    pub fn ecn(&self) -> (bool, u32) {
+        (self.bytes[OPTIONS] & OPTION_ECN != 0, self.int(DELIVERED_CE))
     }
 
     fn live(&self) -> Option<LiveTcp> {
@@ -114,8 +160,11 @@ const SIZE: usize = 248;
 const OPTIONS: usize = 5;
 /// `TCPI_OPT_TIMESTAMPS`.
 const OPTION_TIMESTAMPS: u8 = 1;
+/// `TCPI_OPT_ECN`.
+const OPTION_ECN: u8 = 8;
 /// Offsets of the fields of those names, in bytes.
 const RTO: usize = 8;
+const SND_MSS: usize = 16;
 const UNACKED: usize = 24;
 const SACKED: usize = 28;
 const LOST: usize = 32;
@@ -126,13 +175,16 @@ const SND_SSTHRESH: usize = 76;
 const SND_CWND: usize = 80;
 const TOTAL_RETRANS: usize = 100;
 const PACING_RATE: usize = 104;
+const BYTES_ACKED: usize = 120;
 const BYTES_RECEIVED: usize = 128;
+const MIN_RTT: usize = 148;
 const DATA_SEGS_IN: usize = 152;
 const DATA_SEGS_OUT: usize = 156;
 const DELIVERY_RATE: usize = 160;
 const BUSY_TIME: usize = 168;
 const RWND_LIMITED: usize = 176;
 const SNDBUF_LIMITED: usize = 184;
+const DELIVERED_CE: usize = 196;
 const BYTES_SENT: usize = 200;
 const BYTES_RETRANS: usize = 208;
 const TOTAL_RTO: usize = 240;

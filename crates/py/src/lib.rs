@@ -9,6 +9,7 @@
 mod conformance;
 mod describe;
 mod lab;
+mod serve;
 mod simulate;
 
 use pyo3::create_exception;
@@ -30,6 +31,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
+    #[pymodule_export]
+    use super::serve::serve;
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

@@ -3,9 +3,9 @@
 //! Each file wraps one family of system calls in functions that are safe to call with any arguments.
 
 pub(crate) mod epoll;
-pub(crate) mod message;
-pub(crate) mod option;
-pub(crate) mod time;
+pub mod message;
+pub mod option;
+pub mod time;
 
 use std::io;
 

@@ -9,12 +9,12 @@ use socket2::Socket;
 use super::{checked, checked_len};
 
 /// Sets an option whose value is an `int`.
-pub(crate) fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
     set_bytes(socket, level, name, &value.to_ne_bytes())
 }
 
 /// Sets an option whose value are these bytes.
-pub(crate) fn set_bytes(socket: &Socket, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+pub fn set_bytes(socket: &Socket, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
     // SAFETY: the kernel reads `value.len()` bytes from `value`.
     let result = unsafe {
         libc::setsockopt(
@@ -29,12 +29,7 @@ pub(crate) fn set_bytes(socket: &Socket, level: i32, name: i32, value: &[u8]) ->
 }
 
 /// Reads an option into `value` and says how many bytes of it the kernel filled.
-pub(crate) fn get_bytes(
-    socket: &Socket,
-    level: i32,
-    name: i32,
-    value: &mut [u8],
-) -> io::Result<usize> {
+pub fn get_bytes(socket: &Socket, level: i32, name: i32, value: &mut [u8]) -> io::Result<usize> {
     let mut len = value.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes to `value`, and the count to `len`.
     let result = unsafe {
@@ -45,7 +40,7 @@ pub(crate) fn get_bytes(
 
 /// Takes up to `most` bytes of a TCP stream without copying them, and says how many there were; 0 at
 /// its end (`MSG_TRUNC`, tcp(7)).
-pub(crate) fn discard(socket: &Socket, most: usize) -> io::Result<usize> {
+pub fn discard(socket: &Socket, most: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket the kernel throws the bytes away and writes nothing; the
     // only callers have TCP sockets, and on any other the null pointer yields EFAULT.
     checked_len(unsafe {
@@ -54,7 +49,7 @@ pub(crate) fn discard(socket: &Socket, most: usize) -> io::Result<usize> {
 }
 
 /// Ends a TCP connection at once: what was not sent yet is dropped, and the peer is told by a reset.
-pub(crate) fn abort(socket: &Socket) -> io::Result<()> {
+pub fn abort(socket: &Socket) -> io::Result<()> {
     let address = libc::sockaddr {
         sa_family: libc::AF_UNSPEC as libc::sa_family_t,
         ..libc::sockaddr { sa_family: 0, sa_data: [0; 14] }
@@ -71,7 +66,7 @@ pub(crate) fn abort(socket: &Socket) -> io::Result<()> {
 }
 
 /// Raises the number of files that this process may have open as far as it may, and returns it.
-pub(crate) fn raise_open_files() -> io::Result<u64> {
+pub fn raise_open_files() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` outlives the call.
     checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;

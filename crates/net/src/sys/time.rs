@@ -2,13 +2,13 @@
 #![expect(unsafe_code, reason = "system calls that neither std nor socket2 offer")]
 
 /// Nanoseconds on `CLOCK_MONOTONIC`.
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC` now, in nanoseconds, to within the time that
 /// reading a clock takes (tens of nanoseconds).
-pub(crate) fn realtime_ahead_ns() -> i64 {
+pub fn realtime_ahead_ns() -> i64 {
     // The narrowest of a few: the thread may be interrupted between two looks.
     let looks = (0..LOOKS).map(|_| {
         let before = monotonic_ns();
@@ -20,7 +20,7 @@ pub(crate) fn realtime_ahead_ns() -> i64 {
 }
 
 /// Lets timers of the calling thread fire when due, and not up to 50 us later (`PR_SET_TIMERSLACK`).
-pub(crate) fn wake_exactly() {
+pub fn wake_exactly() {
     // SAFETY: takes no pointers. It cannot fail for the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }

@@ -1,0 +1,46 @@
+//! The requests of Cloudflare's speed test (`@cloudflare/speedtest`).
+
+use crate::{Query, QueryError};
+
+/// Where downloads are asked for.
+pub const DOWN: &str = "/__down";
+/// Where uploads go.
+pub const UP: &str = "/__up";
+
+/// How many bytes a request for a download wants; 0, the probe for latency, if it does not say.
+///
+/// # Errors
+/// If it is no number, or more than Cloudflare's own server gives.
+pub fn bytes(query: Query<'_>) -> Result<u64, QueryError> {
+    Ok(query.number("bytes", MOST_BYTES)?.unwrap_or(0))
+}
+
+/// The header `server-timing` for an answer that took so many nanoseconds to make.
+#[must_use]
+pub fn server_timing(took_ns: u64) -> String {
+    let micros = took_ns / 1_000;
+    format!("cfRequestDuration;dur={}.{:03}", micros / 1_000, micros % 1_000)
+}
+
+/// The largest step of the test's own sequence is 250 MB; the bound leaves room for those of others.
+const MOST_BYTES: u64 = 10_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_asks_for_nothing() {
+        assert_eq!(bytes(Query::new("bytes=0&during=download")), Ok(0));
+        assert_eq!(bytes(Query::new("")), Ok(0));
+        assert_eq!(bytes(Query::new("bytes=100000&measId=1")), Ok(100_000));
+        assert!(bytes(Query::new("bytes=-1")).is_err());
+        assert!(bytes(Query::new("bytes=10000000001")).is_err());
+    }
+
+    #[test]
+    fn timing_is_in_milliseconds() {
+        assert_eq!(server_timing(1_234_567), "cfRequestDuration;dur=1.234");
+        assert_eq!(server_timing(12_000), "cfRequestDuration;dur=0.012");
+    }
+}

@@ -1,0 +1,134 @@
+//! M-Lab's ndt7: what the two sides of a WebSocket tell each other (specification 0.11 of m-lab/ndt-server).
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::load::MessageSize;
+use crate::{Query, QueryError};
+
+/// Where a download is asked for.
+pub const DOWNLOAD: &str = "/ndt/v7/download";
+/// Where an upload is asked for.
+pub const UPLOAD: &str = "/ndt/v7/upload";
+/// The name of the protocol in `Sec-WebSocket-Protocol`.
+pub const SUBPROTOCOL: &str = "net.measurementlab.ndt.v7";
+/// How long a test takes, in nanoseconds.
+pub const DURATION_NS: u64 = 10_000_000_000;
+/// After how long the server closes it whatever happens ("Requirements for non-interactive clients").
+pub const LONGEST_NS: u64 = 15_000_000_000;
+/// The longest message that a receiver takes.
+pub const LONGEST_MESSAGE: u64 = 1 << 24;
+/// Between measurements a random time passes with this mean, and these bounds: nanoseconds.
+pub const MEASUREMENT_MEAN_NS: u64 = 250_000_000;
+/// The shortest.
+pub const MEASUREMENT_MIN_NS: u64 = 25_000_000;
+/// The longest.
+pub const MEASUREMENT_MAX_NS: u64 = 625_000_000;
+
+/// The sizes of a download's messages: from 8 KiB to the 1 MiB that all clients take.
+#[must_use]
+pub const fn message_size() -> MessageSize {
+    MessageSize::new(1 << 13, 1 << 20)
+}
+
+/// What the parameters of a test ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// A download ends once so many bytes were acknowledged.
+    pub early_exit_bytes: Option<u64>,
+}
+
+impl Options {
+    /// Reads the parameters of the URL; the client's description of itself is checked and left.
+    ///
+    /// # Errors
+    /// If they are not as the specification has them.
+    pub fn parse(query: Query<'_>) -> Result<Self, QueryError> {
+        query.check_metadata()?;
+        let early_exit_bytes = match query.get("early_exit").as_deref() {
+            None => None,
+            Some("250") => Some(250_000_000),
+            Some(other) => return Err(QueryError::value("early_exit", other, "250")),
+        };
+        Ok(Self { early_exit_bytes })
+    }
+}
+
+/// What a server tells of a test under way.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Measurement {
+    /// What the application counts.
+    pub app_info: AppInfo,
+    /// Who talks to whom.
+    pub connection_info: ConnectionInfo,
+    /// `server`.
+    pub origin: &'static str,
+    /// `download` or `upload`.
+    pub test: &'static str,
+    /// What the kernel counts, with `ElapsedTime`.
+    #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none")]
+    pub tcp_info: Option<Map<String, Value>>,
+}
+
+/// What the application counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AppInfo {
+    /// Since the start, in microseconds.
+    pub elapsed_time: u64,
+    /// Bytes of messages sent or received.
+    pub num_bytes: u64,
+}
+
+/// Who talks to whom.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionInfo {
+    /// The client's address.
+    #[serde(rename = "Client")]
+    pub client: SocketAddr,
+    /// The server's.
+    #[serde(rename = "Server")]
+    pub server: SocketAddr,
+    /// The connection's name.
+    #[serde(rename = "UUID")]
+    pub uuid: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn early_exit_is_250_or_nothing() {
+        let parse = |text| Options::parse(Query::new(text));
+        assert_eq!(parse("client_name=x"), Ok(Options { early_exit_bytes: None }));
+        assert_eq!(parse("early_exit=250"), Ok(Options { early_exit_bytes: Some(250_000_000) }));
+        assert_eq!(
+            parse("early_exit=100").unwrap_err().to_string(),
+            "parameter `early_exit` is `100`: it must be 250"
+        );
+        assert!(parse("a=1&a=2").is_err());
+    }
+
+    #[test]
+    fn a_measurement_has_the_names_of_the_specification() {
+        let measurement = Measurement {
+            app_info: AppInfo { elapsed_time: 1, num_bytes: 2 },
+            connection_info: ConnectionInfo {
+                client: "192.0.2.1:1".parse().unwrap(),
+                server: "[::1]:2".parse().unwrap(),
+                uuid: "u".into(),
+            },
+            origin: "server",
+            test: "upload",
+            tcp_info: None,
+        };
+        assert_eq!(
+            serde_json::to_string(&measurement).unwrap(),
+            r#"{"AppInfo":{"ElapsedTime":1,"NumBytes":2},"ConnectionInfo":{"Client":"192.0.2.1:1","Server":"[::1]:2","UUID":"u"},"Origin":"server","Test":"upload"}"#
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! Ookla's protocols as its older clients speak them: lines over TCP, loss over UDP, files over HTTP.
+//!
+//! There is no specification; this is what speedtest-cli 2.1.3 and the open reimplementations of the TCP
+//! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
+
+/// What a client says in a line over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// Begins; with a name under which its datagrams come.
+    Hello(Option<&'a str>),
+    /// Wants to hear the time.
+    Ping,
+    /// Wants so many bytes, the words before and the line's end after them included.
+    Download(u64),
+    /// Will send so many bytes, this line included, which has so many of them.
+    Upload {
+        /// All bytes.
+        total: u64,
+        /// Those that are still to come.
+        rest: u64,
+    },
+    /// Will send datagrams.
+    StartLoss,
+    /// Wants to hear how many of them arrived.
+    Loss,
+    /// Ends.
+    Quit,
+}
+
+/// Why a line is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LineError(&'static str);
+
+impl<'a> Command<'a> {
+    /// Reads a line without its end.
+    ///
+    /// # Errors
+    /// If it is no command, or asks for more than [`MOST_BYTES`].
+    pub fn parse(line: &'a [u8]) -> Result<Self, LineError> {
+        let length = line.len() as u64 + 1;
+        let line = std::str::from_utf8(line).map_err(|_| LineError("a command is ASCII text"))?;
+        let mut words = line.split_ascii_whitespace();
+        let command = words.next().ok_or(LineError("a command is missing"))?;
+        let mut size = || {
+            let word = words.next().ok_or(LineError("a number of bytes is missing"))?;
+            let size = word.parse().map_err(|_| LineError("a number of bytes is no number"))?;
+            if size > MOST_BYTES { Err(LineError("more bytes than allowed")) } else { Ok(size) }
+        };
+        match command {
+            "HI" => Ok(Self::Hello(words.next().filter(|name| name.len() <= LONGEST_NAME))),
+            "PING" => Ok(Self::Ping),
+            "DOWNLOAD" => match size()? {
+                total if total < SHORTEST_DOWNLOAD => {
+                    Err(LineError("fewer bytes than the answer has"))
+                }
+                total => Ok(Self::Download(total)),
+            },
+            "UPLOAD" => {
+                let total: u64 = size()?;
+                let rest = total
+                    .checked_sub(length)
+                    .ok_or(LineError("fewer bytes than the command has"))?;
+                Ok(Self::Upload { total, rest })
+            }
+            "INITPLOSS" => Ok(Self::StartLoss),
+            "PLOSS" => Ok(Self::Loss),
+            "QUIT" => Ok(Self::Quit),
+            _ => Err(LineError("no such command")),
+        }
+    }
+}
+
+/// The answer to [`Command::Hello`].
+pub const HELLO: &str = "HELLO 2.9 (2.9.0) 2021-09-01.0000.weir\n";
+/// What a download begins with, and counts among its bytes.
+pub const DOWNLOAD_PREFIX: &[u8] = b"DOWNLOAD ";
+/// The longest line that is read.
+pub const LONGEST_LINE: usize = 256;
+
+/// The answer to [`Command::Ping`]: 19 bytes with the line's end, which one client insists on.
+#[must_use]
+pub fn pong(unix_ms: u64) -> String {
+    format!("PONG {unix_ms:013}\n")
+}
+
+/// The answer to an upload.
+#[must_use]
+pub fn uploaded(bytes: u64, unix_ms: u64) -> String {
+    format!("OK {bytes} {unix_ms}\n")
+}
+
+/// A datagram of the test of loss: `LOSS nonce index name`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossDatagram<'a> {
+    /// Its number, from 0.
+    pub index: u32,
+    /// The name that the client gave in its [`Command::Hello`].
+    pub name: &'a str,
+}
+
+impl<'a> LossDatagram<'a> {
+    /// Reads one, `None` if it is something else.
+    #[must_use]
+    pub fn parse(datagram: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(datagram.get(..datagram.len().min(LONGEST_LINE))?).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        if words.next()? != "LOSS" {
+            return None;
+        }
+        let (_nonce, index, name) = (words.next()?, words.next()?, words.next()?);
+        let index = index.parse().ok().filter(|&index| index < MOST_DATAGRAMS)?;
+        (name.len() <= LONGEST_NAME).then_some(Self { index, name })
+    }
+}
+
+/// The datagrams of a test of loss that arrived.
+#[derive(Clone, Debug, Default)]
+pub struct LossCount {
+    /// A bit an index.
+    seen: Vec<u64>,
+    received: u64,
+    duplicates: u64,
+    highest: Option<u32>,
+}
+
+impl LossCount {
+    /// One arrived. An index that [`LossDatagram::parse`] would not give is left out.
+    pub fn arrived(&mut self, index: u32) {
+        if index >= MOST_DATAGRAMS {
+            return;
+        }
+        let (word, bit) = (index as usize / 64, 1_u64 << (index % 64));
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        self.received += 1;
+        self.duplicates += u64::from(self.seen[word] & bit != 0);
+        self.seen[word] |= bit;
+        self.highest = self.highest.max(Some(index));
+    }
+
+    /// The answer to [`Command::Loss`]: all that arrived, those that did again, the highest index.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        format!("PLOSS {} {} {}\n", self.received, self.duplicates, self.highest.unwrap_or(0))
+    }
+}
+
+/// The bytes of the file `/speedtest/random{side}x{side}.jpg`, as large as on Ookla's servers.
+#[must_use]
+pub fn image_bytes(path: &str) -> Option<u64> {
+    let name = path.strip_prefix("/speedtest/random")?.strip_suffix(".jpg")?;
+    let (width, height) = name.split_once('x')?;
+    let side: u32 = width.parse().ok()?;
+    (width == height).then_some(())?;
+    IMAGES.iter().find(|(image, _)| *image == side).map(|(_, bytes)| *bytes)
+}
+
+/// The configuration that speedtest-cli asks `www.speedtest.net` for before anything else, even for a test
+/// against another server: how many requests of which sizes, and for how long.
+#[must_use]
+pub fn config(client: std::net::IpAddr) -> String {
+    let client = client.to_canonical();
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<settings>
+<client ip="{client}" lat="0" lon="0" isp="" isprating="0" rating="0" ispdlavg="0" ispulavg="0" loggedin="0" country="" />
+<server-config threadcount="4" ignoreids="" notonmap="" forcepingid="" preferredserverid="" />
+<download testlength="10" initialtest="250K" mintestsize="250K" threadsperurl="4" />
+<upload testlength="10" ratio="5" initialtest="0" mintestsize="32K" threads="2" maxchunksize="512K" maxchunkcount="50" threadsperurl="4" />
+</settings>
+"#
+    )
+}
+
+/// What `/download` gives if no size is asked for, and the most that anything may ask for: OoklaServer.
+pub const MOST_BYTES: u64 = 10 << 30;
+/// `DOWNLOAD ` and the line's end.
+const SHORTEST_DOWNLOAD: u64 = 10;
+/// A name is a UUID.
+const LONGEST_NAME: usize = 64;
+/// Bits for a hundred times what clients send.
+const MOST_DATAGRAMS: u32 = 1 << 16;
+/// Side in pixels and bytes of the files of real servers.
+const IMAGES: [(u32, u64); 10] = [
+    (350, 245_388),
+    (500, 505_544),
+    (750, 1_118_012),
+    (1000, 1_986_284),
+    (1500, 4_468_241),
+    (2000, 7_907_740),
+    (2500, 12_407_926),
+    (3000, 17_816_816),
+    (3500, 24_262_167),
+    (4000, 31_625_365),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read() {
+        let parse = |line: &'static str| Command::parse(line.as_bytes());
+        assert_eq!(parse("HI"), Ok(Command::Hello(None)));
+        assert_eq!(parse("HI 1-2-3"), Ok(Command::Hello(Some("1-2-3"))));
+        assert_eq!(parse("PING 1700000000000"), Ok(Command::Ping));
+        assert_eq!(parse("DOWNLOAD 1000"), Ok(Command::Download(1000)));
+        // "UPLOAD 100 0" and its end are 13 of the 100 bytes.
+        assert_eq!(parse("UPLOAD 100 0"), Ok(Command::Upload { total: 100, rest: 87 }));
+        assert_eq!(parse("QUIT\r"), Ok(Command::Quit));
+        for wrong in [
+            "",
+            "GET /",
+            "DOWNLOAD",
+            "DOWNLOAD x",
+            "DOWNLOAD 9",
+            "UPLOAD 5",
+            "DOWNLOAD 10737418241",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Command::parse(&[0xff, 0xfe]).is_err());
+    }
+
+    #[test]
+    fn a_pong_has_nineteen_bytes() {
+        assert_eq!(pong(1_700_000_000_000), "PONG 1700000000000\n");
+        assert_eq!(pong(1_700_000_000_000).len(), 19);
+    }
+
+    #[test]
+    fn loss_counts_what_came_and_what_came_twice() {
+        let datagram = LossDatagram::parse(b"LOSS 7 3 abc").unwrap();
+        assert_eq!(datagram, LossDatagram { index: 3, name: "abc" });
+        assert_eq!(LossDatagram::parse(b"LOSS 7 65536 abc"), None);
+        assert_eq!(LossDatagram::parse(b"WEIR"), None);
+        let mut count = LossCount::default();
+        for index in [0, 3, 3, 1, 400] {
+            count.arrived(index);
+        }
+        assert_eq!(count.answer(), "PLOSS 5 1 400\n");
+    }
+
+    #[test]
+    fn images_have_the_sizes_of_real_servers() {
+        assert_eq!(image_bytes("/speedtest/random350x350.jpg"), Some(245_388));
+        assert_eq!(image_bytes("/speedtest/random4000x4000.jpg"), Some(31_625_365));
+        assert_eq!(image_bytes("/speedtest/random350x500.jpg"), None);
+        assert_eq!(image_bytes("/speedtest/random1x1.jpg"), None);
+    }
+}

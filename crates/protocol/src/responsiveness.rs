@@ -1,0 +1,81 @@
+//! Where a client of the IETF's responsiveness test finds its URLs
+//! (draft-ietf-ippm-responsiveness-09, section "Responsiveness Test Server API").
+
+use serde::{Deserialize, Serialize};
+
+/// Where the configuration is.
+pub const CONFIG: &str = "/.well-known/nq";
+/// One byte.
+pub const SMALL: &str = "/small";
+/// [`LARGE_BYTES`].
+pub const LARGE: &str = "/large";
+/// Takes everything.
+pub const UPLOAD: &str = "/slurp";
+/// The draft: "at least 8 GiB".
+pub const LARGE_BYTES: u64 = 8 << 30;
+
+/// The object at [`CONFIG`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// 1.
+    pub version: u32,
+    /// All of one host.
+    pub urls: Urls,
+}
+
+/// The URLs under both sets of names: those of the draft, and the older ones that goresponsiveness reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Urls {
+    /// [`SMALL`].
+    pub small_download_url: String,
+    /// [`LARGE`].
+    pub large_download_url: String,
+    /// [`UPLOAD`].
+    pub upload_url: String,
+    /// The same as `small_download_url`.
+    pub small_https_download_url: String,
+    /// The same as `large_download_url`.
+    pub large_https_download_url: String,
+    /// The same as `upload_url`.
+    pub https_upload_url: String,
+}
+
+impl Config {
+    /// The configuration of a server that clients reach as `authority` (host, and port unless 443). It
+    /// names HTTPS, which the test is made for, whichever way it was asked for.
+    #[must_use]
+    pub fn at(authority: &str) -> Self {
+        let url = |path: &str| format!("https://{authority}{path}");
+        Self {
+            version: 1,
+            urls: Urls {
+                small_download_url: url(SMALL),
+                large_download_url: url(LARGE),
+                upload_url: url(UPLOAD),
+                small_https_download_url: url(SMALL),
+                large_https_download_url: url(LARGE),
+                https_upload_url: url(UPLOAD),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sets_of_names_say_the_same() {
+        let config = serde_json::to_value(Config::at("example.net:8080")).unwrap();
+        assert_eq!(config["version"], 1);
+        let urls = &config["urls"];
+        assert_eq!(urls["large_download_url"], "https://example.net:8080/large");
+        for (new, old) in [
+            ("small_download_url", "small_https_download_url"),
+            ("large_download_url", "large_https_download_url"),
+            ("upload_url", "https_upload_url"),
+        ] {
+            assert_eq!(urls[new], urls[old]);
+        }
+    }
+}

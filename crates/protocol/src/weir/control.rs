@@ -1,0 +1,316 @@
+//! What is said over the WebSocket of a session: one JSON object a message, `type` says which.
+//!
+//! Both sides pass over fields that they do not know, so that fields can be added within a version.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Mac, Token};
+
+/// What a client says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ClientMessage {
+    /// Begins; answered by [`ServerMessage::Welcome`].
+    Hello {
+        /// The version that it speaks.
+        version: u32,
+        /// Its name and version, for the log.
+        client: String,
+        /// Random bits of the client.
+        nonce: Token,
+    },
+    /// Answers the challenge, where a secret is asked for; answered by [`ServerMessage::Ready`].
+    Authenticate {
+        /// [`Secret::answer`](super::Secret::answer) of the server's challenge and the client's nonce.
+        mac: Mac,
+    },
+    /// Asks for a flow; answered by [`ServerMessage::Opened`].
+    Open(FlowRequest),
+    /// Ends a flow before its time; answered by [`ServerMessage::Done`].
+    Stop {
+        /// Which.
+        flow: u32,
+    },
+    /// Asks how many datagrams arrived; answered by [`ServerMessage::Echoes`].
+    CountEchoes,
+    /// Asks for an answer at once, over this connection; answered by [`ServerMessage::Pong`].
+    Ping {
+        /// Comes back.
+        id: u32,
+    },
+}
+
+/// What a server says. Times are nanoseconds on its clock, which starts with the session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerMessage {
+    /// Answers [`ClientMessage::Hello`].
+    Welcome {
+        /// The version that both speak from here on.
+        version: u32,
+        /// The server's name and version.
+        server: String,
+        /// What [`ClientMessage::Authenticate`] has to answer; nothing needs to be answered if there is none.
+        challenge: Option<Token>,
+    },
+    /// The session is open.
+    Ready {
+        /// Names the session, in datagrams too.
+        token: Token,
+        /// The client's address as the server sees it. Datagrams must come from the same one.
+        client: SocketAddr,
+        /// Where datagrams go: a port of the address that this connection goes to. `None`: nowhere.
+        udp_port: Option<u16>,
+        /// Congestion controls that a flow may ask for.
+        congestion: Vec<String>,
+        /// What the server allows.
+        limits: Limits,
+    },
+    /// A flow may begin: its connection says `ticket` within [`Limits::ticket_ns`].
+    Opened {
+        /// Which.
+        flow: u32,
+        /// Names the flow.
+        ticket: Token,
+    },
+    /// A flow's connection has come: now it runs.
+    Started {
+        /// Which.
+        flow: u32,
+        /// When.
+        t_ns: u64,
+        /// The congestion control that this end has.
+        congestion: String,
+    },
+    /// How flows are doing.
+    Samples {
+        /// When.
+        t_ns: u64,
+        /// All that run.
+        flows: Vec<FlowSample>,
+    },
+    /// A flow has ended.
+    Done {
+        /// Its last state.
+        last: FlowSample,
+        /// When.
+        t_ns: u64,
+        /// Why.
+        reason: EndReason,
+    },
+    /// Answers [`ClientMessage::CountEchoes`].
+    Echoes {
+        /// All trains of which something arrived.
+        trains: Vec<EchoCount>,
+        /// Requests that were not answered because there were more than [`Limits::echo_rate_pps`].
+        limited: u64,
+    },
+    /// Answers [`ClientMessage::Ping`].
+    Pong {
+        /// As asked.
+        id: u32,
+        /// When.
+        t_ns: u64,
+    },
+    /// Something cannot be done. Without a flow it ends the session.
+    Error {
+        /// Which flow it is about.
+        flow: Option<u32>,
+        /// Why, in one sentence.
+        reason: String,
+    },
+}
+
+/// A flow: data over one TCP connection, in one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowRequest {
+    /// The client's number for it, one that no flow of the session had.
+    pub flow: u32,
+    /// Which way data goes.
+    pub direction: Direction,
+    /// How long data is sent, in nanoseconds.
+    pub duration_ns: u64,
+    /// How many bytes are sent at most, for a download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Congestion control of the server's end; its system's default if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// DSCP of the packets from the server, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
+    /// Highest rate of the server's end in bit/s, for a download (`SO_MAX_PACING_RATE`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_bps: Option<u64>,
+    /// Data that may wait unsent in the server's socket, in bytes (`TCP_NOTSENT_LOWAT`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsent_bytes: Option<u32>,
+    /// Nanoseconds between samples; none if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_ns: Option<u64>,
+}
+
+/// Which way data goes, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// To the client.
+    Down,
+    /// To the server.
+    Up,
+}
+
+/// Why a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// Its time was over.
+    Duration,
+    /// All bytes were sent.
+    Bytes,
+    /// The client closed its connection.
+    Closed,
+    /// The client asked for it.
+    Stopped,
+    /// No connection came in time.
+    NeverStarted,
+    /// The connection broke, or nothing moved on it for too long.
+    Broken,
+}
+
+/// What the server allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Flows at a time.
+    pub flows: u32,
+    /// Duration of a flow.
+    pub duration_ns: u64,
+    /// Duration of a session.
+    pub session_ns: u64,
+    /// How long a ticket is good.
+    pub ticket_ns: u64,
+    /// The shortest interval between samples.
+    pub sample_ns: u64,
+    /// Datagrams a second that are echoed; [`ServerMessage::Echoes`] counts those beyond.
+    pub echo_rate_pps: u32,
+    /// The longest datagram that is echoed, in bytes.
+    pub echo_bytes: u32,
+    /// Rate of all that this client's address sends, and of all that it is sent, in bit/s.
+    pub rate_bps: Option<u64>,
+}
+
+/// The state of a flow at the server's end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSample {
+    /// Which.
+    pub flow: u32,
+    /// Bytes that this end's application has handed to TCP, or has got from it.
+    pub bytes: u64,
+    /// What the kernel tells of its connection; `None` for a flow of several HTTP requests without one now.
+    pub tcp: Option<TcpSample>,
+}
+
+/// What the server's kernel tells of a connection (`TCP_INFO`). What an older kernel does not tell is 0, or
+/// `None` where 0 would mean something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpSample {
+    /// Congestion window, in segments.
+    pub cwnd: u32,
+    /// Slow start threshold, in segments; `None` before the first congestion.
+    pub ssthresh: Option<u32>,
+    /// Segments in the network.
+    pub in_flight: u32,
+    /// Sender's maximum segment size in bytes.
+    pub mss: u32,
+    /// Smoothed round trip; `None` before the first.
+    pub srtt_ns: Option<u64>,
+    /// Its variation.
+    pub rttvar_ns: u64,
+    /// The shortest round trip of late; `None` before the first.
+    pub min_rtt_ns: Option<u64>,
+    /// Retransmission timeout.
+    pub rto_ns: u64,
+    /// Rate at which data is, or would be, paced; 0 before the first round trip.
+    pub pacing_rate_bps: u64,
+    /// The kernel's estimate of the rate at which data is delivered.
+    pub delivery_rate_bps: u64,
+    /// Bytes of data sent, repetitions included.
+    pub sent_bytes: u64,
+    /// Of them, repetitions.
+    pub retransmitted_bytes: u64,
+    /// Bytes of data that were acknowledged.
+    pub acked_bytes: u64,
+    /// Bytes of data that arrived in order.
+    pub received_bytes: u64,
+    /// Data segments that arrived.
+    pub received_segments: u32,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Expirations of the retransmission timer; `None` before Linux 6.7.
+    pub timeouts: Option<u64>,
+    /// Time with data to send.
+    pub busy_ns: u64,
+    /// Of it, time stalled by the receive window.
+    pub receive_window_limited_ns: u64,
+    /// Of it, time stalled by the send buffer.
+    pub send_buffer_limited_ns: u64,
+    /// Whether both ends agreed on ECN.
+    pub ecn: bool,
+    /// Segments that arrived at the other end with a CE mark, as it says.
+    pub delivered_ce: u32,
+}
+
+/// The requests of one train of datagrams that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EchoCount {
+    /// Which.
+    pub train: u8,
+    /// How many.
+    pub received: u32,
+    /// Of them, those with a CE mark.
+    pub ce: u32,
+    /// The highest sequence number.
+    pub highest_seq: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_flat_objects_with_a_type() {
+        let hello: ClientMessage = serde_json::from_str(
+            r#"{"type":"hello","version":1,"client":"x","nonce":"00000000000000ff","more":[]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            hello,
+            ClientMessage::Hello { version: 1, client: "x".into(), nonce: Token(255) }
+        );
+        let open: ClientMessage = serde_json::from_str(
+            r#"{"type":"open","flow":3,"direction":"down","duration_ns":1000}"#,
+        )
+        .unwrap();
+        let ClientMessage::Open(request) = open else { panic!("{open:?}") };
+        assert_eq!((request.flow, request.dscp, request.sample_ns), (3, 0, None));
+        assert_eq!(
+            serde_json::to_string(&ServerMessage::Pong { id: 7, t_ns: 1 }).unwrap(),
+            r#"{"type":"pong","id":7,"t_ns":1}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        for wrong in [
+            "",
+            "{}",
+            r#"{"type":"format_disk"}"#,
+            r#"{"type":"ping","id":-1}"#,
+            r#"{"type":"authenticate","mac":"00"}"#,
+        ] {
+            assert!(serde_json::from_str::<ClientMessage>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

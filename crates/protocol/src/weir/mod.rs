@@ -1,0 +1,30 @@
+//! Weir's own protocol, version 1: `docs/protocol.md` is its specification.
+//!
+//! A session is a WebSocket on [`CONTROL`] over which both sides speak JSON ([`ClientMessage`],
+//! [`ServerMessage`]). It gives a token to a client that has shown an address, and the secret if there is
+//! one; only with it are there loads ([`FLOW`], one TCP connection or HTTP request each) and echoes of
+//! datagrams ([`EchoRequest`]).
+
+mod control;
+mod echo;
+mod secret;
+
+pub use control::{
+    ClientMessage, Direction, EchoCount, EndReason, FlowRequest, FlowSample, Limits, ServerMessage,
+    TcpSample,
+};
+pub use echo::{ECHO_BYTES, EchoReply, EchoRequest, echoes};
+pub use secret::{Mac, Secret, SecretError, Token};
+
+/// The version of the protocol that this is.
+pub const VERSION: u32 = 1;
+/// Where sessions are opened.
+pub const CONTROL: &str = "/weir/v1";
+/// Where the connections of flows go.
+pub const FLOW: &str = "/weir/v1/flow";
+/// The name of the protocol in `Sec-WebSocket-Protocol`.
+pub const SUBPROTOCOL: &str = "weir.v1";
+/// The name of the protocol in `Upgrade`, for the connections of flows.
+pub const FLOW_UPGRADE: &str = "weir-flow";
+/// The longest message, in bytes.
+pub const LONGEST_MESSAGE: usize = 64 << 10;

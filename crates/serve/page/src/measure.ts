@@ -1,0 +1,188 @@
+// The test: idle, download, upload, with a ping every tenth of a second all the while.
+
+import type { Direction, FlowSample } from "./session.js";
+import { Session } from "./session.js";
+import { type Count, quantile, rate } from "./statistics.js";
+
+export type Phase = "idle" | Direction;
+
+/** One round trip: seconds since the start, milliseconds. */
+export interface Ping {
+  t: number;
+  ms: number;
+  phase: Phase;
+}
+
+/** What is known so far. Rates in Mbit/s, latencies in ms; NaN is not known yet. */
+export interface Figures {
+  phase: Phase;
+  /** Seconds since the start. */
+  t: number;
+  down: number;
+  up: number;
+  idle: number;
+  loadedDown: number;
+  loadedUp: number;
+  pings: readonly Ping[];
+}
+
+/** Length of the whole test in seconds. */
+export const LENGTH = 20;
+
+const PHASES: readonly (readonly [Phase, number])[] = [
+  ["idle", 4],
+  ["down", 8],
+  ["up", 8],
+];
+/** Flows a direction: browsers open six connections to a host at most over HTTP/1. */
+const FLOWS = 4;
+const PING_MS = 100;
+/** What a flow takes to find its rate does not count. */
+const RAMP = 2;
+const FIRST_POST = 1 << 18;
+const LARGEST_POST = 1 << 24;
+/** A request should take about so long: shorter ones cost rate, longer ones say nothing in between. */
+const POST_MS = 500;
+
+/** Runs the test. `show` is called several times a second. */
+export async function measure(secret: string, show: (figures: Figures) => void): Promise<Figures> {
+  const test = new Test();
+  const session = await Session.open(test, secret);
+  const timer = setInterval(() => {
+    session.ping();
+    show(test.figures());
+  }, PING_MS);
+  try {
+    test.begin();
+    for (const [phase, seconds] of PHASES) {
+      test.enter(phase);
+      const work = phase === "idle" ? wait(seconds) : load(session, test, phase, seconds);
+      await Promise.race([work, session.broken]);
+    }
+    return test.figures();
+  } finally {
+    clearInterval(timer);
+    session.close();
+  }
+}
+
+/** What comes in, and what follows from it. */
+class Test {
+  #start = 0;
+  #phase: Phase = "idle";
+  #entered = 0;
+  #pings: Ping[] = [];
+  #downBytes = 0;
+  #counts: Record<Direction, Count[]> = { down: [], up: [] };
+  /** When each direction began, on the clock of its counts. */
+  #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
+
+  begin(): void {
+    this.#start = performance.now();
+  }
+
+  enter(phase: Phase): void {
+    this.#phase = phase;
+    this.#entered = this.#now();
+  }
+
+  pong(sent: number, now: number): void {
+    const t = (sent - this.#start) / 1000;
+    // One that was on its way when a phase began belongs to neither.
+    if (t < this.#entered) return;
+    this.#pings.push({ t, ms: now - sent, phase: this.#phase });
+  }
+
+  /** Downloads are counted where they arrive: here. */
+  downloaded(bytes: number): void {
+    this.#downBytes += bytes;
+    this.#count("down", { t: this.#now(), bytes: this.#downBytes });
+  }
+
+  /** Uploads are counted where they arrive: at the server. */
+  samples(t: number, flows: FlowSample[]): void {
+    if (this.#phase !== "up") return;
+    this.#count("up", { t, bytes: flows.reduce((sum, flow) => sum + flow.bytes, 0) });
+  }
+
+  figures(): Figures {
+    const median = (phase: Phase, ramp: number) => {
+      const begin = this.#pings.find((ping) => ping.phase === phase)?.t ?? 0;
+      const of = this.#pings.filter((ping) => ping.phase === phase && ping.t >= begin + ramp);
+      return quantile(of.map((ping) => ping.ms), 0.5);
+    };
+    const mean = (direction: Direction) => {
+      const counts = this.#counts[direction];
+      const settled = rate(counts, this.#from[direction] + RAMP);
+      return Number.isNaN(settled) ? rate(counts, this.#from[direction]) : settled;
+    };
+    return {
+      phase: this.#phase,
+      t: this.#now(),
+      down: mean("down"),
+      up: mean("up"),
+      idle: median("idle", 0),
+      loadedDown: median("down", RAMP),
+      loadedUp: median("up", RAMP),
+      pings: this.#pings,
+    };
+  }
+
+  #count(direction: Direction, count: Count): void {
+    if (Number.isNaN(this.#from[direction])) this.#from[direction] = count.t;
+    this.#counts[direction].push(count);
+  }
+
+  #now(): number {
+    return (performance.now() - this.#start) / 1000;
+  }
+}
+
+async function load(session: Session, test: Test, direction: Direction, seconds: number): Promise<void> {
+  const addresses = await Promise.all(
+    Array.from({ length: FLOWS }, () => session.openFlow(direction, seconds)),
+  );
+  const end = new AbortController();
+  const over = wait(seconds).then(() => end.abort());
+  const flow = (address: string) =>
+    direction === "down" ? download(address, test, end.signal) : upload(address, end.signal);
+  await Promise.all([over, ...addresses.map((address) => flow(address).catch(ignoreAbort))]);
+}
+
+async function download(address: string, test: Test, signal: AbortSignal): Promise<void> {
+  const response = await fetch(address, { signal, cache: "no-store" });
+  const reader = checked(response).body?.getReader();
+  for (;;) {
+    const piece = await reader?.read();
+    if (!piece || piece.done) return;
+    test.downloaded(piece.value.length);
+  }
+}
+
+async function upload(address: string, signal: AbortSignal): Promise<void> {
+  for (let size = FIRST_POST; !signal.aborted; ) {
+    const began = performance.now();
+    const body = new Blob(Array<BlobPart>(size / NOISE.length).fill(NOISE));
+    checked(await fetch(address, { method: "POST", body, signal, cache: "no-store" }));
+    if (performance.now() - began < POST_MS && size < LARGEST_POST) size *= 2;
+  }
+}
+
+function checked(response: Response): Response {
+  // A request that was under way at the end is answered by 408, one after it by 403.
+  if (!response.ok && ![403, 408].includes(response.status)) {
+    throw new Error(`The server answered ${response.status} to a flow.`);
+  }
+  return response;
+}
+
+function ignoreAbort(error: unknown): void {
+  if (!(error instanceof DOMException && error.name === "AbortError")) throw error;
+}
+
+function wait(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
+
+/** 64 KiB that no line compresses: as much as the browser gives at once. */
+const NOISE = crypto.getRandomValues(new Uint8Array(1 << 16));

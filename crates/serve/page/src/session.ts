@@ -1,0 +1,164 @@
+// The page's end of Weir's own protocol, as docs/protocol.md describes it.
+
+export interface FlowSample {
+  flow: number;
+  bytes: number;
+}
+
+type ServerMessage =
+  | { type: "welcome"; version: number; server: string; challenge: string | null }
+  | { type: "ready"; token: string; client: string; limits: { duration_ns: number } }
+  | { type: "opened"; flow: number; ticket: string }
+  | { type: "started"; flow: number; t_ns: number }
+  | { type: "samples"; t_ns: number; flows: FlowSample[] }
+  | { type: "done"; last: FlowSample; t_ns: number; reason: string }
+  | { type: "pong"; id: number; t_ns: number }
+  | { type: "error"; flow: number | null; reason: string };
+
+export type Direction = "down" | "up";
+
+/** The server wants to know its secret first. */
+export class SecretNeeded extends Error {}
+
+/** Who wants to hear what. */
+export interface Listener {
+  /** A ping that was sent at `sent` came back at `now` (ms, the page's clock). */
+  pong(sent: number, now: number): void;
+  /** Bytes of flows at the server's time `t` in seconds. */
+  samples(t: number, flows: FlowSample[]): void;
+}
+
+/** A session with the server. */
+export class Session {
+  #socket: WebSocket;
+  #listener: Listener;
+  #sent = new Map<number, number>();
+  #pings = 0;
+  #flows = 0;
+  #opening = new Map<number, (ticket: string) => void>();
+  #fail: (error: Error) => void = () => undefined;
+  /** Rejects when the session breaks. */
+  readonly broken: Promise<never>;
+
+  private constructor(socket: WebSocket, listener: Listener) {
+    this.#socket = socket;
+    this.#listener = listener;
+    this.broken = new Promise((_, reject) => {
+      this.#fail = reject;
+    });
+    // It may break while nobody waits.
+    this.broken.catch(() => undefined);
+  }
+
+  /** Opens a session with the server that the page came from. */
+  static async open(listener: Listener, secret: string): Promise<Session> {
+    const address = new URL("weir/v1", location.href);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    const session = new Session(new WebSocket(address, "weir.v1"), listener);
+    await Promise.race([session.#shakeHands(secret), session.broken]);
+    return session;
+  }
+
+  #shakeHands(secret: string): Promise<void> {
+    const nonce = hex(crypto.getRandomValues(new Uint8Array(8)));
+    return new Promise((resolve, reject) => {
+      this.#socket.onopen = () => {
+        this.#say({ type: "hello", version: 1, client: "page", nonce });
+      };
+      this.#socket.onclose = () => {
+        this.#fail(new Error("The server ended the connection, or cannot be reached."));
+      };
+      this.#socket.onmessage = (event: MessageEvent<string>) => {
+        const message = JSON.parse(event.data) as ServerMessage;
+        switch (message.type) {
+          case "welcome":
+            if (message.challenge === null) break;
+            if (secret === "") {
+              reject(new SecretNeeded());
+              this.close();
+              break;
+            }
+            answer(secret, message.challenge, nonce).then((mac) => {
+              this.#say({ type: "authenticate", mac });
+            }, reject);
+            break;
+          case "ready":
+            resolve();
+            break;
+          case "opened":
+            this.#opening.get(message.flow)?.(message.ticket);
+            this.#opening.delete(message.flow);
+            break;
+          case "samples":
+            this.#listener.samples(message.t_ns / 1e9, message.flows);
+            break;
+          case "pong": {
+            const sent = this.#sent.get(message.id);
+            this.#sent.delete(message.id);
+            if (sent !== undefined) this.#listener.pong(sent, performance.now());
+            break;
+          }
+          case "error":
+            this.#fail(new Error(`The server says: ${message.reason}.`));
+            break;
+          case "started":
+          case "done":
+            break;
+        }
+      };
+    });
+  }
+
+  /** Asks for an answer over this connection, which carries nothing else. */
+  ping(): void {
+    this.#pings += 1;
+    this.#sent.set(this.#pings, performance.now());
+    this.#say({ type: "ping", id: this.#pings });
+  }
+
+  /** Asks for a flow, and returns the address of its data. */
+  async openFlow(direction: Direction, seconds: number): Promise<string> {
+    this.#flows += 1;
+    const flow = this.#flows;
+    const ticket = new Promise<string>((resolve) => this.#opening.set(flow, resolve));
+    const sample_ns = SAMPLE_MS * 1e6;
+    this.#say({ type: "open", flow, direction, duration_ns: seconds * 1e9, sample_ns });
+    return `weir/v1/flow?ticket=${await Promise.race([ticket, this.broken])}`;
+  }
+
+  close(): void {
+    this.#socket.onclose = null;
+    this.#socket.close();
+  }
+
+  #say(message: object): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+}
+
+/** HMAC-SHA256 of the challenge and the nonce with the secret, as the server expects it. */
+async function answer(secret: string, challenge: string, nonce: string): Promise<string> {
+  if (!("subtle" in crypto)) {
+    throw new Error("A secret can only be used over https: open this page with https:// instead of http://.");
+  }
+  const text = new TextEncoder();
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", text.encode(secret), algorithm, false, ["sign"]);
+  const context = text.encode("weir.v1 session");
+  const message = new Uint8Array(context.length + 16);
+  message.set(context);
+  message.set(bytes(challenge), context.length);
+  message.set(bytes(nonce), context.length + 8);
+  return hex(new Uint8Array(await crypto.subtle.sign("HMAC", key, message)));
+}
+
+function hex(data: Uint8Array): string {
+  return Array.from(data, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function bytes(digits: string): Uint8Array {
+  return Uint8Array.from(digits.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+/** How often the server tells how many bytes there are. */
+const SAMPLE_MS = 100;

@@ -1,0 +1,52 @@
+// Figures out of samples. Pure: no page, no clock.
+
+/** The quantile `q` (0 to 1) of some numbers, between neighbours in proportion; NaN of none. */
+export function quantile(numbers: readonly number[], q: number): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const place = q * (sorted.length - 1);
+  const below = sorted[Math.floor(place)];
+  const above = sorted[Math.ceil(place)];
+  if (below === undefined || above === undefined) return Number.NaN;
+  return below + (above - below) * (place - Math.floor(place));
+}
+
+/** A counter of bytes at a time. */
+export interface Count {
+  /** Seconds. */
+  t: number;
+  bytes: number;
+}
+
+/** The mean rate between the counts at `from` seconds and the last one, in Mbit/s; NaN if there are not two. */
+export function rate(counts: readonly Count[], from: number): number {
+  const first = counts.find((count) => count.t >= from);
+  const last = counts.at(-1);
+  if (!first || !last || last.t <= first.t) return Number.NaN;
+  return ((last.bytes - first.bytes) * 8) / (last.t - first.t) / 1e6;
+}
+
+export type Grade = "A+" | "A" | "B" | "C" | "D" | "F";
+
+/** DSLReports' grade of latency under load: by the mean increase of both directions in ms. */
+export function grade(increaseMs: number): Grade {
+  for (const [letter, below] of GRADES) {
+    if (increaseMs < below) return letter;
+  }
+  return "F";
+}
+
+/** https://www.dslreports.com/faq/17930: the increase below which a line has the grade, in ms. */
+const GRADES: readonly (readonly [Grade, number])[] = [
+  ["A+", 5],
+  ["A", 30],
+  ["B", 60],
+  ["C", 200],
+  ["D", 400],
+];
+
+/** A number for people: three digits that mean something. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (value >= 99.95) return value.toFixed(0);
+  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+}

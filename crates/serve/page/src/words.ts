@@ -1,0 +1,70 @@
+// What figures mean, in plain words. Pure.
+
+import type { Grade } from "./statistics.js";
+
+export interface Words {
+  colour: "good" | "fair" | "poor";
+  verdict: string;
+  meaning: string;
+  advice: string;
+}
+
+/** What a grade means, and what to do. */
+export function words(letter: Grade): Words {
+  switch (letter) {
+    case "A+":
+    case "A":
+      return {
+        colour: "good",
+        verdict: "Your line stays quick while it is busy",
+        meaning: "Somebody who downloads or uploads here disturbs nobody else.",
+        advice: "There is nothing to do.",
+      };
+    case "B":
+      return {
+        colour: "fair",
+        verdict: "Your line gets a little slow when it is busy",
+        meaning: "Most things go on well during a download; fast games suffer.",
+        advice: CURE,
+      };
+    case "C":
+      return {
+        colour: "fair",
+        verdict: "Your line gets slow when it is busy",
+        meaning: "Packets wait in a queue that is too long: calls falter and pages hesitate during a download.",
+        advice: CURE,
+      };
+    case "D":
+    case "F":
+      return {
+        colour: "poor",
+        verdict: "Your line gets very slow when it is busy",
+        meaning:
+          "Packets wait in a queue that is far too long (bufferbloat): one download or upload spoils calls, " +
+          "games and pages for everybody.",
+        advice: CURE,
+      };
+  }
+}
+
+const CURE =
+  "A router with a good queue cures this: switch on SQM (cake or fq_codel), at about 95 % of your line's rate. " +
+  "More bandwidth does not.";
+
+/** What a latency under load allows: bounds in ms of round trip. */
+export function uses(loadedMs: number): string[] {
+  return USES.map(([what, good, bearable]) => {
+    const how = loadedMs <= good ? "fine" : loadedMs <= bearable ? "noticeably worse" : "poor";
+    return `${what} while the line is busy: ${how}`;
+  });
+}
+
+/**
+ * Round trips under which something is good, and bearable. Calls: ITU-T G.114 has 150 ms one way as good and
+ * 400 ms as the limit. Games: what players call playable. Pages: a few round trips each.
+ */
+const USES: readonly (readonly [string, number, number])[] = [
+  ["Calls", 150, 300],
+  ["Fast games", 60, 120],
+  ["Web pages", 200, 500],
+];

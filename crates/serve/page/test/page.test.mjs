@@ -1,0 +1,112 @@
+// The page in a real browser against a real server.
+//
+// WEIR_AGENT: the server's program. CHROMIUM: the browser. SCREENSHOTS: a folder for pictures, if wanted.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { after, before, test } from "node:test";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+const AGENT = process.env.WEIR_AGENT ?? "../../../target/debug/weir-agent";
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const missing = [AGENT, CHROMIUM].filter((file) => !existsSync(file));
+const skip = missing.length > 0 && `there is no ${missing.join(" and no ")}`;
+
+let browser;
+const servers = [];
+before(async () => {
+  if (!skip) browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+});
+after(async () => {
+  for (const server of servers) server.kill("SIGTERM");
+  await browser?.close();
+});
+
+/** Starts a server, and returns it and its address. */
+async function serve(...options) {
+  const words = ["serve", "--listen", "127.0.0.1:0", "--without", "irtt", "--log", "json", ...options];
+  const server = spawn(AGENT, words, { stdio: ["ignore", "ignore", "pipe"] });
+  servers.push(server);
+  for await (const line of createInterface(server.stderr)) {
+    const address = JSON.parse(line).address;
+    if (address) return { server, url: `http://${address}/` };
+  }
+  throw new Error("the server ended");
+}
+
+async function open(url, viewport, colorScheme = "light") {
+  const context = await browser.newContext({ viewport, colorScheme });
+  const page = await context.newPage();
+  const foreign = [];
+  page.on("request", (request) => {
+    if (new URL(request.url()).host !== new URL(url).host) foreign.push(request.url());
+  });
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  await page.goto(url);
+  return { page, foreign, errors };
+}
+
+async function picture(page, name) {
+  if (process.env.SCREENSHOTS) {
+    await page.screenshot({ path: `${process.env.SCREENSHOTS}/${name}.png`, fullPage: true });
+  }
+}
+
+const number = async (page, id) => Number.parseFloat(await page.locator(`#${id}`).textContent());
+const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 900 };
+
+for (const [name, viewport, scheme] of [["phone", PHONE, "light"], ["desktop", DESKTOP, "dark"]]) {
+  test(`one button gives rates, latencies and a grade: ${name}`, { skip, timeout: 90_000 }, async () => {
+    const { url } = await serve("--max-rate", "80mbit");
+    const { page, foreign, errors } = await open(url, viewport, scheme);
+    await picture(page, `${name}-start`);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("Uploading").waitFor({ timeout: 30_000 });
+    await picture(page, `${name}-running`);
+    await page.getByText("Done.").waitFor({ timeout: 40_000 });
+    await picture(page, `${name}-done`);
+    // The server lets 80 Mbit/s of TCP payload and headers of HTTP pass.
+    for (const direction of ["down", "up"]) {
+      const rate = await number(page, direction);
+      assert.ok(rate > 40 && rate <= 88, `${direction}: ${rate} Mbit/s`);
+    }
+    for (const latency of ["idle", "loaded-down", "loaded-up"]) {
+      assert.ok((await number(page, latency)) > 0, latency);
+    }
+    assert.match(await page.locator("#grade").textContent(), /^(A\+|[A-DF])$/);
+    assert.ok((await page.locator("#chart circle").count()) > 100);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= viewport.width, `nothing sticks out: ${width}`);
+    assert.deepEqual({ foreign, errors }, { foreign: [], errors: [] });
+  });
+}
+
+test("a secret is asked for, and the right one opens", { skip, timeout: 90_000 }, async () => {
+  const file = `${mkdtempSync(`${tmpdir()}/weir-page-`)}/secret`;
+  writeFileSync(file, "correct horse\n");
+  const { url } = await serve("--auth", file, "--max-rate", "80mbit");
+  const { page } = await open(url, PHONE);
+  await page.getByRole("button").click();
+  await page.getByText("asks for its secret").waitFor();
+  await page.getByLabel("Secret").fill("incorrect horse");
+  await page.getByRole("button").click();
+  await page.getByText("the secret is wrong").waitFor();
+  await page.getByLabel("Secret").fill("correct horse");
+  await page.getByRole("button").click();
+  await page.getByText("Downloading").waitFor({ timeout: 20_000 });
+});
+
+test("a server that goes away is told", { skip, timeout: 60_000 }, async () => {
+  const { server, url } = await serve("--max-rate", "80mbit");
+  const { page } = await open(url, DESKTOP);
+  await page.getByRole("button").click();
+  await page.getByText("Downloading").waitFor({ timeout: 20_000 });
+  server.kill("SIGTERM");
+  await page.getByText(/The server (says|ended)/).waitFor({ timeout: 20_000 });
+  await page.getByRole("button", { name: "Start again" }).waitFor();
+});

@@ -1,0 +1,319 @@
+//! A client's TCP connection: counted, paced, and closed when nothing moves on it.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
+use weir_net::TcpInfo;
+
+use crate::admission::Permit;
+use crate::metrics::Metrics;
+use crate::pace::Bucket;
+
+/// The connection itself. The socket is shared with whoever wants to look at it.
+pub(crate) struct Connection {
+    socket: Arc<TcpStream>,
+    permit: Permit,
+    metrics: Arc<Metrics>,
+    silence: Silence,
+    read_pace: Wait,
+    write_pace: Wait,
+    /// Bytes that still pass without waiting for the address's pace, so that a ping does not wait for a load.
+    free: u64,
+}
+
+/// A connection with or without TLS.
+pub(crate) enum Transport {
+    Plain(Connection),
+    Tls(Box<TlsStream<Connection>>),
+}
+
+/// Ends a connection on which nothing moves, or that has been there for too long.
+struct Silence {
+    last: Instant,
+    end: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// Waits for a bucket.
+#[derive(Default)]
+struct Wait(Option<Pin<Box<Sleep>>>);
+
+impl Connection {
+    pub fn new(
+        socket: TcpStream,
+        permit: Permit,
+        metrics: Arc<Metrics>,
+        longest: Duration,
+    ) -> Self {
+        let now = Instant::now();
+        let timer = Box::pin(sleep_until(now + SILENCE));
+        Self {
+            socket: Arc::new(socket),
+            permit,
+            metrics,
+            silence: Silence { last: now, end: now + longest, timer },
+            read_pace: Wait::default(),
+            write_pace: Wait::default(),
+            free: FREE,
+        }
+    }
+
+    pub const fn socket(&self) -> &Arc<TcpStream> {
+        &self.socket
+    }
+
+    fn written(&mut self, bytes: usize) {
+        self.metrics.sent_bytes.inc_by(bytes as u64);
+        self.silence.last = Instant::now();
+        if let Some(pace) = &self.permit.pace {
+            pace.down.passed(bytes, self.silence.last.into_std());
+        }
+        self.free = self.free.saturating_sub(bytes as u64);
+    }
+
+    /// Does a write once there is room for it.
+    fn poll_write_with(
+        &mut self,
+        context: &mut Context<'_>,
+        mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let bucket = self.permit.pace.as_ref().map(|pace| &pace.down);
+        ready!(self.write_pace.poll(bucket.filter(|_| self.free == 0), context));
+        let most = bucket.map_or(usize::MAX, Bucket::most);
+        loop {
+            if self.socket.poll_write_ready(context)?.is_pending() {
+                return self.silence.poll(context);
+            }
+            match write(&self.socket, most) {
+                Ok(bytes) => {
+                    self.written(bytes);
+                    return Poll::Ready(Ok(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        let bucket = me.permit.pace.as_ref().map(|pace| &pace.up);
+        ready!(me.read_pace.poll(bucket.filter(|_| me.free == 0), context));
+        let before = buffer.filled().len();
+        loop {
+            if me.socket.poll_read_ready(context)?.is_pending() {
+                return me.silence.poll(context);
+            }
+            let read = match bucket {
+                None => me.socket.try_read_buf(buffer),
+                Some(bucket) => {
+                    let most = bucket.most().min(buffer.remaining());
+                    let read = me.socket.try_read(buffer.initialize_unfilled_to(most));
+                    read.inspect(|&bytes| buffer.advance(bytes))
+                }
+            };
+            match read {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let bytes = buffer.filled().len() - before;
+        me.silence.last = Instant::now();
+        me.metrics.received_bytes.inc_by(bytes as u64);
+        if let Some(bucket) = bucket {
+            bucket.passed(bytes, me.silence.last.into_std());
+        }
+        me.free = me.free.saturating_sub(bytes as u64);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_with(context, |socket, most| {
+            socket.try_write(&data[..data.len().min(most)])
+        })
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_with(context, |socket, most| {
+            let total: usize = parts.iter().map(|part| part.len()).sum();
+            if total <= most {
+                return socket.try_write_vectored(parts);
+            }
+            let first = parts.iter().find(|part| !part.is_empty());
+            socket.try_write(first.map_or(&[], |part| &part[..part.len().min(most)]))
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&*self.socket).shutdown(std::net::Shutdown::Write))
+    }
+}
+
+impl Transport {
+    /// Lets this connection, which carries no load, pass without waiting for the address's pace.
+    pub fn carries_no_load(&mut self) {
+        match self {
+            Self::Plain(connection) => connection.free = u64::MAX,
+            Self::Tls(stream) => stream.get_mut().0.free = u64::MAX,
+        }
+    }
+
+    pub fn socket(&self) -> &Arc<TcpStream> {
+        match self {
+            Self::Plain(connection) => connection.socket(),
+            Self::Tls(stream) => stream.get_ref().0.socket(),
+        }
+    }
+}
+
+/// Forwards a call to whichever it is.
+macro_rules! forward {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Transport::Plain($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+            Transport::Tls($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        forward!(self, stream => stream.poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self, stream => stream.poll_write(context, data))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self, stream => stream.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, stream => stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, stream => stream.poll_shutdown(context))
+    }
+}
+
+impl Silence {
+    /// Pending until the connection has to end, and then the reason.
+    fn poll<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            let now = Instant::now();
+            let due = (self.last + SILENCE).min(self.end);
+            if now >= due {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.timer.as_mut().reset(due);
+        }
+    }
+}
+
+impl Wait {
+    fn poll(&mut self, bucket: Option<&Bucket>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(bucket) = bucket else { return Poll::Ready(()) };
+        loop {
+            if let Some(timer) = &mut self.0 {
+                ready!(timer.as_mut().poll(context));
+                self.0 = None;
+            }
+            let now = Instant::now();
+            let Some(wait) = bucket.wait(now.into_std()) else { return Poll::Ready(()) };
+            self.0 = Some(Box::pin(sleep_until(now + wait)));
+        }
+    }
+}
+
+/// Who talks to whom. An IPv4 client of an IPv6 socket is told by its IPv4 address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+}
+
+impl Ends {
+    pub fn of(socket: &TcpStream) -> io::Result<Self> {
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        Ok(Self { client: canonical(socket.peer_addr()?), server: canonical(socket.local_addr()?) })
+    }
+}
+
+/// What the kernel knows of a connection; `None` if it is gone.
+pub(crate) fn tcp_info(socket: &TcpStream) -> Option<TcpInfo> {
+    TcpInfo::of(&SockRef::from(socket)).ok()
+}
+
+/// The name of a connection's congestion control.
+pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
+    let name = SockRef::from(socket).tcp_congestion().ok()?;
+    let name = name.split(|&byte| byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// A client that neither takes nor sends a byte for so long is gone, or never meant to be there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// More than handshakes and probes take, less than a load.
+const FREE: u64 = 64 << 10;

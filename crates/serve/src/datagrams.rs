@@ -1,0 +1,180 @@
+//! What is answered over UDP: Weir's echo and Ookla's loss on the main port, irtt on its own.
+//!
+//! One thread with a runtime of its own answers all of it, so that loads do not hold it up. No answer is
+//! longer than its request.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use prometheus_client::metrics::counter::Counter;
+use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use weir_net::Clock;
+use weir_net::sys::message::{self, Received, tell_everything};
+use weir_protocol::ookla::LossDatagram;
+use weir_protocol::weir::{EchoReply, EchoRequest, echoes};
+
+use crate::irtt::Irtt;
+use crate::metrics::ReasonLabels;
+use crate::shared::Shared;
+
+/// A socket, and what is answered by it.
+pub(crate) enum Door {
+    /// Weir and Ookla.
+    Main(Socket),
+    Irtt(Socket, Box<Irtt>),
+}
+
+impl Door {
+    const fn socket(&self) -> &Socket {
+        let (Self::Main(socket) | Self::Irtt(socket, _)) = self;
+        socket
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket().local_addr().ok()?.as_socket()
+    }
+
+    pub const fn is_irtt(&self) -> bool {
+        matches!(self, Self::Irtt(..))
+    }
+}
+
+/// A UDP socket that tells everything about what comes.
+pub(crate) fn bound(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    // `net.core.rmem_max` bounds it; a burst that does not fit is lost.
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    tell_everything(&socket)?;
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}
+
+/// Starts the thread that answers. It ends when the server does.
+pub(crate) fn start(server: &Arc<Shared>, doors: Vec<Door>) -> io::Result<JoinHandle<()>> {
+    let server = Arc::clone(server);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("datagrams".into()).spawn(move || {
+        weir_net::sys::time::wake_exactly();
+        let tasks = tokio::task::LocalSet::new();
+        for door in doors {
+            tasks.spawn_local(serve(Arc::clone(&server), door));
+        }
+        let stop = server.stop.clone();
+        tasks.block_on(&runtime, stop.cancelled());
+    })
+}
+
+async fn serve(server: Arc<Shared>, mut door: Door) {
+    let counts = Counts::of(&server);
+    let mut buffer = vec![0; BUFFER];
+    let watched = door.socket().try_clone().and_then(|socket| UdpSocket::from_std(socket.into()));
+    let Ok(watched) = watched else { return };
+    loop {
+        if watched.readable().await.is_err() {
+            return;
+        }
+        // Several at once before others have their turn.
+        for _ in 0..BATCH {
+            let receive = || message::receive(door.socket(), &mut buffer);
+            // Errors are that there is nothing more, or ICMP errors of answers that were sent.
+            let Ok(received) = watched.try_io(Interest::READABLE, receive) else { break };
+            let Some(from) = received.peer else { continue };
+            let datagram = &mut buffer[..received.len];
+            let answered = match &mut door {
+                Door::Main(socket) => answer_main(&server, socket, from, &received, datagram),
+                Door::Irtt(socket, irtt) => irtt.answer(&server, socket, from, &received, datagram),
+            };
+            counts.count(answered);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Answered,
+    /// Only counted.
+    Taken,
+    /// From nobody that we know, or not to be understood.
+    Unknown,
+    /// Too many, or too long.
+    Limited,
+    Failed,
+}
+
+fn answer_main(
+    server: &Shared,
+    socket: &Socket,
+    from: SocketAddr,
+    received: &Received,
+    datagram: &mut [u8],
+) -> Fate {
+    if !echoes(datagram) {
+        let loss = LossDatagram::parse(datagram);
+        let known = loss.is_some_and(|loss| server.loss_tests.arrived(from.ip(), &loss));
+        return if known { Fate::Taken } else { Fate::Unknown };
+    }
+    let Some(request) = EchoRequest::parse(datagram).filter(|_| server.echoes) else {
+        return Fate::Unknown;
+    };
+    if datagram.len() > LONGEST_ECHO {
+        return Fate::Limited;
+    }
+    let tos = received.tos.unwrap_or(0);
+    let Some(echo) = server.sessions.echo(from.ip(), &request, tos) else { return Fate::Limited };
+    let arrived = echo.clock.of_stamp(received.real_ns).as_nanos();
+    let leaves = echo.clock.now().as_nanos();
+    EchoReply::answer(datagram, tos, echo.received, arrived, leaves);
+    send(socket, datagram, received.to, from, request.answer_tos)
+}
+
+/// Sends an answer from where the request came to.
+pub(crate) fn send(
+    socket: &Socket,
+    datagram: &[u8],
+    from: Option<IpAddr>,
+    to: SocketAddr,
+    tos: u8,
+) -> Fate {
+    match message::send_from(socket, datagram, from, to, tos) {
+        Ok(()) => Fate::Answered,
+        Err(_) => Fate::Failed,
+    }
+}
+
+/// A clock that starts now, for protocols whose clocks start anywhere.
+pub(crate) fn clock() -> Clock {
+    Clock::starting_in(weir_core::Duration::ZERO)
+}
+
+/// Counters by fate, looked up once.
+struct Counts([Counter; 5]);
+
+impl Counts {
+    fn of(server: &Shared) -> Self {
+        let counter =
+            |reason| server.metrics.datagrams.get_or_create(&ReasonLabels { reason }).clone();
+        Self(["answered", "taken", "unknown", "limited", "failed"].map(counter))
+    }
+
+    fn count(&self, fate: Fate) {
+        self.0[fate as usize].inc();
+    }
+}
+
+/// What fits into an Ethernet frame over IPv4; longer ones would come in fragments.
+pub(crate) const LONGEST_ECHO: usize = 1472;
+/// A thousand datagrams at their size in memory.
+const RECEIVE_BUFFER: usize = 1 << 20;
+/// The longest datagram.
+const BUFFER: usize = 65_536;
+const BATCH: usize = 32;

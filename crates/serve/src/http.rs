@@ -1,0 +1,267 @@
+//! Requests and answers, whatever protocol they belong to.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use weir_protocol::{Query, QueryError};
+
+use crate::admission::Refusal;
+use crate::connection::Ends;
+use crate::data;
+use crate::shared::{Shared, Test};
+use crate::weir::Flow;
+
+pub(crate) type Request = hyper::Request<Incoming>;
+pub(crate) type Response = hyper::Response<Body>;
+
+/// Who asks, over which connection.
+pub(crate) struct Client {
+    pub server: Arc<Shared>,
+    pub ends: Ends,
+    pub socket: Arc<TcpStream>,
+}
+
+/// What an answer consists of.
+pub(crate) enum Body {
+    Whole(Bytes),
+    Load(Load),
+}
+
+/// Random bytes.
+pub(crate) struct Load {
+    left: u64,
+    /// Whether a length was announced.
+    sized: bool,
+    end: Instant,
+    counted: Counted,
+}
+
+/// Who counts the bytes of a load.
+pub(crate) enum Counted {
+    Test(Test),
+    Flow(Arc<Flow>),
+}
+
+impl Load {
+    /// So many bytes, whose number is announced; if they are not gone by `end`, the answer breaks off.
+    pub const fn sized(bytes: u64, end: Instant, test: Test) -> Self {
+        Self { left: bytes, sized: true, end, counted: Counted::Test(test) }
+    }
+
+    /// Bytes until `end`.
+    pub const fn until(end: Instant, flow: Arc<Flow>) -> Self {
+        Self { left: u64::MAX, sized: false, end, counted: Counted::Flow(flow) }
+    }
+
+    fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if self.left == 0 {
+            return None;
+        }
+        let stopped = match &self.counted {
+            Counted::Test(_) => false,
+            Counted::Flow(flow) => flow.is_stopped(),
+        };
+        if stopped || Instant::now() >= self.end {
+            self.left = 0;
+            return self.sized.then(|| Err(io::ErrorKind::TimedOut.into()));
+        }
+        let bytes = self.left.min(CHUNK);
+        self.left -= bytes;
+        match &self.counted {
+            Counted::Test(test) => test.passed(bytes),
+            Counted::Flow(flow) => flow.passed(bytes),
+        }
+        Some(Ok(data::bytes(bytes as usize)))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Poll::Ready(match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => None,
+            Self::Whole(bytes) => Some(Ok(Frame::data(std::mem::take(bytes)))),
+            Self::Load(load) => load.next().map(|next| next.map(Frame::data)),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Load(load) => load.left == 0,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Load(load) if load.sized => SizeHint::with_exact(load.left),
+            Self::Load(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Client {
+    /// When whatever begins now has to be over.
+    pub fn latest_end(&self) -> Instant {
+        Instant::now() + self.server.options.max_duration
+    }
+
+    /// Whether the client knows the secret, where there is one: in the header of RFC 6750, or in the
+    /// parameter that M-Lab's clients have for tokens.
+    pub fn is_known(&self, request: &Request) -> bool {
+        let Some(secret) = &self.server.secret else { return true };
+        let header = request.headers().get(header::AUTHORIZATION);
+        let bearer = header.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let parameter = query(request).get("access_token");
+        bearer.is_some_and(|words| secret.is(words))
+            || parameter.is_some_and(|words| secret.is(&words))
+    }
+
+    /// Sends random bytes.
+    pub fn load(&self, protocol: &'static str, bytes: u64) -> Response {
+        if bytes == 0 {
+            return empty(StatusCode::OK);
+        }
+        match self.server.begin_request(protocol, "down", self.ends.client) {
+            Ok(test) => {
+                let load = Load::sized(bytes, self.latest_end(), test);
+                with(Body::Load(load), StatusCode::OK, "application/octet-stream")
+            }
+            Err(refusal) => refuse(refusal),
+        }
+    }
+
+    /// Takes what the client sends, and returns how many bytes there were. The error is the answer.
+    pub async fn take(&self, protocol: &'static str, request: Request) -> Result<u64, Response> {
+        let test = self.server.begin_request(protocol, "up", self.ends.client).map_err(refuse)?;
+        let mut taken = 0;
+        let complete = drain(request.into_body(), self.latest_end(), |bytes| {
+            test.passed(bytes);
+            taken += bytes;
+        });
+        if complete.await { Ok(taken) } else { Err(late()) }
+    }
+}
+
+/// Reads a body to its end and throws it away; false if that is not reached in time.
+pub(crate) async fn drain(mut body: Incoming, end: Instant, mut passed: impl FnMut(u64)) -> bool {
+    loop {
+        match timeout_at(end, body.frame()).await {
+            Ok(None) => return true,
+            Ok(Some(Ok(frame))) => passed(frame.data_ref().map_or(0, Bytes::len) as u64),
+            Ok(Some(Err(_))) | Err(_) => return false,
+        }
+    }
+}
+
+/// The parameters of a request.
+pub(crate) fn query(request: &Request) -> Query<'_> {
+    Query::new(request.uri().query().unwrap_or_default())
+}
+
+/// The path of a request. One that begins with two slashes is a base that ended with one.
+pub(crate) fn path(request: &Request) -> &str {
+    let path = request.uri().path();
+    path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
+/// An answer without words.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    with(Body::Whole(Bytes::new()), status, "text/plain; charset=utf-8")
+}
+
+/// Words.
+pub(crate) fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
+    with(Body::Whole(words.into()), status, "text/plain; charset=utf-8")
+}
+
+/// Anything.
+pub(crate) fn content(kind: &'static str, content: impl Into<Bytes>) -> Response {
+    with(Body::Whole(content.into()), StatusCode::OK, kind)
+}
+
+/// A request that makes no sense.
+pub(crate) fn wrong(error: &QueryError) -> Response {
+    text(StatusCode::BAD_REQUEST, format!("{error}\n"))
+}
+
+/// Too much at a time: the client may come again.
+pub(crate) fn refuse(refusal: Refusal) -> Response {
+    let status = match refusal {
+        Refusal::Server => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Address => StatusCode::TOO_MANY_REQUESTS,
+    };
+    let mut response = text(status, format!("{refusal}\n"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    response
+}
+
+/// A body that did not come in time, or not whole.
+fn late() -> Response {
+    let mut response = text(StatusCode::REQUEST_TIMEOUT, "the upload did not end in time\n");
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The answer to a path that is not served with this method.
+pub(crate) fn other_method(allowed: &'static str) -> Response {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}\n"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// What a browser asks before it lets a foreign page send what it wants to send.
+pub(crate) fn preflight() -> Response {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    for (name, value) in [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "*, Authorization, Content-Type, Content-Encoding"),
+        (header::ACCESS_CONTROL_MAX_AGE, "3600"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Whether a request reads.
+pub(crate) fn reads(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+fn with(body: Body, status: StatusCode, kind: &'static str) -> Response {
+    let mut response = hyper::Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    for (name, value) in ALWAYS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What a load hands over at once.
+const CHUNK: u64 = 256 << 10;
+
+/// Nothing is kept by anybody, and pages of other sites may measure here, with all that the browser knows of
+/// times.
+const ALWAYS: [(HeaderName, &str); 4] = [
+    (header::CACHE_CONTROL, "no-store, no-transform"),
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    (HeaderName::from_static("timing-allow-origin"), "*"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];

@@ -1,0 +1,256 @@
+//! irtt's protocol.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime};
+
+use socket2::Socket;
+use tokio::time::Instant;
+use weir_net::Clock;
+use weir_net::sys::message::Received;
+use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
+
+use crate::data;
+use crate::datagrams::{Fate, LONGEST_ECHO, clock, send};
+use crate::shared::{Shared, Test};
+
+/// The connections of one socket.
+pub(crate) struct Irtt {
+    clock: Clock,
+    connections: BTreeMap<u64, Connection>,
+    /// Bytes of requests to open a connection that were not answered, by address, and when the last came.
+    credits: BTreeMap<IpAddr, (usize, Instant)>,
+    cleaned: Instant,
+}
+
+struct Connection {
+    client: SocketAddr,
+    params: Params,
+    window: Window,
+    received: u32,
+    opened: Instant,
+    last: Instant,
+    /// Datagrams that may come now, at the rate of the connection's interval.
+    credit: f64,
+    /// From the first echo on: only then it is sure that the address is the client's.
+    test: Option<Test>,
+}
+
+impl Irtt {
+    pub fn new() -> Self {
+        Self {
+            clock: clock(),
+            connections: BTreeMap::new(),
+            credits: BTreeMap::new(),
+            cleaned: Instant::now(),
+        }
+    }
+
+    /// Answers a datagram if it deserves it.
+    pub fn answer(
+        &mut self,
+        server: &Shared,
+        socket: &Socket,
+        from: SocketAddr,
+        received: &Received,
+        datagram: &mut [u8],
+    ) -> Fate {
+        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let now = Instant::now();
+        self.clean(now);
+        match Request::parse(datagram, key) {
+            None => Fate::Unknown,
+            Some(Request::Open { params, and_close }) => {
+                if !self.deserves_answer(from.ip(), datagram.len(), now) {
+                    return Fate::Taken;
+                }
+                let Some(reply) = self.open(server, from, params, and_close, now) else {
+                    return Fate::Limited;
+                };
+                send(socket, &reply, received.to, from, 0)
+            }
+            Some(Request::Close { token }) => {
+                let known = self.connections.get(&token).is_some_and(|known| known.client == from);
+                if known {
+                    self.connections.remove(&token);
+                }
+                if known { Fate::Taken } else { Fate::Unknown }
+            }
+            Some(Request::Echo { token, seq }) => {
+                self.echo(server, socket, from, received, (token, seq, datagram))
+            }
+        }
+    }
+
+    /// Whether the answer to a request to open a connection may be sent. It holds a token, by which it is
+    /// longer than the request; the address may be anybody's, and nobody is to get more than was sent in
+    /// their name. Two requests pay for an answer: irtt's clients repeat it after a second. Addresses of
+    /// this machine and its own network are answered at once.
+    fn deserves_answer(&mut self, from: IpAddr, request: usize, now: Instant) -> bool {
+        if is_near(from) {
+            return true;
+        }
+        if self.credits.len() >= MOST_CONNECTIONS {
+            return false;
+        }
+        let (credit, last) = self.credits.entry(from.to_canonical()).or_insert((0, now));
+        (*credit, *last) = (*credit + request, now);
+        if *credit < request + TOKEN_BYTES {
+            return false;
+        }
+        *credit -= request + TOKEN_BYTES;
+        true
+    }
+
+    fn open(
+        &mut self,
+        server: &Shared,
+        client: SocketAddr,
+        params: Params,
+        and_close: bool,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let refused = !params.same_version();
+        let longest = i64::try_from(server.options.max_duration.as_nanos()).unwrap_or(i64::MAX);
+        let params = params.bounded(longest, SHORTEST_INTERVAL_NS, LONGEST_ECHO as i64);
+        if refused || and_close {
+            return Some(opened(0, &params, true, key));
+        }
+        if self.connections.len() >= MOST_CONNECTIONS {
+            return None;
+        }
+        // 0 means that there is no connection.
+        let token = data::random().max(1);
+        let connection = Connection {
+            client,
+            params: params.clone(),
+            window: Window::default(),
+            received: 0,
+            opened: now,
+            last: now,
+            credit: BURST,
+            test: None,
+        };
+        self.connections.insert(token, connection);
+        Some(opened(token, &params, false, key))
+    }
+
+    fn echo(
+        &mut self,
+        server: &Shared,
+        socket: &Socket,
+        from: SocketAddr,
+        received: &Received,
+        (token, seq, datagram): (u64, u32, &mut [u8]),
+    ) -> Fate {
+        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let Some(connection) = self.connections.get_mut(&token).filter(|one| one.client == from)
+        else {
+            return Fate::Unknown;
+        };
+        if connection.test.is_none() {
+            let Ok(test) = server.begin("irtt", "both", from) else { return Fate::Limited };
+            connection.test = Some(test);
+        }
+        let now = Instant::now();
+        let interval = connection.params.interval_ns.max(SHORTEST_INTERVAL_NS) as f64;
+        let earned = now.saturating_duration_since(connection.last).as_nanos() as f64 / interval;
+        connection.credit = (connection.credit + earned).min(BURST);
+        connection.last = now;
+        if connection.credit < 1.0 || datagram.len() > LONGEST_ECHO {
+            return Fate::Limited;
+        }
+        connection.credit -= 1.0;
+        connection.received = connection.received.wrapping_add(1);
+        let window = connection.window.arrived(seq);
+        let arrived = self.clock.of_stamp(received.real_ns);
+        let leaves = self.clock.now();
+        let wall = unix_ns();
+        let said = Answer {
+            received: connection.received,
+            window,
+            arrived: Stamp {
+                wall: wall.saturating_sub(leaves.since(arrived).as_nanos()),
+                monotonic: arrived.as_nanos(),
+            },
+            leaves: Stamp { wall, monotonic: leaves.as_nanos() },
+        };
+        let last = connection.opened.elapsed() > server.options.max_duration + GRACE;
+        let length = datagram.len() as u64;
+        if let Some(test) = &connection.test {
+            test.passed(length);
+        }
+        let fate = match answer(datagram, &connection.params, &said, last, key) {
+            Some(reply) => send(socket, reply, received.to, from, connection.params.dscp as u8),
+            None => Fate::Unknown,
+        };
+        if last {
+            self.connections.remove(&token);
+        }
+        fate
+    }
+
+    /// Forgets those that are silent: soon if nothing ever came from their address, later otherwise.
+    fn clean(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.cleaned) < Duration::from_secs(1) {
+            return;
+        }
+        self.cleaned = now;
+        self.connections.retain(|_, one| {
+            let silence = if one.test.is_some() { SILENCE } else { UNPROVED };
+            now.saturating_duration_since(one.last) < silence
+        });
+        self.credits.retain(|_, (_, last)| now.saturating_duration_since(*last) < CREDIT);
+    }
+}
+
+/// Whether an address is of this machine or of networks that nobody reaches from outside.
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(one) => one.is_loopback() || one.is_private() || one.is_link_local(),
+        IpAddr::V6(one) => {
+            one.is_loopback() || one.is_unique_local() || one.is_unicast_link_local()
+        }
+    }
+}
+
+fn unix_ns() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// irtt's own bounds, but for the interval, which it has at 10 ms: tests of voice send every 20 ms and
+/// `irtt client -i 5ms` is what its manual calls reasonable between machines that are near.
+const SHORTEST_INTERVAL_NS: i64 = 1_000_000;
+const BURST: f64 = 5.0;
+const SILENCE: Duration = Duration::from_secs(65);
+const GRACE: Duration = Duration::from_secs(2);
+/// An address that opens a connection and says no more may not be its own.
+const UNPROVED: Duration = Duration::from_secs(5);
+/// By how much an answer is longer.
+const TOKEN_BYTES: usize = 8;
+/// Longer than the pauses of a client that repeats its request: up to 8 s.
+const CREDIT: Duration = Duration::from_secs(10);
+/// About 200 bytes each.
+const MOST_CONNECTIONS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn strangers_pay_for_the_token_by_asking_twice() {
+        let mut irtt = Irtt::new();
+        let now = Instant::now();
+        let stranger = "203.0.113.5".parse().unwrap();
+        assert!(!irtt.deserves_answer(stranger, 23, now));
+        assert!(irtt.deserves_answer(stranger, 23, now));
+        // 46 bytes were sent and 31 answered: the third one pays with what is left.
+        assert!(irtt.deserves_answer(stranger, 23, now));
+        assert!(!irtt.deserves_answer(stranger, 23, now));
+        assert!(irtt.deserves_answer("192.168.1.9".parse().unwrap(), 23, now));
+        assert!(irtt.deserves_answer("::1".parse().unwrap(), 23, now));
+    }
+}

@@ -1,0 +1,43 @@
+//! The server: Weir's own protocol and those of the speed tests.
+//!
+//! On one TCP port it speaks HTTP/1, HTTP/2, TLS and Ookla's protocol, told apart by the first bytes, and
+//! on the UDP port of the same number Weir's echo; irtt has a port of its own. [`serve`] is the whole
+//! program, for the command `weir serve` and for `weir-agent serve`; [`Server`] is the server alone.
+//!
+//! | thread | does |
+//! |---|---|
+//! | Tokio's workers | all that is TCP |
+//! | `datagrams` | answers datagrams, undisturbed by loads |
+
+mod admission;
+mod congestion;
+mod connection;
+mod data;
+mod datagrams;
+mod error;
+mod frames;
+mod http;
+mod irtt;
+mod metrics;
+mod ndt7;
+mod ookla;
+mod options;
+mod pace;
+mod page;
+mod program;
+mod requests;
+mod route;
+mod server;
+mod shared;
+mod stream_test;
+mod throughput1;
+mod tls;
+mod upgrade;
+mod weir;
+
+pub use error::ServeError;
+#[cfg(fuzzing)]
+pub use frames::exercise as exercise_frames;
+pub use options::{Listen, LogForm, Options, Service};
+pub use program::{Failure, Running, serve};
+pub use server::{Server, Stop};

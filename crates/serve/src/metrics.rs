@@ -1,0 +1,99 @@
+//! What the server counts, for Prometheus.
+
+use std::sync::atomic::AtomicI64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// All counters of one server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub connections: Counter,
+    pub connections_now: Gauge<i64, AtomicI64>,
+    pub received_bytes: Counter,
+    pub sent_bytes: Counter,
+    pub tests: Family<TestLabels, Counter>,
+    pub tests_now: Gauge<i64, AtomicI64>,
+    pub test_seconds: Histogram,
+    pub refusals: Family<ReasonLabels, Counter>,
+    pub datagrams: Family<ReasonLabels, Counter>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct TestLabels {
+    pub protocol: &'static str,
+    pub direction: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct ReasonLabels {
+    pub reason: &'static str,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("weir"),
+            connections: Counter::default(),
+            connections_now: Gauge::default(),
+            received_bytes: Counter::default(),
+            sent_bytes: Counter::default(),
+            tests: Family::default(),
+            tests_now: Gauge::default(),
+            test_seconds: Histogram::new(SECONDS),
+            refusals: Family::default(),
+            datagrams: Family::default(),
+        };
+        let m = &mut metrics;
+        let to = &mut m.registry;
+        to.register("connections", "TCP connections accepted", m.connections.clone());
+        to.register("connections_now", "TCP connections open", m.connections_now.clone());
+        let received = m.received_bytes.clone();
+        to.register_with_unit("received", "Bytes received over TCP", Unit::Bytes, received);
+        to.register_with_unit("sent", "Bytes sent over TCP", Unit::Bytes, m.sent_bytes.clone());
+        to.register("tests", "Tests begun", m.tests.clone());
+        to.register("tests_now", "Tests under way", m.tests_now.clone());
+        let seconds = m.test_seconds.clone();
+        to.register_with_unit("test_duration", "Duration of tests", Unit::Seconds, seconds);
+        to.register("refusals", "What was refused, and why", m.refusals.clone());
+        to.register("datagrams", "UDP datagrams by what became of them", m.datagrams.clone());
+        metrics
+    }
+
+    /// Something was refused.
+    pub fn refused(&self, reason: &'static str) {
+        self.refusals.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// All of them in OpenMetrics' text format.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to a string does not fail");
+        text
+    }
+}
+
+/// The type of [`Metrics::text`].
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const SECONDS: [f64; 8] = [0.1, 1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_told() {
+        let metrics = Metrics::new();
+        metrics.refused("address");
+        metrics.sent_bytes.inc_by(7);
+        let text = metrics.text();
+        assert!(text.contains("weir_refusals_total{reason=\"address\"} 1"), "{text}");
+        assert!(text.contains("weir_sent_bytes_total 7"), "{text}");
+    }
+}

@@ -1,0 +1,114 @@
+//! M-Lab's ndt7.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use socket2::SockRef;
+use weir_net::TcpInfo;
+use weir_protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
+use weir_protocol::weir::Direction;
+use weir_protocol::{Query, kernel};
+
+use crate::data;
+use crate::http::{Client, Request, Response, query, refuse, wrong};
+use crate::stream_test::{Interval, Limit, Plan, State, run};
+use crate::upgrade::websocket;
+
+/// Begins a test in one direction.
+pub(crate) fn answer(client: &Arc<Client>, mut request: Request, direction: Direction) -> Response {
+    let parameters: Query<'_> = query(&request);
+    let options = match Options::parse(parameters) {
+        Ok(options) => options,
+        Err(error) => return wrong(&error),
+    };
+    let (response, upgrade) = match websocket(&mut request, ndt7::SUBPROTOCOL) {
+        Ok(both) => both,
+        Err(response) => return *response,
+    };
+    let test = match client.server.begin("ndt7", name(direction), client.ends.client) {
+        Ok(test) => test,
+        Err(refusal) => return refuse(refusal),
+    };
+    let client = Arc::clone(client);
+    let tasks = client.server.tasks.clone();
+    tasks.spawn(async move {
+        let Some((transport, begun)) = upgrade.complete().await else { return };
+        if client.server.congestion.iter().any(|name| name == "bbr") {
+            // As M-Lab's server does. What the socket has otherwise is the machine's default.
+            let _ = SockRef::from(&**transport.socket()).set_tcp_congestion(b"bbr");
+        }
+        let stop = client.server.stop.clone();
+        let plan = plan(direction, options, client.server.options.max_duration);
+        let ends = client.ends;
+        let narrate = narrator(direction, ends.client, ends.server);
+        tokio::select! {
+            bytes = run(transport, &begun, plan, narrate) => test.passed(bytes),
+            () = stop.cancelled() => {}
+        }
+    });
+    response
+}
+
+fn plan(direction: Direction, options: Options, longest: Duration) -> Plan {
+    Plan {
+        direction,
+        duration: Duration::from_nanos(ndt7::DURATION_NS).min(longest),
+        longest: Duration::from_nanos(ndt7::LONGEST_NS),
+        sizes: ndt7::message_size(),
+        longest_message: ndt7::LONGEST_MESSAGE,
+        every: Interval {
+            mean_ns: ndt7::MEASUREMENT_MEAN_NS,
+            min_ns: ndt7::MEASUREMENT_MIN_NS,
+            max_ns: ndt7::MEASUREMENT_MAX_NS,
+        },
+        limit: options.early_exit_bytes.map_or(Limit::None, Limit::Acknowledged),
+        pings: true,
+    }
+}
+
+/// Puts measurements into ndt7's words.
+fn narrator(
+    direction: Direction,
+    client: std::net::SocketAddr,
+    server: std::net::SocketAddr,
+) -> impl FnMut(&State) -> String + Send {
+    let uuid = format!("weir_{:016x}", data::random());
+    move |state| {
+        let elapsed_time = state.elapsed.as_micros() as u64;
+        let num_bytes = match direction {
+            Direction::Down => state.sent,
+            Direction::Up => state.received,
+        };
+        let measurement = Measurement {
+            app_info: AppInfo { elapsed_time, num_bytes },
+            connection_info: ConnectionInfo { client, server, uuid: uuid.clone() },
+            origin: "server",
+            test: test_name(direction),
+            tcp_info: state.tcp.as_ref().map(|info| kernel_words(info, elapsed_time)),
+        };
+        serde_json::to_string(&measurement).expect("it has no maps with keys that are not text")
+    }
+}
+
+/// `TCP_INFO` as M-Lab's protocols have it.
+pub(crate) fn kernel_words(info: &TcpInfo, elapsed_us: u64) -> Map<String, Value> {
+    let mut words = kernel::tcp_info(info.bytes());
+    words.insert("ElapsedTime".to_owned(), elapsed_us.into());
+    words
+}
+
+const fn test_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => "download",
+        Direction::Up => "upload",
+    }
+}
+
+/// A direction in the log and the metrics.
+pub(crate) const fn name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => "down",
+        Direction::Up => "up",
+    }
+}

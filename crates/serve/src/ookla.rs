@@ -1,0 +1,152 @@
+//! Ookla's protocol over TCP, and the count of datagrams for it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::time::{Instant, timeout_at};
+use weir_protocol::ookla::{
+    Command, DOWNLOAD_PREFIX, HELLO, LONGEST_LINE, LossCount, LossDatagram, pong, uploaded,
+};
+
+use crate::connection::{Connection, Ends};
+use crate::data;
+use crate::requests::unix_ms;
+use crate::shared::Shared;
+
+/// The tests of loss under way, by address and name. A datagram only ever counts: it is not answered.
+#[derive(Debug, Default)]
+pub(crate) struct LossTests(Mutex<BTreeMap<(IpAddr, String), LossCount>>);
+
+/// A test of loss, until it is dropped.
+struct LossTest {
+    server: Arc<Shared>,
+    key: (IpAddr, String),
+}
+
+impl LossTests {
+    /// A datagram arrived. One of a test that nobody began is forgotten.
+    pub fn arrived(&self, from: IpAddr, datagram: &LossDatagram<'_>) -> bool {
+        let key = (from.to_canonical(), datagram.name.to_owned());
+        let mut tests = self.tests();
+        let Some(count) = tests.get_mut(&key) else { return false };
+        count.arrived(datagram.index);
+        true
+    }
+
+    fn tests(&self) -> MutexGuard<'_, BTreeMap<(IpAddr, String), LossCount>> {
+        self.0.lock().expect("nothing panics with the tests held")
+    }
+}
+
+impl LossTest {
+    fn begin(server: &Arc<Shared>, client: IpAddr, name: &str) -> Self {
+        let key = (client.to_canonical(), name.to_owned());
+        server.loss_tests.tests().insert(key.clone(), LossCount::default());
+        Self { server: Arc::clone(server), key }
+    }
+
+    fn answer(&self) -> String {
+        self.server.loss_tests.tests().get(&self.key).map(LossCount::answer).unwrap_or_default()
+    }
+}
+
+impl Drop for LossTest {
+    fn drop(&mut self) {
+        self.server.loss_tests.tests().remove(&self.key);
+    }
+}
+
+/// Serves a client until it quits, or says something that it should not.
+pub(crate) async fn serve(
+    server: &Arc<Shared>,
+    connection: Connection,
+    ends: Ends,
+) -> io::Result<()> {
+    let mut stream = BufStream::with_capacity(LONGEST_LINE, 1024, connection);
+    let mut line = Vec::new();
+    let mut name = None;
+    let mut loss = None;
+    loop {
+        line.clear();
+        let mut limited = (&mut stream).take(LONGEST_LINE as u64);
+        limited.read_until(b'\n', &mut line).await?;
+        let Some(said) = line.strip_suffix(b"\n") else { return Ok(()) };
+        let command = match Command::parse(said) {
+            Ok(command) => command,
+            Err(error) => {
+                stream.write_all(format!("ERROR {error}\n").as_bytes()).await?;
+                return stream.flush().await;
+            }
+        };
+        match command {
+            Command::Hello(given) => {
+                name = given.map(ToOwned::to_owned);
+                stream.write_all(HELLO.as_bytes()).await?;
+            }
+            Command::Ping => stream.write_all(pong(unix_ms()).as_bytes()).await?,
+            Command::Download(bytes) => {
+                load(server, ends.client, "down", download(&mut stream, bytes)).await?;
+            }
+            Command::Upload { total, rest } => {
+                load(server, ends.client, "up", upload(&mut stream, rest)).await?;
+                stream.write_all(uploaded(total, unix_ms()).as_bytes()).await?;
+            }
+            Command::StartLoss => {
+                // Is not answered; without a name there is nothing to count.
+                loss = name.as_deref().map(|name| LossTest::begin(server, ends.client.ip(), name));
+            }
+            Command::Loss => {
+                let answer =
+                    loss.as_ref().map_or("ERROR say INITPLOSS first\n".into(), LossTest::answer);
+                stream.write_all(answer.as_bytes()).await?;
+            }
+            Command::Quit => return Ok(()),
+        }
+        stream.flush().await?;
+    }
+}
+
+/// Does a load as a test, within its longest time.
+async fn load(
+    server: &Arc<Shared>,
+    client: SocketAddr,
+    direction: &'static str,
+    work: impl Future<Output = io::Result<u64>>,
+) -> io::Result<()> {
+    let test = server.begin_request("ookla", direction, client).map_err(io::Error::other)?;
+    let end = Instant::now() + server.options.max_duration;
+    let bytes = timeout_at(end, work).await??;
+    test.passed(bytes);
+    Ok(())
+}
+
+async fn download(stream: &mut BufStream<Connection>, bytes: u64) -> io::Result<u64> {
+    stream.write_all(DOWNLOAD_PREFIX).await?;
+    let mut left = bytes - DOWNLOAD_PREFIX.len() as u64 - 1;
+    while left > 0 {
+        let part = left.min(data::MOST as u64);
+        stream.write_all(&data::bytes(part as usize)).await?;
+        left -= part;
+    }
+    stream.write_all(b"\n").await?;
+    stream.flush().await?;
+    Ok(bytes)
+}
+
+async fn upload(stream: &mut BufStream<Connection>, bytes: u64) -> io::Result<u64> {
+    let mut left = bytes;
+    let mut buffer = vec![0; BUFFER];
+    while left > 0 {
+        let part = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        match stream.read(&mut buffer[..part]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => left -= read as u64,
+        }
+    }
+    Ok(bytes)
+}
+
+const BUFFER: usize = 64 << 10;

@@ -1,0 +1,223 @@
+//! What a server is asked to be: the words of its command line.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use weir_core::units::{parse_rate, parse_time};
+
+/// Answers measurements: Weir's own, and those of ndt7, msak, Cloudflare, LibreSpeed, Ookla, responsiveness
+/// (RPM) and irtt clients.
+///
+/// Without options it serves everybody who can reach this machine, within limits: a browser page, HTTP,
+/// HTTPS and Weir's datagrams on port 8080, irtt on UDP port 2112. Ctrl-C ends it.
+#[derive(Clone, Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Options {
+    /// Where to listen, for TCP and UDP; may be given several times [default: port 8080 of all addresses].
+    #[arg(long, value_name = "[ADDRESS:]PORT")]
+    pub listen: Vec<Listen>,
+
+    /// File with the shared secret that clients must know; its first line counts.
+    #[arg(long, value_name = "FILE")]
+    pub auth: Option<PathBuf>,
+
+    /// File with the certificate chain for TLS, PEM [default: one made at the start].
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+
+    /// File with the private key of the certificate, PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+
+    /// What not to serve.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub without: Vec<Service>,
+
+    /// UDP port for irtt.
+    #[arg(long, value_name = "PORT", default_value_t = weir_protocol::irtt::PORT)]
+    pub irtt_port: u16,
+
+    /// Longest duration of a test or a flow.
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = duration)]
+    pub max_duration: Duration,
+
+    /// Highest rate for one client address, in each direction, such as 100mbit [default: no bound].
+    #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
+    pub max_rate: Option<u64>,
+
+    /// Tests at a time.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub max_tests: u32,
+
+    /// Tests at a time of one client address (IPv6: of one /64).
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub max_tests_per_address: u32,
+
+    /// Connections at a time.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub max_connections: u32,
+
+    /// Connections at a time of one client address (IPv6: of one /64).
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub max_connections_per_address: u32,
+
+    /// Datagrams a second that are echoed to one client.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub max_echo_rate: u32,
+
+    /// Show metrics at /metrics to everybody, not only to this machine.
+    #[arg(long)]
+    pub public_metrics: bool,
+
+    /// Form of the log on standard error.
+    #[arg(long, value_enum, default_value_t = LogForm::Text)]
+    pub log: LogForm,
+
+    /// Log connections and refusals too, not only tests.
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// Something that can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Service {
+    /// The browser page.
+    Page,
+    /// Weir's own protocol, which the page needs too.
+    Weir,
+    /// ndt7.
+    Ndt7,
+    /// throughput1 of M-Lab's msak.
+    Msak,
+    /// Cloudflare's speed test.
+    Cloudflare,
+    /// LibreSpeed.
+    Librespeed,
+    /// Ookla's HTTP, TCP and UDP.
+    Ookla,
+    /// The IETF's responsiveness test.
+    Rpm,
+    /// irtt's datagrams.
+    Irtt,
+    /// Metrics for Prometheus.
+    Metrics,
+}
+
+/// Forms of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A port, of one address or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Of all addresses.
+    Everywhere(u16),
+    /// Of one.
+    At(SocketAddr),
+}
+
+impl Options {
+    /// The options of a server that is told nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::parse_from(["weir serve"])
+    }
+
+    /// Where to listen.
+    pub(crate) fn places(&self) -> Vec<Listen> {
+        if self.listen.is_empty() { vec![Listen::Everywhere(PORT)] } else { self.listen.clone() }
+    }
+
+    /// What is served.
+    pub(crate) fn services(&self) -> BTreeSet<Service> {
+        let all = Service::value_variants().iter().copied();
+        all.filter(|service| !self.without.contains(service)).collect()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Listen {
+    /// The addresses to bind. One that this machine does not know at all (it may be without IPv6) can be
+    /// left out where all were meant.
+    pub(crate) fn addresses(self) -> Vec<SocketAddr> {
+        match self {
+            Self::At(address) => vec![address],
+            Self::Everywhere(port) => vec![
+                SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
+                SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port),
+            ],
+        }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(port) = text.trim_start_matches(':').parse() {
+            return Ok(Self::Everywhere(port));
+        }
+        text.parse().map(Self::At).map_err(|_| {
+            "write a port (8080), or an address with a port (192.0.2.1:8080, [2001:db8::1]:8080)".into()
+        })
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text).map_err(|error| error.to_string())?;
+    let duration = Duration::from_nanos(time.as_nanos());
+    if (SHORTEST..=LONGEST).contains(&duration) {
+        Ok(duration)
+    } else {
+        Err(format!("must be {}s to {}s", SHORTEST.as_secs(), LONGEST.as_secs()))
+    }
+}
+
+fn bits_per_second(text: &str) -> Result<u64, String> {
+    match parse_rate(text).map_err(|error| error.to_string())?.as_bps() {
+        0 => Err("must be more than 0".into()),
+        bps => Ok(bps),
+    }
+}
+
+/// OoklaServer's, and one that needs no privilege.
+const PORT: u16 = 8080;
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_ports_or_addresses_with_ports() {
+        assert_eq!("8080".parse(), Ok(Listen::Everywhere(8080)));
+        assert_eq!(":80".parse(), Ok(Listen::Everywhere(80)));
+        assert_eq!("[::1]:80".parse(), Ok(Listen::At("[::1]:80".parse().unwrap())));
+        assert!("localhost:80".parse::<Listen>().is_err());
+        assert!("99999".parse::<Listen>().is_err());
+    }
+
+    #[test]
+    fn everything_is_served_unless_told_otherwise() {
+        assert_eq!(Options::new().services().len(), Service::value_variants().len());
+        let options = Options::parse_from(["weir serve", "--without", "irtt,ookla"]);
+        let services = options.services();
+        assert!(!services.contains(&Service::Irtt) && !services.contains(&Service::Ookla));
+        assert!(services.contains(&Service::Ndt7));
+    }
+}

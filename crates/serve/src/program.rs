@@ -1,0 +1,186 @@
+//! The server as a program: words in, a running server out.
+
+use std::io::{IsTerminal, stderr};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::error::ServeError;
+use crate::options::{LogForm, Options};
+use crate::server::{Server, Stop};
+
+/// Why there is no server: words for the user, and what the program returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What to print: the help that was asked for, or one sentence.
+    pub message: String,
+    /// 0 after help, 1 if something cannot be had, 2 if the words are wrong.
+    pub exit_code: u8,
+}
+
+/// A server at work on threads of its own.
+pub struct Running {
+    stop: Stop,
+    addresses: Vec<SocketAddr>,
+    ended: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Reads the words of a command line, the first of which is the program's name, and starts the server.
+///
+/// # Errors
+/// If the words are wrong or ask for help, or the server cannot start.
+pub fn serve(words: &[String]) -> Result<Running, Failure> {
+    let options = Options::try_parse_from(words).map_err(|error| {
+        let asked = !error.use_stderr();
+        let text = error.render().to_string();
+        // The first line is the sentence; the rest repeats the usage.
+        let sentence =
+            || text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        Failure {
+            message: if asked { text.clone() } else { sentence() },
+            exit_code: if asked { 0 } else { 2 },
+        }
+    })?;
+    start_log(&options);
+    Running::start(options).map_err(|error| Failure { message: error.to_string(), exit_code: 1 })
+}
+
+impl Running {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// If it cannot start.
+    pub fn start(options: Options) -> Result<Self, ServeError> {
+        let runtime = Runtime::new().map_err(|error| ServeError::io("starting threads", &error))?;
+        let bound = {
+            let _within = runtime.enter();
+            Server::bind(options)
+        };
+        let server = match bound {
+            Ok(server) => server,
+            Err(error) => {
+                // Waits for nothing: it may be dropped anywhere.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
+        let (stop, addresses) = (server.stop(), server.addresses().to_vec());
+        let (end, ended) = channel();
+        let thread = thread::Builder::new()
+            .name("server".into())
+            .spawn(move || {
+                runtime.block_on(server.run());
+                runtime.shutdown_timeout(SHUTDOWN);
+                // Nobody may be waiting.
+                let _ = end.send(());
+            })
+            .map_err(|error| ServeError::io("starting a thread", &error))?;
+        Ok(Self { stop, addresses, ended, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Serves until a signal asks for the end (SIGINT, SIGTERM, SIGHUP); a second one ends the process at
+    /// once. Returns when the server has ended.
+    ///
+    /// # Errors
+    /// If signals cannot be had.
+    pub fn until_signal(self) -> Result<(), ServeError> {
+        let fail = |error| ServeError::io("waiting for signals", &error);
+        let runtime = Builder::new_current_thread().enable_io().build().map_err(fail)?;
+        let stop = self.stopper();
+        runtime.block_on(async {
+            let mut signals = Signals::new().map_err(fail)?;
+            signals.next().await;
+            stop.stop();
+            thread::spawn(move || {
+                let _ = Builder::new_current_thread().enable_io().build().map(|second| {
+                    second.block_on(async {
+                        if let Ok(mut signals) = Signals::new() {
+                            signals.next().await;
+                            std::process::exit(INTERRUPTED);
+                        }
+                    });
+                });
+            });
+            Ok(())
+        })?;
+        drop(self);
+        Ok(())
+    }
+
+    /// Waits for its end, so long at most; true once it has ended.
+    #[must_use]
+    pub fn wait(&self, longest: Duration) -> bool {
+        !matches!(self.ended.recv_timeout(longest), Err(RecvTimeoutError::Timeout))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            // It ends within a few seconds, and has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Signals that ask for an end.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let on = |kind| signal(kind);
+        Ok(Self([
+            on(SignalKind::interrupt())?,
+            on(SignalKind::terminate())?,
+            on(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn next(&mut self) {
+        let [one, two, three] = &mut self.0;
+        tokio::select! {
+            _ = one.recv() => {}
+            _ = two.recv() => {}
+            _ = three.recv() => {}
+        }
+    }
+}
+
+/// Starts the log on standard error. A second server in one process shares the log of the first.
+fn start_log(options: &Options) {
+    let level = if options.verbose { "weir_serve=debug" } else { "weir_serve=info" };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(level))
+        .with_writer(stderr)
+        .with_target(false)
+        .with_ansi(stderr().is_terminal());
+    let _ = match options.log {
+        LogForm::Text => builder.try_init(),
+        LogForm::Json => builder.json().flatten_event(true).try_init(),
+    };
+}
+
+/// What a shell expects after SIGINT.
+const INTERRUPTED: i32 = 130;
+/// What tasks that do not end get after the server's own patience.
+const SHUTDOWN: Duration = Duration::from_secs(1);

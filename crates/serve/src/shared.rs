@@ -1,0 +1,127 @@
+//! What all parts of a server know.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info};
+use weir_protocol::weir::Secret;
+
+use crate::admission::{Admission, Permit, Refusal, Thing};
+use crate::metrics::{Metrics, TestLabels};
+use crate::ookla::LossTests;
+use crate::options::{Options, Service};
+use crate::weir::Sessions;
+
+/// One server.
+pub(crate) struct Shared {
+    pub options: Options,
+    pub services: BTreeSet<Service>,
+    pub secret: Option<Secret>,
+    pub admission: Arc<Admission>,
+    pub metrics: Arc<Metrics>,
+    pub sessions: Sessions,
+    pub loss_tests: LossTests,
+    /// Congestion controls that this machine lets us use.
+    pub congestion: Vec<String>,
+    /// Whether Weir's datagrams are echoed.
+    pub echoes: bool,
+    /// Ends everything.
+    pub stop: CancellationToken,
+    /// All that is to be waited for at the end.
+    pub tasks: TaskTracker,
+}
+
+/// A test under way.
+pub(crate) struct Test {
+    _permit: Permit,
+    metrics: Arc<Metrics>,
+    protocol: &'static str,
+    direction: &'static str,
+    client: SocketAddr,
+    start: Instant,
+    bytes: AtomicU64,
+    /// One of many requests, which only a verbose log tells of.
+    is_request: bool,
+}
+
+impl Shared {
+    pub fn serves(&self, service: Service) -> bool {
+        self.services.contains(&service)
+    }
+
+    /// Begins a test, if one more is allowed.
+    pub fn begin(
+        &self,
+        protocol: &'static str,
+        direction: &'static str,
+        client: SocketAddr,
+    ) -> Result<Test, Refusal> {
+        self.begin_any(protocol, direction, client, false)
+    }
+
+    /// The same for one of the requests of a test, of which the server does not know what belongs together.
+    pub fn begin_request(
+        &self,
+        protocol: &'static str,
+        direction: &'static str,
+        client: SocketAddr,
+    ) -> Result<Test, Refusal> {
+        self.begin_any(protocol, direction, client, true)
+    }
+
+    fn begin_any(
+        &self,
+        protocol: &'static str,
+        direction: &'static str,
+        client: SocketAddr,
+        is_request: bool,
+    ) -> Result<Test, Refusal> {
+        let permit = self.admission.enter(Thing::Test, client.ip()).inspect_err(|refusal| {
+            self.metrics.refused(match refusal {
+                Refusal::Server => "tests",
+                Refusal::Address => "tests of an address",
+            });
+            debug!(%client, protocol, %refusal, "refused");
+        })?;
+        self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();
+        self.metrics.tests_now.inc();
+        Ok(Test {
+            _permit: permit,
+            metrics: Arc::clone(&self.metrics),
+            protocol,
+            direction,
+            client,
+            start: Instant::now(),
+            bytes: AtomicU64::new(0),
+            is_request,
+        })
+    }
+}
+
+impl Test {
+    /// So many more bytes went in its direction.
+    pub fn passed(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        self.metrics.tests_now.dec();
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.metrics.test_seconds.observe(seconds);
+        let Self { protocol, direction, client, .. } = self;
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        let mbit_s = (bytes as f64 * 8.0 / seconds.max(1e-9) / 1e6).round();
+        if self.is_request {
+            debug!(%client, protocol, direction, seconds, bytes, mbit_s, "request done");
+        } else {
+            info!(%client, protocol, direction, seconds, bytes, mbit_s, "test done");
+        }
+    }
+}

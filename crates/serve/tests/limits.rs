@@ -1,0 +1,269 @@
+//! What a server on the open Internet has to withstand, and how it starts and ends.
+
+mod client;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Parser;
+use client::{Session, ask, ask_on, flow, serve, soon, websocket, websocket_on};
+use futures_util::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio_tungstenite::tungstenite::Message;
+use weir_protocol::weir::Direction;
+use weir_serve::{Options, Running};
+
+/// A connection from another address of this machine.
+async fn connect_from(source: &str, server: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+    socket.connect(server).await.unwrap()
+}
+
+const NDT7: &str = "net.measurementlab.ndt.v7";
+
+#[tokio::test]
+async fn an_address_has_so_many_tests_and_others_still_theirs() {
+    let (_server, address) = serve(&["--max-tests-per-address", "2", "--max-tests", "3"]);
+    let _one = websocket(address, "/ndt/v7/upload", NDT7).await.unwrap();
+    let _two = websocket(address, "/weir/v1", "weir.v1").await.unwrap();
+    assert_eq!(websocket(address, "/ndt/v7/upload", NDT7).await.err(), Some(429));
+    let refused = ask(address, "GET /__down?bytes=1000000", b"").await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.head.contains("retry-after: 60"));
+    assert_eq!(ask(address, "GET /__down?bytes=0", b"").await.status, 200, "a probe is no test");
+    let other = connect_from("127.0.0.2", address).await;
+    let _three = websocket_on(other, "/ndt/v7/upload", NDT7).await.unwrap();
+    let third = connect_from("127.0.0.3", address).await;
+    assert_eq!(websocket_on(third, "/ndt/v7/upload", NDT7).await.err(), Some(503));
+    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    assert!(metrics.contains("weir_refusals_total{reason=\"tests of an address\"} 2"), "{metrics}");
+    assert!(metrics.contains("weir_refusals_total{reason=\"tests\"} 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn connections_are_bounded_too() {
+    let (_server, address) = serve(&["--max-connections-per-address", "3"]);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GE").await.unwrap();
+        held.push(stream);
+    }
+    // They count once they are accepted.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut fourth = TcpStream::connect(address).await.unwrap();
+    assert_eq!(soon(fourth.read(&mut [0; 8])).await.unwrap_or(0), 0, "closed without a word");
+    let other = connect_from("127.0.0.2", address).await;
+    assert_eq!(ask_on(other, "GET /empty", b"").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_rate_holds_for_all_connections_of_an_address() {
+    let (_server, address) = serve(&["--max-rate", "80mbit"]);
+    let started = std::time::Instant::now();
+    let loads = (0..4).map(|_| ask(address, "GET /__down?bytes=2500000", b""));
+    for answer in futures_util::future::join_all(loads).await {
+        assert_eq!(answer.body.len(), 2_500_000);
+    }
+    // Ten megabytes are a second at 80 Mbit/s: what passes at once is far less.
+    assert!(started.elapsed() > Duration::from_millis(850), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_load_ends_with_the_longest_duration() {
+    let (_server, address) = serve(&["--max-duration", "1s", "--max-rate", "8mbit"]);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut all = Vec::new();
+    // The announced length is not reached: the connection breaks off, with or without a reset.
+    let _ = soon(stream.read_to_end(&mut all)).await;
+    assert!((100_000..20_000_000).contains(&all.len()), "{}", all.len());
+}
+
+#[tokio::test]
+async fn who_says_nothing_or_too_slowly_is_dropped() {
+    let (_server, address) = serve(&[]);
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
+    let mut tls = TcpStream::connect(address).await.unwrap();
+    tls.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+    let mut quiet = websocket(address, "/weir/v1", "weir.v1").await.unwrap();
+    let drip = async {
+        // A byte of a header a second, and no end.
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
+        loop {
+            if stream.write_all(b"x").await.is_err() {
+                break;
+            }
+            let read =
+                tokio::time::timeout(Duration::from_secs(1), stream.read(&mut [0; 256])).await;
+            if read.is_ok_and(|read| read.unwrap_or(0) == 0) {
+                break;
+            }
+        }
+    };
+    let read =
+        async |stream: &mut TcpStream| stream.read_to_end(&mut Vec::new()).await.unwrap_or(0);
+    soon(async {
+        tokio::join!(read(&mut silent), read(&mut half), read(&mut tls), drip);
+    })
+    .await;
+    let Message::Text(last) = soon(quiet.next()).await.unwrap().unwrap() else { panic!() };
+    assert!(last.contains("the handshake took too long"), "{last}");
+}
+
+#[tokio::test]
+async fn messages_and_headers_are_bounded() {
+    use futures_util::SinkExt;
+    let (_server, address) = serve(&[]);
+    let mut socket = websocket(address, "/weir/v1", "weir.v1").await.unwrap();
+    // The server may close before all of it is written.
+    let _ = socket.send(Message::text("x".repeat(70_000))).await;
+    while let Some(Ok(_)) = soon(socket.next()).await {}
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(2_000_000));
+    let _ = stream.write_all(long.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = soon(stream.read_to_end(&mut answer)).await;
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_tests_at_once_go_without_an_error() {
+    let (_server, address) = serve(&[]);
+    let tests = (0..200_u32).map(|number| async move {
+        let from = connect_from(&format!("127.0.1.{}", number % 50 + 1), address).await;
+        match number % 4 {
+            0 => {
+                let mut socket = websocket_on(from, "/ndt/v7/download", NDT7).await.unwrap();
+                while !matches!(soon(socket.next()).await.unwrap().unwrap(), Message::Close(_)) {}
+            }
+            1 => {
+                let mut socket = websocket_on(from, "/ndt/v7/upload", NDT7).await.unwrap();
+                use futures_util::SinkExt;
+                let end = tokio::time::Instant::now() + Duration::from_secs(1);
+                while tokio::time::Instant::now() < end {
+                    socket.send(Message::binary(vec![1; 65_536])).await.unwrap();
+                }
+                while !matches!(soon(socket.next()).await.unwrap().unwrap(), Message::Close(_)) {}
+            }
+            2 => {
+                let answer = ask_on(from, "GET /__down?bytes=3000000", b"").await;
+                assert_eq!((answer.status, answer.body.len()), (200, 3_000_000));
+            }
+            _ => {
+                let answer = ask_on(from, "POST /__up", &vec![b'0'; 3_000_000]).await;
+                assert_eq!(answer.status, 200);
+            }
+        }
+    });
+    futures_util::future::join_all(tests).await;
+    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    assert!(metrics.contains("weir_tests_now 0"), "{metrics}");
+}
+
+#[tokio::test]
+async fn metrics_are_for_this_machine() {
+    let (_server, address) = serve(&[]);
+    assert_eq!(ask(address, "GET /metrics", b"").await.status, 200);
+    assert!(ask(address, "GET /nothing", b"").await.status == 404);
+}
+
+#[tokio::test]
+async fn a_server_ends_soon_whatever_is_under_way() {
+    let (server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let ticket = session.ticket(flow(1, Direction::Down, 60_000)).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    let mut test = websocket(address, "/ndt/v7/download", NDT7).await.unwrap();
+    let mut stalled = TcpStream::connect(address).await.unwrap();
+    stalled.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let reading = tokio::spawn(async move {
+        let mut buffer = vec![0; 65_536];
+        while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
+        while let Some(Ok(_)) = test.next().await {}
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.stopper().stop();
+    let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
+    assert!(ended.await.unwrap(), "ten seconds are enough for anything");
+    soon(reading).await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Why a server with these words does not start.
+fn refusal(words: &[&str]) -> String {
+    let all = [&["weir serve"], words].concat();
+    Running::start(Options::try_parse_from(all).unwrap()).err().expect("it starts").to_string()
+}
+
+#[tokio::test]
+async fn what_is_wrong_at_the_start_is_one_sentence() {
+    let (_server, address) = serve(&[]);
+    let taken = address.to_string();
+    assert_eq!(
+        refusal(&["--listen", &taken]),
+        format!("cannot listen on TCP {taken}: address already in use")
+    );
+    let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = udp.local_addr().unwrap().port().to_string();
+    assert_eq!(
+        refusal(&["--listen", "127.0.0.1:0", "--irtt-port", &port]),
+        format!(
+            "irtt: cannot listen on UDP 127.0.0.1:{port}: address already in use; choose another with \
+             --irtt-port, or --without irtt"
+        )
+    );
+    let here = ["--listen", "127.0.0.1:0"];
+    let with = |words: &[&str]| refusal(&[&here, words].concat());
+    assert_eq!(
+        with(&["--auth", "/no/such/file"]),
+        "secret `/no/such/file`: no such file or directory"
+    );
+    let folder = std::env::temp_dir().join(format!("weir-start-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let short = file("secret", "short\n");
+    assert_eq!(
+        with(&["--auth", &short]),
+        format!("secret `{short}`: the secret has 5 bytes: it must have 8 to 256")
+    );
+    let (cert, key) = (file("cert.pem", "nonsense"), file("key.pem", ""));
+    assert_eq!(
+        with(&["--cert", &cert, "--key", &key]),
+        format!("certificate `{cert}`: no certificate in PEM in it")
+    );
+    assert_eq!(
+        with(&["--cert", "/no/such", "--key", &key]),
+        "certificate `/no/such`: no such file or directory"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn wrong_words_are_one_sentence() {
+    let refusal = |words: &[&str]| {
+        let all: Vec<_> =
+            std::iter::once("weir serve").chain(words.iter().copied()).map(String::from).collect();
+        let failure = weir_serve::serve(&all).err().unwrap();
+        (failure.exit_code, failure.message)
+    };
+    assert_eq!(
+        refusal(&["--listen", "localhost"]),
+        (2, "invalid value 'localhost' for '--listen <[ADDRESS:]PORT>': write a port (8080), or an address with a port (192.0.2.1:8080, [2001:db8::1]:8080)".into())
+    );
+    assert_eq!(
+        refusal(&["--max-duration", "0s"]),
+        (2, "invalid value '0s' for '--max-duration <TIME>': must be 1s to 86400s".into())
+    );
+    let (code, help) = refusal(&["--help"]);
+    assert!(code == 0 && help.contains("--max-tests-per-address"));
+}

@@ -1,0 +1,292 @@
+//! Weir's own protocol, from the other end.
+
+mod client;
+
+use std::time::Duration;
+
+use client::{Session, ask, flow, serve, soon, websocket};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+use weir_protocol::weir::{
+    ClientMessage, Direction, EchoReply, EchoRequest, EndReason, FlowRequest, ServerMessage, Token,
+};
+
+#[tokio::test]
+async fn a_download_sends_what_was_asked_for_and_tells_of_it() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let request = FlowRequest {
+        bytes: Some(3_000_000),
+        dscp: 46,
+        congestion: Some("reno".into()),
+        sample_ns: Some(10_000_000),
+        ..flow(1, Direction::Down, 60_000)
+    };
+    let ticket = session.ticket(request).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    let ServerMessage::Started { flow: 1, congestion, .. } = session.hear_news().await else {
+        panic!("not started")
+    };
+    assert_eq!(congestion, "reno");
+    let mut data = Vec::new();
+    soon(stream.read_to_end(&mut data)).await.unwrap();
+    assert_eq!(data.len(), 3_000_000);
+    drop(stream);
+    let ServerMessage::Done { last, reason, .. } = session.hear_news().await else {
+        panic!("not done")
+    };
+    assert_eq!((last.flow, last.bytes, reason), (1, 3_000_000, EndReason::Bytes));
+    let tcp = last.tcp.expect("the connection was there");
+    // RFC 9293, section 3.4: the end takes a sequence number.
+    assert_eq!(tcp.acked_bytes, tcp.sent_bytes - tcp.retransmitted_bytes + 1);
+    assert!(tcp.acked_bytes > 3_000_000, "the answer to the upgrade and the end count too");
+}
+
+#[tokio::test]
+async fn an_upload_is_counted_to_the_byte() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let ticket = session.ticket(flow(5, Direction::Up, 60_000)).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    assert!(matches!(session.hear_news().await, ServerMessage::Started { flow: 5, .. }));
+    stream.write_all(&vec![1; 1_234_567]).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let ServerMessage::Done { last, reason, .. } = session.hear_news().await else {
+        panic!("not done")
+    };
+    assert_eq!((last.bytes, reason), (1_234_567, EndReason::Closed));
+}
+
+#[tokio::test]
+async fn samples_come_while_a_flow_runs_and_it_can_be_stopped() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let request = FlowRequest {
+        sample_ns: Some(10_000_000),
+        pacing_bps: Some(8_000_000),
+        ..flow(1, Direction::Down, 60_000)
+    };
+    let ticket = session.ticket(request).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    let reading = tokio::spawn(async move {
+        let mut buffer = vec![0; 65_536];
+        while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
+    });
+    let (mut samples, mut before) = (0, 0);
+    while samples < 5 {
+        if let ServerMessage::Samples { t_ns, flows } = session.hear().await {
+            assert_eq!(flows.len(), 1);
+            assert!(t_ns > before);
+            assert!(flows[0].tcp.as_ref().unwrap().cwnd > 0);
+            (samples, before) = (samples + 1, t_ns);
+        }
+    }
+    session.say(&ClientMessage::Stop { flow: 1 }).await;
+    let ServerMessage::Done { reason, .. } = session.hear_news().await else { panic!("not done") };
+    assert_eq!(reason, EndReason::Stopped);
+    soon(reading).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_download_ends_with_its_time() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let ticket = session.ticket(flow(1, Direction::Down, 100)).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    let mut buffer = vec![0; 1 << 20];
+    while soon(stream.read(&mut buffer)).await.unwrap() > 0 {}
+    drop(stream);
+    assert!(matches!(session.hear_news().await, ServerMessage::Started { .. }));
+    let ServerMessage::Done { reason, .. } = session.hear_news().await else { panic!("not done") };
+    assert_eq!(reason, EndReason::Duration);
+}
+
+#[tokio::test]
+async fn browsers_have_flows_of_requests() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let up = session.ticket(flow(1, Direction::Up, 400)).await.unwrap();
+    for _ in 0..2 {
+        let answer = ask(address, &format!("POST /weir/v1/flow?ticket={up}"), &[7; 100_000]).await;
+        assert_eq!(answer.status, 200);
+    }
+    assert!(matches!(session.hear_news().await, ServerMessage::Started { flow: 1, .. }));
+    let ServerMessage::Done { last, reason, .. } = session.hear_news().await else {
+        panic!("not done")
+    };
+    assert_eq!((last.bytes, reason), (200_000, EndReason::Duration));
+    let down = session.ticket(flow(2, Direction::Down, 100)).await.unwrap();
+    let answer = ask(address, &format!("GET /weir/v1/flow?ticket={down}"), b"").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.len() > 10_000);
+    let wrong = ask(address, &format!("POST /weir/v1/flow?ticket={down}"), b"x").await;
+    assert_eq!(wrong.status, 403, "its time is over");
+}
+
+#[tokio::test]
+async fn no_load_without_a_ticket() {
+    let (_server, address) = serve(&[]);
+    for query in ["", "?ticket=", "?ticket=0000000000000001", "?ticket=x"] {
+        let answer = ask(address, &format!("GET /weir/v1/flow{query}"), b"").await;
+        assert_eq!(answer.status, 403, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_is_refused_in_one_sentence() {
+    let (_server, address) = serve(&["--max-duration", "10s"]);
+    let mut session = Session::open(address).await;
+    let long = flow(1, Direction::Down, 10_001);
+    assert_eq!(
+        session.ticket(long).await.unwrap_err(),
+        "duration_ns 10001000000: 1 to 10000000000 are allowed"
+    );
+    let marked = FlowRequest { dscp: 64, ..flow(1, Direction::Down, 1) };
+    assert_eq!(session.ticket(marked).await.unwrap_err(), "dscp 64: 0 to 63 are allowed");
+    let odd = FlowRequest { congestion: Some("no\nsuch".into()), ..flow(1, Direction::Down, 1) };
+    let refusal = session.ticket(odd).await.unwrap_err();
+    assert!(refusal.starts_with("congestion `no\nsuch`: this server has "), "{refusal}");
+    let often = FlowRequest { sample_ns: Some(1), ..flow(1, Direction::Down, 1) };
+    assert_eq!(
+        session.ticket(often).await.unwrap_err(),
+        "sample_ns 1: 10000000 and more are allowed"
+    );
+    session.ticket(flow(3, Direction::Down, 1)).await.unwrap();
+    assert_eq!(
+        session.ticket(flow(3, Direction::Down, 1)).await.unwrap_err(),
+        "flow 3: numbers only go up"
+    );
+    for number in 4..67 {
+        session.ticket(flow(number, Direction::Down, 1)).await.unwrap();
+    }
+    assert_eq!(
+        session.ticket(flow(67, Direction::Down, 1)).await.unwrap_err(),
+        "there are 64 flows: more are not allowed at a time"
+    );
+}
+
+/// Sends a request of `length` bytes and waits for the answer.
+async fn echo(
+    socket: &UdpSocket,
+    request: &EchoRequest,
+    length: usize,
+) -> Option<(EchoReply, usize)> {
+    let mut datagram = vec![0; length];
+    request.emit(&mut datagram);
+    socket.send(&datagram).await.unwrap();
+    let mut answer = vec![0; 2048];
+    let received = timeout(Duration::from_millis(500), socket.recv(&mut answer)).await.ok()?;
+    let length = received.unwrap();
+    Some((EchoReply::parse(&answer[..length]).unwrap(), length))
+}
+
+#[tokio::test]
+async fn datagrams_are_echoed_with_stamps_and_counts() {
+    let (_server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(address).await.unwrap();
+    let request =
+        |seq| EchoRequest { token: session.token, train: 2, seq, answer_tos: 0xb8, stamp: 99 };
+    let (first, length) = echo(&socket, &request(0), 48).await.unwrap();
+    assert_eq!((first.seq, first.stamp, first.received, length), (0, 99, 1, 48));
+    let (second, length) = echo(&socket, &request(7), 1400).await.unwrap();
+    assert_eq!((second.seq, second.received, length), (7, 2, 1400));
+    assert!(first.received_ns <= first.sent_ns && first.sent_ns <= second.received_ns);
+    assert!(echo(&socket, &request(8), 1473).await.is_none(), "longer than an Ethernet frame");
+    session.say(&ClientMessage::CountEchoes).await;
+    let ServerMessage::Echoes { trains, limited } = session.hear().await else { panic!() };
+    assert_eq!((trains.len(), limited), (1, 0));
+    assert_eq!((trains[0].train, trains[0].received, trains[0].highest_seq), (2, 2, 7));
+    session.say(&ClientMessage::Ping { id: 4 }).await;
+    let ServerMessage::Pong { id: 4, t_ns } = session.hear().await else { panic!() };
+    assert!(t_ns > second.sent_ns, "one clock for everything in a session");
+}
+
+#[tokio::test]
+async fn nothing_is_echoed_to_strangers() {
+    let (_server, address) = serve(&[]);
+    let session = Session::open(address).await;
+    let request = |token| EchoRequest { token, train: 0, seq: 0, answer_tos: 0, stamp: 0 };
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(address).await.unwrap();
+    assert!(echo(&socket, &request(Token(1)), 48).await.is_none(), "a token that nobody has");
+    let other = UdpSocket::bind("127.0.0.2:0").await.unwrap();
+    other.connect(address).await.unwrap();
+    assert!(
+        echo(&other, &request(session.token), 48).await.is_none(),
+        "a token of another address"
+    );
+    assert!(echo(&socket, &request(session.token), 48).await.is_some());
+}
+
+#[tokio::test]
+async fn a_flood_of_datagrams_is_cut_to_the_rate() {
+    let (_server, address) = serve(&["--max-echo-rate", "100"]);
+    let mut session = Session::open(address).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(address).await.unwrap();
+    let mut datagram = [0; 48];
+    for seq in 0..200 {
+        EchoRequest { token: session.token, train: 0, seq, answer_tos: 0, stamp: 0 }
+            .emit(&mut datagram);
+        socket.send(&datagram).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut answers = 0;
+    while socket.try_recv(&mut datagram).is_ok() {
+        answers += 1;
+    }
+    session.say(&ClientMessage::CountEchoes).await;
+    let ServerMessage::Echoes { trains, limited } = session.hear().await else { panic!() };
+    assert_eq!(trains[0].received, answers);
+    assert_eq!(u64::from(answers) + limited, 200);
+    assert!(limited > 100, "{limited}");
+}
+
+#[tokio::test]
+async fn a_secret_is_asked_for_and_checked() {
+    let file = std::env::temp_dir().join(format!("weir-secret-{}", std::process::id()));
+    std::fs::write(&file, "correct horse\n").unwrap();
+    let (_server, address) = serve(&["--auth", file.to_str().unwrap()]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(Session::open_with(address, Some("correct horse")).await.is_ok());
+    let refusal = |result: Result<Session, String>| result.err().unwrap();
+    let wrong = Session::open_with(address, Some("incorrect horse")).await;
+    assert_eq!(refusal(wrong), "the secret is wrong");
+    let none = Session::open_with(address, None).await;
+    assert_eq!(refusal(none), "this server asks for its secret first");
+    // Others have it in the request, or are refused.
+    assert_eq!(ask(address, "GET /__down?bytes=10", b"").await.status, 401);
+    assert_eq!(
+        ask(address, "GET /__down?bytes=10&access_token=correct+horse", b"").await.status,
+        200
+    );
+    let ndt7 = |query: &str| format!("/ndt/v7/download{query}");
+    let protocol = "net.measurementlab.ndt.v7";
+    assert_eq!(websocket(address, &ndt7(""), protocol).await.err(), Some(401));
+    let known = ndt7("?access_token=correct%20horse");
+    assert!(websocket(address, &known, protocol).await.is_ok());
+}
+
+#[tokio::test]
+async fn another_version_is_refused() {
+    use futures_util::{SinkExt, StreamExt};
+    use tokio_tungstenite::tungstenite::Message;
+    let (_server, address) = serve(&[]);
+    for (words, reason) in [
+        (
+            r#"{"type":"hello","version":2,"client":"x","nonce":"0000000000000000"}"#,
+            "version 2: this server speaks version 1",
+        ),
+        (r#"{"type":"ping","id":1}"#, "a session begins with hello"),
+        ("nonsense", "this is no message: expected ident at line 1 column 2"),
+    ] {
+        let mut socket = websocket(address, "/weir/v1", "weir.v1").await.unwrap();
+        socket.send(Message::text(words)).await.unwrap();
+        let Message::Text(answer) = soon(socket.next()).await.unwrap().unwrap() else { panic!() };
+        let expected = ServerMessage::Error { flow: None, reason: reason.into() };
+        assert_eq!(serde_json::from_str::<ServerMessage>(&answer).unwrap(), expected);
+    }
+}

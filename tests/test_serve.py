@@ -1,0 +1,271 @@
+"""`weir serve`: as a command, and under the clients of other projects (`make clients` installs them)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WEIR = [sys.executable, "-m", "weirlab"]
+CLIENTS = Path(__file__).parent / "clients"
+RATE_MBIT = 200
+"""The server lets so much pass: a result above it would be wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server at work: its process and where it listens."""
+
+    process: subprocess.Popen[str]
+    address: str
+    irtt: str | None
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[Server]:
+    """A server on free ports of the loopback address."""
+    command = [*WEIR, "serve", "--listen", "127.0.0.1:0", "--irtt-port", "0", "--log", "json", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        told: dict[str, str] = {}
+        while not {"address", "irtt"} <= told.keys():
+            line = process.stderr.readline()
+            assert line, "the server ended"
+            told |= json.loads(line)
+        yield Server(process=process, address=told["address"], irtt=told["irtt"])
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("--max-rate", f"{RATE_MBIT}mbit") as started:
+        yield started
+
+
+def fetch(address: str, path: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_it_serves_a_page_and_loads(server: Server) -> None:
+    status, page = fetch(server.address, "/")
+    assert status == 200
+    assert b"<title>Weir: latency under load</title>" in page
+    foreign = re.findall(rb'(?:src|href)="(?:https?:)?//', page)
+    assert foreign == []
+    for file in (b"page.js", b"page.css", b"icon.svg"):
+        assert file in page
+        assert fetch(server.address, f"/{file.decode()}")[0] == 200
+    assert len(fetch(server.address, "/__down?bytes=12345")[1]) == 12345
+    assert fetch(server.address, "/nothing")[0] == 404
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) -> None:
+    with serving() as started:
+        host, port = started.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.recv(1000)
+            started.process.send_signal(number)
+            assert started.process.wait(timeout=20) == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--listen", "nowhere"], 2, "write a port (8080), or an address with a port"),
+        (["--no-such-thing"], 2, "unexpected argument '--no-such-thing' found"),
+        (["--auth", "/no/such/file"], 1, "secret `/no/such/file`: no such file or directory"),
+        (["--cert", "x"], 2, "the following required arguments were not provided"),
+    ],
+)
+def test_wrong_words_are_one_sentence(words: list[str], code: int, message: str) -> None:
+    done = subprocess.run(
+        [*WEIR, "serve", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert message in done.stderr
+    assert done.stderr.startswith("weir: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_is_told(server: Server) -> None:
+    done = subprocess.run(
+        [*WEIR, "serve", "--listen", server.address], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"weir: cannot listen on TCP {server.address}: address already in use\n",
+    )
+
+
+def test_help_lists_the_options() -> None:
+    done = subprocess.run([*WEIR, "serve", "--help"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    for option in ("--listen", "--auth", "--without", "--max-tests-per-address", "--public-metrics"):
+        assert option in done.stdout
+
+
+def test_every_option_is_documented() -> None:
+    done = subprocess.run([*WEIR, "serve", "--help"], capture_output=True, text=True, timeout=60, check=False)
+    page = (Path(__file__).parent.parent / "docs/serve.md").read_text()
+    options = set(re.findall(r"(--[a-z-]+)", done.stdout)) - {"--help", "--version"}
+    assert {option for option in options if f"`{option}" not in page} == set()
+
+
+def program(path: str | Path) -> str:
+    """A program of another project, or a skipped test."""
+    found = shutil.which(str(path))
+    if found is None:
+        pytest.skip(f"{Path(path).name} is not there: make clients")
+    return found
+
+
+def run(command: list[str], **more: Any) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    output: str = done.stdout
+    return output
+
+
+def plausible(mbit_s: float) -> bool:
+    """What TCP may carry where the server lets `RATE_MBIT` pass, bursts included."""
+    return 0.3 * RATE_MBIT < mbit_s < 1.15 * RATE_MBIT
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+def test_the_official_ndt7_client_completes(server: Server, scheme: str) -> None:
+    client = program(CLIENTS / "bin/ndt7-client")
+    words = ["-server", server.address, "-scheme", scheme, "-no-verify", "-format", "json", "-quiet"]
+    summary = json.loads(run([client, *words]))
+    for direction in ("Download", "Upload"):
+        throughput = summary[direction]["Throughput"]
+        assert throughput["Unit"] == "Mbit/s"
+        assert plausible(throughput["Value"]), summary
+    assert summary["ServerIP"] == "127.0.0.1"
+    assert 0 < summary["Download"]["Latency"]["Value"] < 1000
+    print(f"ndt7-client over {scheme}: {json.dumps(summary)}")
+
+
+def test_the_official_msak_client_completes(server: Server) -> None:
+    client = program(CLIENTS / "bin/msak-client")
+    output = run([client, "-server", server.address, "-scheme", "ws", "-duration", "3s", "-streams", "2"])
+    down, up = (float(rate) for rate in re.findall(r"(?:download|upload) rate: ([\d.]+) Mb/s", output)[-2:])
+    assert plausible(down), output
+    assert plausible(up), output
+    print(f"msak-client: down {down} Mbit/s, up {up} Mbit/s")
+
+
+def test_speedtest_cli_completes(server: Server) -> None:
+    """It asks `www.speedtest.net` for its settings first, which here is the same server as a proxy."""
+    client = program(CLIENTS / ".venv/bin/speedtest-cli")
+    url = f"http://{server.address}/"
+    output = run([client, "--mini", url, "--json"], env={"http_proxy": url, "PATH": "/usr/bin:/bin"})
+    result = json.loads(output)
+    # Its clock starts before its first connection; its requests are many and short.
+    for direction in ("download", "upload"):
+        assert 0.1 * RATE_MBIT < result[direction] / 1e6 < 1.15 * RATE_MBIT, result
+    assert 0 < result["ping"] < 1000
+    print(f"speedtest-cli: {result['download'] / 1e6:.1f}/{result['upload'] / 1e6:.1f} Mbit/s, {result['ping']} ms")
+
+
+def test_irtt_completes(server: Server) -> None:
+    client = program("irtt")
+    assert server.irtt is not None
+    words = ["client", "-Q", "-d", "2s", "-i", "20ms", "-l", "172", "--dscp", "0xb8", "--fill", "rand", "-o", "-"]
+    result = json.loads(run([client, *words, server.irtt]))
+    stats = result["stats"]
+    assert stats["packets_sent"] >= 90
+    assert stats["packets_received"] == stats["packets_sent"] == stats["server_packets_received"]
+    assert stats["duplicates"] == stats["late_packets"] == 0
+    # Both clocks are this machine's: one way is less than both.
+    assert 0 < stats["send_delay"]["median"] < stats["rtt"]["median"] * 2
+    assert result["config"]["params"]["dscp"] == 0xB8
+    assert all(trip["timestamps"]["server"]["receive"]["monotonic"] > 0 for trip in result["round_trips"])
+    print(f"irtt: {stats['packets_received']} of {stats['packets_sent']}, median {stats['rtt']['median']} ns")
+
+
+def test_irtt_knows_the_secret_as_its_key(tmp_path: Path) -> None:
+    client = program("irtt")
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse\n")
+    with serving("--auth", str(secret)) as started:
+        assert started.irtt is not None
+        words = ["client", "-Q", "-d", "200ms", "-i", "20ms", "-o", "-"]
+        result = json.loads(run([client, *words, "--hmac", "correct horse", started.irtt]))
+        assert result["stats"]["packets_received"] > 0
+        for wrong in ([], ["--hmac", "incorrect horse"]):
+            command = [client, *words, *wrong, "--timeouts", "300ms", started.irtt]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode != 0
+
+
+def test_the_official_cloudflare_engine_completes(server: Server) -> None:
+    node, browser = program("node"), program("chromium")
+    if not (CLIENTS / "node_modules/@cloudflare/speedtest").exists():
+        pytest.skip("@cloudflare/speedtest is not there: make clients")
+    command = [node, str(CLIENTS / "cloudflare.mjs"), f"http://{server.address}", browser]
+    answer = json.loads(run(command))
+    assert answer["foreign"] == []
+    results = answer["results"]
+    assert plausible(results["download"] / 1e6), results
+    assert plausible(results["upload"] / 1e6), results
+    assert 0 <= results["latency"] < 1000
+    assert results["downLoadedLatency"] > 0
+    print(f"Cloudflare's engine: {json.dumps(results)}")
+
+
+def test_memory_stays_bounded_under_messages_that_never_end() -> None:
+    """WebSocket messages of 16 MiB, which ndt7 allows, are not kept."""
+    with serving() as started:
+        host, port = started.address.rsplit(":", 1)
+
+        def resident_mib() -> float:
+            status = Path(f"/proc/{started.process.pid}/status").read_text()
+            return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
+
+        before = resident_mib()
+        clients = []
+        for _ in range(40):
+            client = socket.create_connection((host, int(port)))
+            client.sendall(
+                b"GET /ndt/v7/upload HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                b"Sec-WebSocket-Protocol: net.measurementlab.ndt.v7\r\n\r\n"
+            )
+            assert client.recv(1000).startswith(b"HTTP/1.1 101 ")
+            # A frame of 16 MiB of which all but the last byte comes.
+            client.sendall(b"\x82\xff" + (1 << 24).to_bytes(8, "big") + b"\0\0\0\0")
+            clients.append(client)
+        for client in clients:
+            client.sendall(bytes((1 << 24) - 1))
+        time.sleep(0.5)
+        # Kept, they would be 640 MiB; a connection may have its buffers.
+        assert resident_mib() - before < 100
+        for client in clients:
+            client.close()

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Compiles weir-agent into out/: static where Rust has the target for it, and saying so where not.
+set -eu
+cd "$(dirname "$0")/.."
+target="$(uname -m)-unknown-linux-musl"
+mkdir -p out
+if ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; then
+    echo "weir: Rust has no target $target here, so the program needs this machine's C library: rustup target add $target" >&2
+    cargo build --release --locked --quiet -p weir-agent
+    cp "${CARGO_TARGET_DIR:-target}/release/weir-agent" out/
+    exit 0
+fi
+command -v musl-gcc >/dev/null 2>&1 || {
+    echo "weir: \`musl-gcc\` is missing: apt-get install musl-tools" >&2
+    exit 1
+}
+cargo build --release --locked --quiet -p weir-agent --target "$target"
+cp "${CARGO_TARGET_DIR:-target}/$target/release/weir-agent" out/
