@@ -28,4 +28,5 @@ pub use check::{available_congestion_controls, check};
 pub use clock::Clock;
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
+pub use probes::Reflector;
 pub use tcp_info::TcpInfo;

@@ -10,6 +10,7 @@ mod conformance;
 mod describe;
 mod lab;
 mod serve;
+mod shape;
 mod simulate;
 
 use pyo3::create_exception;
@@ -33,6 +34,8 @@ mod _native {
     use super::lab::{check_lab, lab};
     #[pymodule_export]
     use super::serve::serve;
+    #[pymodule_export]
+    use super::shape::{choose_shaper, replay_shaper, shape, shaper_status, stop_shaper};
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }
