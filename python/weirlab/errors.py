@@ -37,3 +37,7 @@ class AssertionBroken(WeirError):
 
 class LabError(WeirError):
     """The lab could not do what was asked."""
+
+
+class ShapeError(WeirError):
+    """An interface cannot be shaped, or its shaper did not help."""

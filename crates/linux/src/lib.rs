@@ -24,6 +24,7 @@ mod veth;
 mod watch;
 
 pub use buffers::FlowFate;
+pub use clock::go_first;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use hosts::{Device, Hosts};
 pub use intercept::{Held, Intercept};

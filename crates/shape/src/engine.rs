@@ -125,6 +125,7 @@ impl Engine {
     ) -> Result<u64, ShapeError> {
         // To be woken when asked, and not up to 50 us later.
         let _ = prctl::set_timerslack(1);
+        weir_linux::go_first();
         let mut tick = self.clock.now();
         let mut looked = tick;
         loop {

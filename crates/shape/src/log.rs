@@ -140,7 +140,7 @@ pub fn replay(
     let mut logged = Vec::new();
     for (line, number) in lines {
         match serde_json::from_str::<Line>(line) {
-            Ok(Line { t, what: what @ What::Decision { .. } }) => logged.push(Line { t, what }),
+            Ok(Line { what: What::Decision { .. }, .. }) => logged.push(line),
             Ok(Line { t, what }) => run.feed(Time::from_nanos(t), &what, &control, show),
             // The process was ended while it wrote.
             Err(_) if !text.ends_with('\n') && text.lines().count() == number => break,
@@ -154,7 +154,7 @@ pub fn replay(
 struct Replay {
     controller: Box<dyn Controller>,
     open: bool,
-    decided: Vec<Line>,
+    decided: Vec<String>,
 }
 
 impl Replay {
@@ -179,8 +179,8 @@ impl Replay {
                     })
                 });
                 let mut decide = |decision: Decision| {
-                    let line = Line { t: now.as_nanos(), what: decided(&decision) };
-                    show(&json(&line));
+                    let line = json(&Line { t: now.as_nanos(), what: decided(&decision) });
+                    show(&line);
                     self.decided.push(line);
                 };
                 self.controller.on_tick(&traffic, now, &mut decide);

@@ -129,6 +129,11 @@ def _increases(runs: Sequence[Summary]) -> list[float]:
     return [increase for increase in increases if increase is not None]
 
 
+def factor_of(before: list[float], after: list[float]) -> Factor:
+    """The factor between two lists of increases, with its interval where both have several."""
+    return _factor(before, after, same=False)
+
+
 def _factor(before: list[float], after: list[float], *, same: bool) -> Factor:
     if not before or not after or np.mean(after) <= 0:
         return Factor(factor=None, low=None, high=None)
