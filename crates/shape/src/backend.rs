@@ -3,7 +3,7 @@
 use serde::Serialize;
 use weir_linux::{Intercept, kernel_lacks};
 
-use crate::ShapeError;
+use crate::{ShapeError, door};
 use crate::settings::{Backend, Settings};
 
 /// A backend and the reason for it.
@@ -20,13 +20,12 @@ pub struct Choice {
 /// # Errors
 /// If none is possible, or the one that was asked for is not: why.
 pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
+    if door::ask(&settings.device).is_ok() {
+        return Err(door::taken(&settings.device));
+    }
     let kernel = kernel();
-    match settings.backend {
-        Some(Backend::Kernel) => {
-            return Err(ShapeError::new(format!("the backend `kernel` cannot be used: {kernel}")));
-        }
-        Some(Backend::Userspace) => {}
-        None => {}
+    if settings.backend == Some(Backend::Kernel) {
+        return Err(ShapeError::new(format!("the backend `kernel` cannot be used: {kernel}")));
     }
     let kind = Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?;
     let why = match settings.backend {

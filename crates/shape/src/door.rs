@@ -29,10 +29,7 @@ impl Door {
     pub fn open(device: &str) -> Result<Self, ShapeError> {
         let listener = address(device).and_then(|address| UnixListener::bind_addr(&address));
         let listener = listener.map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => ShapeError::new(format!(
-                "`{device}` is being shaped already: see `weir shape status {device}`, or end it with \
-                 `weir shape stop {device}`"
-            )),
+            ErrorKind::AddrInUse => taken(device),
             _ => ShapeError::io("cannot open a socket for others to ask at", error),
         })?;
         let door = Self::default();
@@ -90,6 +87,14 @@ pub fn ask(device: &str) -> Result<String, ShapeError> {
 /// If there is no shaper there.
 pub fn stop(device: &str) -> Result<String, ShapeError> {
     say(device, "stop")
+}
+
+/// Somebody shapes `device` already.
+pub(crate) fn taken(device: &str) -> ShapeError {
+    ShapeError::new(format!(
+        "`{device}` is being shaped already: see `weir shape status {device}`, or end it with `weir shape stop \
+         {device}`"
+    ))
 }
 
 fn say(device: &str, what: &str) -> Result<String, ShapeError> {

@@ -113,10 +113,12 @@ def start(device: str, **words: Any) -> None:
     if words["prove"]:
         _prove(settings, words)
         return
-    decisions = _shape(settings, _Shown(quiet=words["quiet"]).show)
+    shown = _Shown(quiet=words["quiet"])
+    decisions = _shape(settings, shown.show)
+    shown.close()
     if words["as_json"]:
         click.echo(json.dumps({"decisions": decisions}))
-    note(f"{device} is as it was; {decisions} decisions were made")
+    note(f"{device} is as it was")
 
 
 @command.command("status")
@@ -195,25 +197,18 @@ def _ask(question: Callable[[], T]) -> T:
         raise ShapeError(str(error)) from error
 
 
-def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int:
-    """Shapes until `show` says `stop` or somebody interrupts: how many decisions were made."""
-    seed = int.from_bytes(os.urandom(7))
-    interrupted = False
+def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int | None:
+    """Shapes until `show` says `stop`: how many decisions were made; None if somebody interrupted it."""
+    seed = int.from_bytes(os.urandom(7), "big")
 
     def on_view(text: str) -> str:
-        nonlocal interrupted
-        try:
-            return show(cast("ShaperView", json.loads(text)))
-        except KeyboardInterrupt:
-            interrupted = True
-            return "stop"
+        return show(cast("ShaperView", json.loads(text)))
 
     try:
         return _ask(lambda: _native.shape(json.dumps(settings), seed, on_view))
     except KeyboardInterrupt:
-        if not interrupted:
-            raise
-        return 0
+        # The usual end: everything has been undone.
+        return None
 
 
 class _Shown:
