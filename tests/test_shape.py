@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +11,13 @@ import pytest
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
-from weirlab.shape import Proof, Prover, settings_of
+from weirlab.shape import Proof, Prover, metrics_of, settings_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
+    from pathlib import Path
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -95,7 +95,7 @@ def state():
 
 
 def in_lab(weir: Weir, folder: Path, script: str) -> Any:
-    """What a script that runs at the client's end of a bloated line prints, as JSON, and the lab's warnings."""
+    """What a script at the client's end of a bloated line prints, as JSON, and the lab's warnings."""
     (folder / "server.py").write_text(SERVER)
     (folder / "upload.py").write_text(UPLOAD)
     (folder / "script.py").write_text(LOOK + script)
@@ -200,7 +200,12 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     settings = settings_of("eth0", {}, "shape")
     assert settings["control"] == {"auto": {"mode": "ping"}}
     assert settings["queues"] == ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"]
-    said = {"egress": "8mbit", "ingress": "none", "reflectors": ["10.0.0.1", "udp:[fd00::1]:2112"], "time": "2s"}
+    said = {
+        "egress": "8mbit",
+        "ingress": "none",
+        "reflectors": ["10.0.0.1", "udp:[fd00::1]:2112"],
+        "time": "2s",
+    }
     settings = settings_of("eth0", said, "shape")
     assert settings["control"] == {"fixed": {"egress_bps": 8_000_000, "ingress_bps": None}}
     assert settings["queues"][1] is None
@@ -258,6 +263,36 @@ def test_a_proof_has_the_factor_and_its_interval() -> None:
         ((60, 0.01), (15, 0.01), "the line was not loaded"),
     ],
 )
-def test_what_does_not_help_is_undone(before: tuple[float, float], after: tuple[float, float], said: str) -> None:
+def test_what_does_not_help_is_undone(
+    before: tuple[float, float], after: tuple[float, float], said: str
+) -> None:
     proof = led(10, before, after)
     assert said in str(proof.verdict if isinstance(proof, Proof) else proof)
+
+
+def test_metrics_are_what_prometheus_reads() -> None:
+    counts = {
+        "bytes": 7,
+        "departed_bytes": 7,
+        "backlog_packets": 0,
+        "backlog_bytes": 0,
+        "dropped": 2,
+        "marked": 1,
+    }
+    side = {"rate_bps": None, "load_bps": 5, "state": "idle", "reason": "", "value": 0.0, "unit": ""}
+    egress = {**side, "rate_bps": 8_000_000, "counts": {**counts, "sojourn_ns": None}}
+    view: Any = {"t_ns": 1, "pid": 2, "device": "eth0", "open": False, "sides": [egress, None], "missed": 3}
+    text = metrics_of({**view, "delays": [(0, 15_000_000, 0)], "reflectors": []})
+    values = [line for line in text.splitlines() if not line.startswith("#")]
+    assert values == [
+        'weir_shape_rate_bps{device="eth0",side="egress"} 8000000',
+        'weir_shape_load_bps{device="eth0",side="egress"} 5',
+        'weir_shape_bytes_total{device="eth0",side="egress"} 7',
+        'weir_shape_backlog_bytes{device="eth0",side="egress"} 0',
+        'weir_shape_dropped_packets_total{device="eth0",side="egress"} 2',
+        'weir_shape_marked_packets_total{device="eth0",side="egress"} 1',
+        'weir_shape_delay_seconds{device="eth0"} 0.015',
+        'weir_shape_missed_packets_total{device="eth0"} 3',
+    ]
+    silent = metrics_of({**view, "sides": [None, None], "delays": [], "reflectors": []})
+    assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-1:]

@@ -10,6 +10,7 @@ __all__ = [
     "check_queue",
     "check_scenario",
     "check_simulation",
+    "choose_shaper",
     "conformance",
     "congestion_controls",
     "disciplines",
@@ -21,8 +22,12 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_time",
+    "replay_shaper",
     "rng_name",
+    "shape",
+    "shaper_status",
     "simulate",
+    "stop_shaper",
     "tcp_profiles",
 ]
 

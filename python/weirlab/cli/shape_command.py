@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
-from weirlab.shape import Proof, Prover, line_of, read_config, settings_of, table_of
+from weirlab.shape import Proof, Prover, line_of, metrics_of, read_config, settings_of, table_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
 from weirlab.ui import console, note
 from weirlab.ui.terminal import messages
@@ -124,11 +124,14 @@ def start(device: str, **words: Any) -> None:
 @command.command("status")
 @click.argument("device", metavar="IFACE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-def status(device: str, *, as_json: bool) -> None:
+@click.option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
+def status(device: str, *, as_json: bool, prometheus: bool) -> None:
     """Say what the shaper of IFACE does."""
     text = _ask(lambda: _native.shaper_status(device))
     if as_json:
         click.echo(text or "{}")
+    elif prometheus:
+        click.echo(metrics_of(cast("ShaperView", json.loads(text))) if text else "", nl=False)
     elif text:
         view = cast("ShaperView", json.loads(text))
         console.print(table_of(view))
@@ -239,45 +242,55 @@ class _Shown:
 
 def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
     measure_s = _ask(lambda: _native.parse_time(words["measure"])) / 1e9
-    prover = Prover(rounds=words["rounds"], measure_s=measure_s, most_cost=words["most_cost"])
+    rounds = words["rounds"]
+    prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"])
     if words["load"] is None:
         raise UsageError("--prove needs --load with a command that loads the line, such as a long download")
     if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
         raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")
+    without, shaped = SETTLE_OPEN_S + measure_s, SETTLE_SHAPED_S + measure_s
     note(
-        f"measuring for {prover.total_s:.0f} s: {words['rounds']} times {SETTLE_OPEN_S + measure_s:g} s without and "
-        f"{SETTLE_SHAPED_S + measure_s:g} s with it, then idle"
+        f"measuring for {prover.total_s:.0f} s: {rounds} times {without:g} s without and {shaped:g} s with "
+        "it, then idle"
     )
-    shown = _Shown(quiet=words["quiet"])
-    result: Proof | str | None = None
     with _load(words["load"]) as end_load:
-
-        def show(view: ShaperView) -> str:
-            nonlocal result
-            shown.show(view.copy())
-            if result is not None:
-                return "continue"
-            wanted = prover.step(view)
-            if prover.kind == "idle":
-                end_load()
-            if prover.kind is not None:
-                return wanted
-            result = prover.proof()
-            shown.close()
-            _show_proof(result, as_json=words["as_json"])
-            if isinstance(result, str) or result.verdict is not None:
-                return "stop"
-            note(f"{settings['device']} is shaped from now on; end it with Ctrl-C")
-            return "shape"
-
-        _shape(settings, show)
-    shown.close()
-    if result is None:
+        led = _Led(prover, words, end_load)
+        _shape(settings, led.show)
+    led.shown.close()
+    if led.result is None:
         raise ShapeError("it was ended before the measurement was complete; everything is as it was")
-    if isinstance(result, str):
-        raise ShapeError(f"nothing could be proved, and everything is as it was: {result}")
-    if result.verdict is not None:
-        raise ShapeError(f"everything is as it was: {result.verdict}")
+    if isinstance(led.result, str):
+        raise ShapeError(f"nothing could be proved, and everything is as it was: {led.result}")
+    if led.result.verdict is not None:
+        raise ShapeError(f"everything is as it was: {led.result.verdict}")
+
+
+class _Led:
+    """A shaper that a prover leads, and that shapes on if it helps."""
+
+    def __init__(self, prover: Prover, words: dict[str, Any], end_load: Callable[[], None]) -> None:
+        self.shown = _Shown(quiet=words["quiet"])
+        self.result: Proof | str | None = None
+        self._prover = prover
+        self._as_json = words["as_json"]
+        self._end_load = end_load
+
+    def show(self, view: ShaperView) -> str:
+        self.shown.show(view.copy())
+        if self.result is not None:
+            return "continue"
+        wanted = self._prover.step(view)
+        if self._prover.kind == "idle":
+            self._end_load()
+        if self._prover.kind is not None:
+            return wanted
+        self.result = self._prover.proof()
+        self.shown.close()
+        _show_proof(self.result, as_json=self._as_json)
+        if isinstance(self.result, str) or self.result.verdict is not None:
+            return "stop"
+        note(f"{view['device']} is shaped from now on; end it with Ctrl-C")
+        return "shape"
 
 
 @contextmanager
@@ -308,15 +321,12 @@ def _show_proof(result: Proof | str, *, as_json: bool) -> None:
             if factor.factor is None
             else f"{factor.factor:.1f}{interval}"
         )
-        console.print(f"round trip, idle          {result.idle_ms:.1f} ms")
-        console.print(
-            f"increase under load       {result.before_ms:.1f} ms without it, {result.after_ms:.1f} ms with it"
-        )
-        console.print(f"factor                    {times}")
-        console.print(
-            f"throughput                {result.before_mbps:.2f} Mbit/s without it, {result.after_mbps:.2f} Mbit/s "
-            f"with it ({-result.cost:+.1%})"
-        )
+        latency = f"{result.before_ms:.1f} ms without it, {result.after_ms:.1f} ms with it"
+        rates = f"{result.before_mbps:.2f} Mbit/s without it, {result.after_mbps:.2f} Mbit/s with it"
+        console.print(f"round trip, idle     {result.idle_ms:.1f} ms")
+        console.print(f"increase under load  {latency}")
+        console.print(f"factor               {times}")
+        console.print(f"throughput           {rates} ({-result.cost:+.1%})")
 
 
 def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from weirlab.shape.prove import Proof, Prover
 from weirlab.shape.settings import ShapeWords, read_config, settings_of
-from weirlab.shape.view import ShaperView, line_of, table_of
+from weirlab.shape.view import ShaperView, line_of, metrics_of, table_of
 
 __all__ = [
     "Proof",
@@ -10,6 +10,7 @@ __all__ = [
     "ShapeWords",
     "ShaperView",
     "line_of",
+    "metrics_of",
     "read_config",
     "settings_of",
     "table_of",

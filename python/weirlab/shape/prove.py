@@ -111,12 +111,12 @@ class Prover:
         rates = [float(np.mean(self._loads[kind])) for kind in ("before", "after", "idle")]
         if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
             return (
-                f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while it "
-                "was to be idle; `--load` takes a command that loads it"
+                f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
+                "it was to be idle; `--load` takes a command that loads it"
             )
         factor = factor_of(before, after)
         cost = 1 - rates[1] / rates[0]
-        proof = Proof(
+        return Proof(
             idle_ms=float(np.mean(list(idle.values()))),
             before_ms=float(np.mean(before)),
             after_ms=float(np.mean(after)),
@@ -126,11 +126,11 @@ class Prover:
             cost=cost,
             verdict=self._verdict(float(np.mean(before)), float(np.mean(after)), factor, cost),
         )
-        return proof
 
     def _verdict(self, before: float, after: float, factor: Factor, cost: float) -> str | None:
         if after >= before or (factor.low is not None and factor.low <= 1):
-            return f"latency did not improve: the increase was {before:.1f} ms without it, {after:.1f} ms with it"
+            what = f"the increase was {before:.1f} ms without it, {after:.1f} ms with it"
+            return f"latency did not improve: {what}"
         if cost > self._most_cost:
             return f"throughput fell by {cost:.1%}, and {self._most_cost:.1%} is allowed"
         return None

@@ -111,7 +111,7 @@ def _reflector(written: str) -> dict[str, str]:
     if not written.startswith("udp:"):
         return {"icmp": _address(written)}
     host, _, port = written.removeprefix("udp:").rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:  # noqa: PLR2004 - the greatest port
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(
             f"reflector `{written}`: write `HOST`, or `udp:HOST:PORT` with a port from 1 to 65535"
         )

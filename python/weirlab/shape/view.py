@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Counts(TypedDict):
@@ -79,6 +82,36 @@ def table_of(view: ShaperView) -> Table:
                 str(counts["marked"]),
             )
     return table
+
+
+def metrics_of(view: ShaperView) -> str:
+    """A view as metrics in Prometheus' text format, version 0.0.4."""
+    lines: list[str] = []
+
+    def metric(name: str, kind: str, meaning: str, values: list[tuple[str, float | None]]) -> None:
+        lines.extend([f"# HELP weir_shape_{name} {meaning}", f"# TYPE weir_shape_{name} {kind}"])
+        device = view["device"].replace("\\", "\\\\").replace('"', '\\"')
+        for labels, value in values:
+            if value is not None:
+                lines.append(f'weir_shape_{name}{{device="{device}"{labels}}} {value!r}')
+
+    def each(name: str, kind: str, meaning: str, value: Callable[[SideView], float | None]) -> None:
+        sides = zip(SIDES, view["sides"], strict=True)
+        metric(name, kind, meaning, [(f',side="{what}"', value(side)) for what, side in sides if side])
+
+    each("rate_bps", "gauge", "Rate; absent while everything passes.", lambda side: side["rate_bps"])
+    each("load_bps", "gauge", "What crosses the line.", lambda side: side["load_bps"])
+    each("bytes_total", "counter", "Bytes that crossed it.", lambda side: side["counts"]["bytes"])
+    each("backlog_bytes", "gauge", "What waits.", lambda side: side["counts"]["backlog_bytes"])
+    each("dropped_packets_total", "counter", "Packets dropped.", lambda side: side["counts"]["dropped"])
+    each("marked_packets_total", "counter", "Packets marked.", lambda side: side["counts"]["marked"])
+    delays = sorted(rtt for _, rtt, _ in view["delays"])
+    median = delays[len(delays) // 2] / 1e9 if delays else None
+    metric(
+        "delay_seconds", "gauge", "Median round trip of the last 0.2 s; absent without one.", [("", median)]
+    )
+    metric("missed_packets_total", "counter", "Packets that passed unseen.", [("", view["missed"])])
+    return "\n".join(lines) + "\n"
 
 
 def _rate(side: SideView) -> str:
