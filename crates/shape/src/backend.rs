@@ -3,8 +3,8 @@
 use serde::Serialize;
 use weir_linux::{Intercept, kernel_lacks};
 
-use crate::{ShapeError, door};
 use crate::settings::{Backend, Settings};
+use crate::{ShapeError, door};
 
 /// A backend and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
