@@ -4,6 +4,7 @@
 //! the record cannot tell which of them made it.
 
 mod addresses;
+mod check;
 mod sample;
 mod scenario;
 mod shaper;
