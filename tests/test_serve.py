@@ -262,8 +262,8 @@ def test_the_official_cloudflare_engine_completes(server: Server) -> None:
     answer = json.loads(run(command))
     assert answer["foreign"] == []
     results = answer["results"]
-    # The engine's figure is the 90th percentile of requests of all sizes: short ones fit into the bursts that the
-    # server lets pass.
+    # The engine's figure is the 90th percentile of requests of all sizes: short ones fit into the bursts that
+    # the server lets pass.
     for direction in ("download", "upload"):
         assert 0.3 * RATE_MBIT < results[direction] / 1e6 < 2 * RATE_MBIT, results
     assert 0 <= results["latency"] < 1000
