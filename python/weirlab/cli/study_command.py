@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from weirlab.api import run_all
-from weirlab.cli import study_gallery
+from weirlab.cli import study_gallery, study_shapers
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     help="Where an experiment of the gallery runs.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="Simulated runs of each.  [default: linux 10, agreement 5]"
+    "--seeds", type=click.IntRange(min=1), help="Simulated runs of each.  [default: linux 10, others 5]"
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
 @click.option(
@@ -107,6 +107,19 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise UsageError(
             f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
         )
+    if name in study_shapers.NAMES:
+        study_shapers.run(
+            name,
+            study_shapers.Wanted(
+                only=only,
+                seeds=seeds or 5,
+                jobs=jobs,
+                out=out,
+                as_json=as_json,
+                as_markdown=as_markdown,
+            ),
+        )
+        return
     _linux(only, seeds or 10, jobs, out, shape)
 
 
