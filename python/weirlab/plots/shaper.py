@@ -66,7 +66,12 @@ def _cells(record: Record, one: Course) -> list[str]:
 def _rates(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> None:
     first = courses[0]
     axes.stairs(
-        first.capacity_mbps, first.edges_s, color=theme.BAND, fill=True, zorder=1, label="what the line can carry"
+        first.capacity_mbps,
+        first.edges_s,
+        color=theme.BAND,
+        fill=True,
+        zorder=1,
+        label="what the line can carry",
     )
     for one, style in zip(courses, styles, strict=True):
         axes.stairs(one.rate_mbps, one.edges_s, color=style.colour, linewidth=1.3, baseline=None, zorder=3)

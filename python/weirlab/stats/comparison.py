@@ -130,7 +130,7 @@ def _increases(runs: Sequence[Summary]) -> list[float]:
 
 
 def factor(before: list[float], after: list[float], *, same: bool) -> Factor:
-    """Mean of `before` / mean of `after`, with its interval over repetitions unless they are the same runs."""
+    """Mean of `before` / mean of `after`, with its interval unless they are the same runs."""
     if not before or not after or np.mean(after) <= 0:
         return Factor(factor=None, low=None, high=None)
     ratio = float(np.mean(before) / np.mean(after))

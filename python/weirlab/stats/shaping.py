@@ -57,7 +57,6 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
         raise UsageError(f"`{record.path}` has no line of limited rate {direction}")
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
     capacity = capacity_bytes(hop, edges)
-    assert capacity is not None  # the slowest hop has a limit
     carried = carried_bytes(record, direction, hop)
     used = np.histogram(carried["middle_ns"], edges, weights=carried["bytes"])[0]
     answered = record.latency.drop_nulls("rtt_ns")
@@ -66,7 +65,7 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
     return Course(
         direction=direction,
         edges_s=edges / 1e9,
-        capacity_mbps=np.diff(capacity) * 8e3 / np.diff(edges),
+        capacity_mbps=np.diff(np.asarray(capacity)) * 8e3 / np.diff(edges),
         used_mbps=used * 8e3 / np.diff(edges),
         delay_ms=np.where(count > 0, total / np.maximum(count, 1), np.nan) / 1e6,
         rate_mbps=_rates(record, direction, edges[1:]),
@@ -95,7 +94,7 @@ def noticed_after_s(record: Record, direction: Direction, at_s: float) -> float 
 
 
 def calm_after_s(record: Record, at_s: float, bound_ms: float, until_s: float) -> float | None:
-    """How long after `at_s` the mean ping of 100 ms is below `bound_ms` and that of the second that follows, too.
+    """How long after `at_s` the mean ping of 100 ms, and that of the second behind it, are below `bound_ms`.
 
     None if that does not come about before `until_s`.
     """

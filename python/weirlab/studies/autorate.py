@@ -76,15 +76,15 @@ class Row:
 
 def lines() -> list[Line]:
     """All lines of the study."""
-    found = []
-    for direction in ("down", "up"):
+    found: list[Line] = []
+    for direction in DIRECTIONS:
         found += [_steps(direction), _ramp(direction)]
-    for direction in ("down", "up"):
+    for direction in DIRECTIONS:
         for name in ("lte-verizon", "lte-tmobile", "lte-att"):
             link = load_link(name)
             found.append(Line(name=f"{name} {direction}", what=link.title, direction=direction, link=link))
     vdsl = load_link("vdsl-100-40")
-    for direction in ("down", "up"):
+    for direction in DIRECTIONS:
         what = "VDSL with the modem's own buffers"
         found.append(Line(name=f"vdsl {direction}", what=what, direction=direction, link=vdsl))
     return found
@@ -106,7 +106,7 @@ def chosen(only: Sequence[str]) -> list[Line]:
 
 def runs_of(line: Line, *, seeds: int) -> list[ResolvedRun]:
     """The runs of all controls on a line."""
-    usual = {way: mean_rate(line.link, way) or UNLIMITED for way in ("up", "down")}
+    usual = {way: mean_rate(line.link, way) or UNLIMITED for way in DIRECTIONS}
     test = _test(line.direction)
     return [
         run
@@ -175,10 +175,14 @@ def _ramp(direction: Direction) -> Line:
     changes = []
     for step in range(1, RAMP_STEPS + 1):
         share = step / RAMP_STEPS
-        changes.append({"at": f"{15_000 + 10_000 * share:.0f}ms", "rate": f"{80_000 - 60_000 * share:.0f}kbit"})
+        changes.append(
+            {"at": f"{15_000 + 10_000 * share:.0f}ms", "rate": f"{80_000 - 60_000 * share:.0f}kbit"}
+        )
     for step in range(1, RAMP_STEPS + 1):
         share = step / RAMP_STEPS
-        changes.append({"at": f"{30_000 + 10_000 * share:.0f}ms", "rate": f"{20_000 + 60_000 * share:.0f}kbit"})
+        changes.append(
+            {"at": f"{30_000 + 10_000 * share:.0f}ms", "rate": f"{20_000 + 60_000 * share:.0f}kbit"}
+        )
     return Line(
         name=f"ramp {direction}",
         what="80 Mbit/s, down to 20 within 10 s and up again",
@@ -211,6 +215,7 @@ def _test(direction: Direction) -> TestSpec:
     return base.model_copy(update={"flows": flows, "parameters": {}, "phases": phases})
 
 
+DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 FLOWS = 8
 IDLE_NS = 5_000_000_000
 LOAD_NS = 55_000_000_000

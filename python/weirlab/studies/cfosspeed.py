@@ -1,8 +1,8 @@
 """The study `cfosspeed`: the report of 2018 on a VDSL-100 line, repeated in the simulator.
 
 Base ping for 60 s, then one download or upload for 60 s: without shaping, with Weir's controller in both
-modes, and with a fixed shaper at 95 %. Pings as in the report (UDP without payload, every 200 ms, to the third
-router) and every 10 ms.
+modes, and with a fixed shaper at 95 %. Pings as in the report (UDP without payload, every 200 ms, to the
+third router) and every 10 ms.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ def rows(direction: Direction, by_control: dict[str, list[Record]]) -> list[Row]
     """A row for each control."""
     plain = by_control[shapers.NONE]
     increases = {name: [_increase(record) for record in records] for name, records in by_control.items()}
-    rates = {name: interval([_goodput(record, direction) for record in records]) for name, records in by_control.items()}
+    rates = {
+        name: interval([_goodput(record, direction) for record in records])
+        for name, records in by_control.items()
+    }
     found = []
     for control, records in by_control.items():
         without, with_it = rates[shapers.NONE], rates[control]
@@ -137,15 +140,12 @@ def _tamed(record: Record) -> float | None:
     if window is None or idle is None:
         return None
     begin, end = window[0] / 1e9, window[1] / 1e9
-    # From the peak of the slow start on, not from before the load has come.
-    late = record.latency.filter(pl.col("t_ns") >= window[0]).filter(
-        pl.col("rtt_ns") / 1e6 > idle.median + CALM_MS
-    )
-    if late.height == 0:
+    # From the first long ping on: before it the load has not come.
+    at, rtt_ms = pl.col("t_ns"), pl.col("rtt_ns") / 1e6
+    late = record.latency.filter((at >= window[0]) & (rtt_ms > idle.median + CALM_MS))["t_ns"]
+    if late.is_empty():
         return 0.0
-    first = late["t_ns"].min()
-    assert isinstance(first, int)  # there are some
-    since = first / 1e9
+    since = late[0] / 1e9
     calm = calm_after_s(record, since, idle.median + CALM_MS, end)
     return None if calm is None else since - begin + calm
 
@@ -155,7 +155,7 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _test(direction: Direction, control: str, load_ns: int) -> TestSpec:
-    """The third router counted from the client's own: a shaper at the client is one more hop, and one router."""
+    """Pings go to the third router; a shaper at the client is one more hop, and so one more router."""
     name = "Download" if direction == "down" else "Upload"
     shaped = control != shapers.NONE
     return TestSpec.model_validate(
@@ -188,7 +188,7 @@ REPORTED = {
     "down": {"without": 15.825, "with": 5.006, "factor": 3.2, "tamed_s": 2.0},
     "up": {"without": 94.733, "with": 9.662, "factor": 9.8, "tamed_s": 2.0},
 }
-"""cFos Software, "The effect of cFosSpeed Traffic Shaping on a VDSL-100 connection", 2018: increases in ms."""
+"""cFos Software, "The effect of cFosSpeed Traffic Shaping on a VDSL-100 connection", 2018; ms."""
 
 GOALS = {"down": 10.0, "up": 30.0}
 """Factors that the controller in ping mode is to reach."""
