@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "assertions",
     multiple=True,
     metavar="ASSERTION",
-    help="What must hold for every run, beside what the scenario asserts; exit code 1 if it does not. Such as "
+    help="What must hold for every run, beside what the scenario asserts; exit code 1 if not. Such as "
     "'latency.p99 < latency.median[idle] + 10ms'.",
 )
 @click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")

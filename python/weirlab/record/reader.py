@@ -119,7 +119,7 @@ class Record:
 
     @cached_property
     def shaper(self) -> pl.DataFrame:
-        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason`, `value`, `unit`."""
+        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason` and so on."""
         return self._table("shaper")
 
     @cached_property
