@@ -13,7 +13,7 @@ DEVELOP := PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --
 
 .PHONY: help
 help: ## What there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: setup ## Sets everything up and runs the main job: RRUL on a cable and an LTE line
@@ -45,6 +45,10 @@ format: setup ## Formats all code
 .PHONY: bench
 bench: ## Speed and memory of the simulator, release build
 	cargo run --release --locked --quiet -p weir-benches --bin simulator
+
+.PHONY: bench-qdiscs
+bench-qdiscs: ## Nanoseconds a packet in every queue discipline
+	cargo run --release --locked --quiet -p weir-benches --bin qdiscs
 
 .PHONY: bench-lab
 bench-lab: ## Exactness and ceilings of the lab: two minutes on a quiet machine

@@ -70,7 +70,7 @@ fn super_packet(tcp: &Tcp) {
     ] {
         report(title, SEGMENTS, || {
             for (segment, head) in cut.segments().zip(&mut heads) {
-                black_box(cut.write_headers(&packet, &segment, Ecn::NotEct, fill, head));
+                black_box(cut.write_headers(&packet, &segment, 0, fill, head));
             }
         });
     }

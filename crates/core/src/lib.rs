@@ -7,6 +7,7 @@ mod bytes;
 mod packet;
 mod random;
 mod rate;
+mod tcp;
 mod time;
 pub mod units;
 
@@ -14,5 +15,6 @@ pub use bytes::Bytes;
 pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Protocol};
 pub use random::{Draw, RNG_NAME, Rng, Seed};
 pub use rate::{Rate, Serializer};
+pub use tcp::{SackRanges, TcpFlags, TcpHeader, comes_before};
 pub use time::{Duration, Time};
 pub use units::UnitError;

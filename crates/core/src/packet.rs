@@ -167,9 +167,9 @@ pub struct FlowKey {
     pub src: IpAddr,
     /// Destination address.
     pub dst: IpAddr,
-    /// Source port, 0 where the protocol has none.
+    /// Source port; of an ICMP echo its identifier; 0 where there is neither.
     pub sport: u16,
-    /// Destination port, 0 where the protocol has none.
+    /// Destination port, likewise.
     pub dport: u16,
     /// IP protocol.
     pub protocol: Protocol,
@@ -183,14 +183,19 @@ impl FlowKey {
     }
 
     /// What packets of this flow carry. `hash_key` plays the part of the kernel's random key of
-    /// `skb_get_hash`: one key a run.
+    /// `skb_get_hash`: one key a run. As there, the identifier of an echo does not count: all pings
+    /// between two hosts are one flow to a queue (`flow_keys_dissector_keys`, net/core/flow_dissector.c).
     #[must_use]
     pub fn label(&self, hash_key: u64) -> FlowLabel {
+        let (sport, dport) = match self.protocol {
+            Protocol::ICMP | Protocol::ICMPV6 => (0, 0),
+            _ => (self.sport, self.dport),
+        };
         let mut state = mix(hash_key ^ 0x9e37_79b9_7f4a_7c15);
         for word in [
             address_words(self.src),
             address_words(self.dst),
-            [u64::from(self.sport) << 32 | u64::from(self.dport) << 16, u64::from(self.protocol.0)],
+            [u64::from(sport) << 32 | u64::from(dport) << 16, u64::from(self.protocol.0)],
         ]
         .into_iter()
         .flatten()
@@ -201,8 +206,8 @@ impl FlowKey {
             src: address_id(self.src),
             dst: address_id(self.dst),
             hash: (state >> 32) as u32,
-            sport: self.sport,
-            dport: self.dport,
+            sport,
+            dport,
             protocol: self.protocol,
         }
     }
@@ -224,6 +229,15 @@ pub struct FlowLabel {
     pub dport: u16,
     /// IP protocol.
     pub protocol: Protocol,
+}
+
+impl FlowLabel {
+    /// The hash under another key, as the kernel's `skb_get_hash_perturb`: flows that met in one queue
+    /// under one key part under the next.
+    #[must_use]
+    pub const fn rehashed(&self, key: u64) -> u32 {
+        (mix(self.hash as u64 ^ mix(key)) >> 32) as u32
+    }
 }
 
 fn address_words(address: IpAddr) -> [u64; 2] {
@@ -320,6 +334,16 @@ mod tests {
         assert_ne!(one.hash, key(5_000).label(2).hash);
         assert_ne!(one.hash, key(5_000).reversed().label(1).hash);
         assert_eq!(one.src, 0x0a00_0001);
+        assert_eq!(one.rehashed(3), one.rehashed(3));
+        assert_ne!(one.rehashed(3), one.rehashed(4));
+        assert_ne!(one.rehashed(3), key(5_001).label(1).rehashed(3));
+    }
+
+    #[test]
+    fn echoes_of_two_hosts_are_one_flow() {
+        let echo = |id| FlowKey { sport: id, dport: id, protocol: Protocol::ICMP, ..key(0) };
+        assert_eq!(echo(1).label(1), echo(2).label(1));
+        assert_ne!(echo(1), echo(2));
     }
 
     #[test]

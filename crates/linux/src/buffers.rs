@@ -1,6 +1,6 @@
 //! The bytes of the packets on the path, found by the handles of their descriptors.
 
-use weir_core::Packet;
+use weir_core::{Packet, TcpHeader};
 use weir_path::Traffic;
 use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_wire::{Checksum, Cut, Headers};
@@ -134,6 +134,11 @@ impl Fates for Buffers {
         if let Some(fate) = self.fate(packet) {
             fate.marked_packets += 1;
         }
+    }
+
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        let piece = self.get(packet.handle);
+        piece.headers.tcp_header(&piece.bytes)
     }
 }
 

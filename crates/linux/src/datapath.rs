@@ -44,7 +44,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub enum PathSample {
     /// The state of a queue or class.
-    Queue(OwnedQueueRow),
+    Queue(Box<OwnedQueueRow>),
     /// How well times were kept.
     Emulator(EmulatorRow),
 }
@@ -270,7 +270,7 @@ impl Carrier {
         let mut outbox = std::mem::take(&mut self.outbox[end as usize]);
         if let Some(capture) = &mut self.capture {
             for (packet, due) in &outbox {
-                capture.write(&self.router, packet, *due)?;
+                capture.write(&self.router, packet, end, *due)?;
             }
         }
         if outbox.len() > 1 && self.devices[end as usize].takes_super_packets() {
@@ -386,7 +386,7 @@ impl Carrier {
         let mut rows = Rows::default();
         self.queue_sampler.sample(self.router.path.hops_mut(), now, &mut rows);
         for row in rows.queues {
-            let _ = self.samples.send(PathSample::Queue(row));
+            let _ = self.samples.send(PathSample::Queue(Box::new(row)));
         }
     }
 }

@@ -12,6 +12,7 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use weir_core::{Packet, Time};
+use weir_path::End;
 
 use crate::LinuxError;
 use crate::router::Router;
@@ -43,9 +44,15 @@ impl Capture {
         Ok(Self { writer, file: file.to_owned(), packet: Vec::new() })
     }
 
-    /// Writes `packet`, which arrives at `at`.
-    pub fn write(&mut self, router: &Router, packet: &Packet, at: Time) -> Result<(), LinuxError> {
-        router.whole(packet, &mut self.packet);
+    /// Writes `packet`, which arrives at `end` at `at`.
+    pub fn write(
+        &mut self,
+        router: &Router,
+        packet: &Packet,
+        end: End,
+        at: Time,
+    ) -> Result<(), LinuxError> {
+        router.arrived(packet, end, &mut self.packet);
         let block = EnhancedPacketBlock {
             interface_id: 0,
             timestamp: std::time::Duration::from_nanos(at.as_nanos()),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weir_core::{Packet, Time};
 use weir_path::{End, Path, Place};
 use weir_wire::{
-    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_ecn,
+    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
 };
 use weir_world::{Direction, Scenario};
@@ -77,13 +77,8 @@ impl Router {
             }
             checksum = Checksum::Valid;
         }
-        // Routers stand in front of every hop and, on the way up, behind the last.
-        let routers = match from {
-            End::Client => self.hops[Direction::Up as usize] + 1,
-            End::Server => self.hops[Direction::Down as usize],
-        };
         let ttl = u32::from(headers.ttl);
-        let ends_at = (ttl <= routers).then(|| ttl.saturating_sub(1));
+        let ends_at = (ttl <= self.routers_to(from.other())).then(|| ttl.saturating_sub(1));
         let owner = self.owner_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, owner, self.hash_key);
@@ -123,26 +118,23 @@ impl Router {
         }
     }
 
-    /// Finishes the packet for the kernel at its end: its ECN field as the queues left it, its time to
-    /// live as the routers left it. Writes the headers of a segment into `head`; a single packet is changed
-    /// where it lies. Returns the length of the headers in `head`, 0 for a single packet.
+    /// Finishes the packet for the kernel at its end: DSCP and ECN as the queues left them, its time to live
+    /// as the routers left it. Writes the headers of a segment into `head`; a single packet is changed where
+    /// it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
-        let routers = match end {
-            End::Server => self.hops[Direction::Up as usize] + 1,
-            End::Client => self.hops[Direction::Down as usize],
-        };
+        let routers = self.routers_to(end);
         let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
         let piece = self.path.traffic.get_mut(packet.handle);
         let (out, written) = match piece.cut {
             Some(cut) => {
                 let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
                 let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.ecn, fill, head)
+                    .write_headers(&piece.bytes, &segment, packet.tos(), fill, head)
                     .expect("the longest headers fit");
                 (&mut head[..written], written)
             }
             None => {
-                set_ecn(&mut piece.bytes, packet.ecn);
+                set_tos(&mut piece.bytes, packet.tos());
                 (&mut piece.bytes[..], 0)
             }
         };
@@ -158,8 +150,24 @@ impl Router {
         if self.finish_checksums { Checksum::Valid } else { cut.partial_checksum() }
     }
 
-    /// The packet as it is now, in one piece, its checksum done: for a capture, or for an answer.
-    pub fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
+    /// The packet in one piece, as it arrives at `end`: for a capture.
+    pub fn arrived(&self, packet: &Packet, end: End, out: &mut Vec<u8>) {
+        self.whole(packet, out);
+        for _ in 0..self.routers_to(end) {
+            let _ = decrement_ttl(out);
+        }
+    }
+
+    /// Routers stand in front of every hop and, on the way up, behind the last.
+    fn routers_to(&self, end: End) -> u32 {
+        match end {
+            End::Server => self.hops[Direction::Up as usize] + 1,
+            End::Client => self.hops[Direction::Down as usize],
+        }
+    }
+
+    /// The packet as it is now, in one piece, its checksum done.
+    fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
         let piece = self.path.traffic.get(packet.handle);
         out.clear();
         match piece.cut {
@@ -167,14 +175,14 @@ impl Router {
                 let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
                 out.resize(Cut::MAX_HEADERS, 0);
                 let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.ecn, Fill::Full, out)
+                    .write_headers(&piece.bytes, &segment, packet.tos(), Fill::Full, out)
                     .expect("the longest headers fit");
                 out.truncate(written);
                 out.extend_from_slice(&piece.bytes[segment.payload()]);
             }
             None => {
                 out.extend_from_slice(&piece.bytes);
-                set_ecn(out, packet.ecn);
+                set_tos(out, packet.tos());
                 if let Checksum::Partial { start, offset } = piece.checksum {
                     // It was checked when the packet came in.
                     let _ = complete_checksum(out, start, offset);
@@ -224,3 +232,113 @@ impl Router {
 /// The owner of packets that no flow or probe of the scenario has sent.
 pub(crate) const NOBODY: u32 = u32::MAX;
 const LONGEST_ANSWER: usize = 1_280;
+
+#[cfg(test)]
+mod tests {
+    use weir_core::Seed;
+    use weir_link::Framing;
+    use weir_wire::{craft, ipv4_checksum_ok, transport_checksum_ok};
+    use weir_world::{Hop, Host, IpVersion, LineRate, Path as PathSpec, Sampling};
+
+    use super::*;
+
+    /// A router between a client and a server, with `queue` on the way up.
+    fn router(queue: &str, ip_version: IpVersion) -> Router {
+        let hop = |set_up: &str| Hop {
+            name: "line".into(),
+            queue: set_up.into(),
+            rate: LineRate::Unlimited,
+            framing: Framing::NONE,
+            delay_ns: 0,
+            jitter_ns: 0,
+            loss: None,
+            tx_queue_len: 1000,
+            reference_rate_bps: None,
+        };
+        let scenario = Scenario {
+            name: "t".into(),
+            duration_ns: 1_000_000_000,
+            phases: vec![],
+            path: PathSpec { up: vec![hop(queue)], down: vec![hop("pfifo")] },
+            hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+            flows: vec![],
+            probes: vec![],
+            start_jitter_ns: 0,
+            sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
+            ip_version,
+            mtu_bytes: 1500,
+        };
+        let traces = |name: &str| unreachable!("no recording {name}");
+        let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
+        Router::new(path, &scenario, 1, true)
+    }
+
+    /// What comes out at the server of what the client sends, whole.
+    fn carried(router: &mut Router, mut bytes: Vec<u8>, virtio: &Virtio) -> Vec<Vec<u8>> {
+        router.take_in(&mut bytes, virtio, End::Client, Time::from_millis(1));
+        let mut arrived = Vec::new();
+        router.advance(Time::from_millis(1), |packet, end, _| arrived.push((packet, end)));
+        let mut out = Vec::new();
+        for (packet, end) in arrived {
+            let mut head = [0; Cut::MAX_HEADERS];
+            let written = router.finish(&packet, end, &mut head);
+            let piece = router.path.traffic.get(packet.handle);
+            out.push(match piece.cut {
+                None => piece.bytes.clone(),
+                Some(cut) => {
+                    let segment = cut.segment(index_of(packet.handle)).unwrap();
+                    [&head[..written], &piece.bytes[segment.payload()]].concat()
+                }
+            });
+        }
+        out
+    }
+
+    fn tcp(router: &Router) -> craft::Tcp {
+        let scenario = &router.scenario;
+        let at = |address: IpAddr| std::net::SocketAddr::new(address, 5_000).to_string();
+        let (client, server) = (scenario.client_address(), scenario.server_address(0));
+        let tcp = craft::Tcp::new(&at(client), &at(server));
+        // Expedited forwarding, ECT(0).
+        craft::Tcp { ip: craft::Ip { tos: 0xba, ..tcp.ip.clone() }, ..tcp }
+    }
+
+    #[test]
+    fn what_a_queue_washes_is_washed_in_the_header() {
+        for version in [IpVersion::V4, IpVersion::V6] {
+            for (queue, tos) in [("cake besteffort wash", 0x02), ("cake besteffort", 0xba)] {
+                let mut router = router(queue, version);
+                let single = tcp(&router).packet(&[7; 100]);
+                let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
+                let mut out = carried(&mut router, single, &plain);
+                let (header, whole) = tcp(&router).super_packet(3_000, 1_400);
+                let virtio = Virtio::parse(&header, whole.len()).unwrap();
+                out.extend(carried(&mut router, whole, &virtio));
+                assert_eq!(out.len(), 4, "one packet and three segments");
+                for packet in out {
+                    let headers = parse(&packet).unwrap();
+                    assert_eq!((headers.tos(), headers.ttl), (tos, 62), "{queue} {version:?}");
+                    assert!(version == IpVersion::V6 || ipv4_checksum_ok(&packet));
+                    assert!(transport_checksum_ok(&packet, &headers));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_finds_acknowledgements_in_real_headers() {
+        let queue = "cake bandwidth 100kbit besteffort ack-filter";
+        let mut router = router(queue, IpVersion::V4);
+        let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
+        for number in 0..6 {
+            let ack = craft::Tcp { ack: 1_000 * number, ..tcp(&router) };
+            carried(&mut router, ack.packet(&[]), &plain);
+        }
+        let mut stats = None;
+        router.path.hops()[0].port.classes(&mut |tin| stats = Some((tin.stats, tin.backlog)));
+        let (stats, backlog) = stats.unwrap();
+        let filtered = stats.dropped[weir_qdisc::DropReason::AckFiltered as usize].packets;
+        // The first went at once; of the others, two stay.
+        assert_eq!((stats.departed.packets, filtered, backlog.packets), (1, 3, 2));
+    }
+}

@@ -78,7 +78,7 @@ fn watch(
         for hop in &mut hops {
             for row in hop.sample(now)? {
                 // Nobody listens any more once the run has ended.
-                let _ = samples.send(PathSample::Queue(row));
+                let _ = samples.send(PathSample::Queue(Box::new(row)));
             }
         }
         next = ticker.after(now);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn drops_go_to_their_reasons_and_counters_wrap() {
         let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
-        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped, [5, 0, 0, 0, 0, 0]);
+        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped[..3], [5, 0, 0]);
         let codel = CodelCounts {
             drops_itself: true,
             over_limit: 4,
@@ -198,8 +198,9 @@ mod tests {
         };
         let after = Counts { drops: 9, codel, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);
-        assert_eq!(row.dropped, [3, 1, 5, 0, 0, 0]);
-        assert_eq!(row.marked, [7, 2]);
+        assert_eq!(row.dropped[..3], [3, 1, 5]);
+        assert_eq!(row.dropped.iter().sum::<u64>(), 9, "nothing for any other reason");
+        assert_eq!(row.marked[..2], [7, 2]);
     }
 
     #[test]

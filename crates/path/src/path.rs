@@ -53,6 +53,17 @@ pub enum End {
     Server,
 }
 
+impl End {
+    /// The end across the path.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
 /// Where a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "PyO3's macros")]
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod conformance;
 mod describe;
 mod lab;
 mod simulate;
@@ -20,6 +21,8 @@ create_exception!(_native, NativeError, PyValueError, "What is wrong, in one sen
 mod _native {
     #[pymodule_export]
     use super::NativeError;
+    #[pymodule_export]
+    use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
         check_queue, congestion_controls, disciplines, framings, parse_dscp, parse_rate,

@@ -42,8 +42,15 @@ impl Book {
         fates.on_drop(packet, reason);
     }
 
-    /// `packet` arrived and is dropped without waiting.
+    /// `packet` arrived and is dropped without waiting, and its sender is told so.
     pub fn refuse(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+        self.stats.arrived.add(packet.len);
+        self.stats.dropped[reason as usize].add(packet.len);
+        fates.on_refuse(packet, reason);
+    }
+
+    /// `packet` arrived and is dropped without waiting, as a signal of congestion.
+    pub fn turn_away(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
         self.stats.arrived.add(packet.len);
         self.discard(packet, reason, fates);
     }
@@ -67,5 +74,46 @@ impl Book {
     /// What has happened so far.
     pub fn stats(&self) -> Stats {
         self.stats
+    }
+}
+
+/// A packet that has left what is beneath a discipline, was only looked at and still waits, as in
+/// Linux' `qdisc_peek_dequeued`.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Option<Packet>);
+
+impl Held {
+    /// The packet, which no longer waits.
+    pub fn take(&mut self) -> Option<Packet> {
+        self.0.take()
+    }
+
+    /// Holds `packet`, if any.
+    pub fn hold(&mut self, packet: Option<Packet>) -> Option<&Packet> {
+        self.0 = packet;
+        self.0.as_ref()
+    }
+
+    /// The packet, left in place.
+    pub fn get(&self) -> Option<&Packet> {
+        self.0.as_ref()
+    }
+
+    /// What waits, if `beneath` waits beneath.
+    pub fn add_to(&self, mut beneath: Backlog) -> Backlog {
+        if let Some(packet) = &self.0 {
+            beneath.packets += 1;
+            beneath.bytes += u64::from(packet.len);
+        }
+        beneath
+    }
+
+    /// What has happened, if that has happened beneath, where the packet counts as departed.
+    pub fn take_from(&self, mut beneath: Stats) -> Stats {
+        if let Some(packet) = &self.0 {
+            beneath.departed.packets -= 1;
+            beneath.departed.bytes -= u64::from(packet.len);
+        }
+        beneath
     }
 }

@@ -1,6 +1,6 @@
 //! The contract between a queue discipline and whatever drives it.
 
-use weir_core::{Packet, Time};
+use weir_core::{Packet, TcpHeader, Time};
 
 /// A queue discipline: decides order, drops and marks at one port.
 ///
@@ -35,6 +35,12 @@ pub trait Qdisc: Send {
         None
     }
 
+    /// From when on a timer for [`wake_at`](Self::wake_at) may go off: earlier, where the discipline's
+    /// timer has slack.
+    fn may_wake_at(&self) -> Option<Time> {
+        self.wake_at()
+    }
+
     /// What waits now.
     fn backlog(&self) -> Backlog;
 
@@ -67,13 +73,28 @@ pub struct ClassView<'a> {
     pub stats: Stats,
 }
 
-/// Receives the fate of every packet that does not simply pass.
+/// The owner of the packets: hears of the fate of every packet that does not simply pass, and knows
+/// what packets carry.
 pub trait Fates {
     /// `packet` was dropped. The receiver owns it from here on.
     fn on_drop(&mut self, packet: Packet, reason: DropReason);
 
+    /// `packet` was dropped as it arrived, for want of room, so that its sender's `send` fails where
+    /// the sender is on this machine (`NET_XMIT_DROP`). Other drops of an arrival, as a signal of
+    /// congestion or of another packet's room, are not told to it (`NET_XMIT_CN`).
+    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+        self.on_drop(packet, reason);
+    }
+
     /// `packet` was marked CE and stays in the queue or leaves it now.
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason);
+
+    /// What the TCP header of `packet` says; `None` if it has none, or where packets have no headers,
+    /// as in replays of recordings.
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        let _ = packet;
+        None
+    }
 }
 
 /// Why a packet was dropped.
@@ -86,12 +107,26 @@ pub enum DropReason {
     Overmemory,
     /// CoDel: the sojourn time stayed above the target for an interval.
     TargetExceeded,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
+    Early,
+    /// RED: the average queue is above its upper threshold.
+    Forced,
+    /// CHOKe: a packet drawn from the queue was of the same flow; both are dropped.
+    SameFlow,
+    /// SFB: the flow does not respond and exceeds what such flows may send.
+    Penalty,
+    /// DualPI2: the packet waited longer than the step threshold and could not be marked.
+    Step,
     /// Longer than the shaper can ever pass (longer than the burst).
     TooLong,
     /// No class takes the packet.
     Unclassified,
     /// Lost on the line, by a loss model.
     LinkLoss,
+    /// BLUE: at random, from a flow that kept overflowing the queue.
+    Blue,
+    /// A TCP acknowledgement that says nothing beyond a later one in the queue.
+    AckFiltered,
 }
 
 /// Why a packet was marked CE.
@@ -102,17 +137,30 @@ pub enum MarkReason {
     TargetExceeded,
     /// CoDel: the sojourn time exceeded `ce_threshold`.
     CeThreshold,
+    /// Drawn at random before the queue is full (RED between its thresholds, BLUE, PIE).
+    Early,
+    /// RED: the average queue is above its upper threshold.
+    Forced,
+    /// DualPI2: the packet waited longer than the step threshold.
+    Step,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`Stats::dropped`].
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 13] = [
         Self::Overlimit,
         Self::Overmemory,
         Self::TargetExceeded,
+        Self::Early,
+        Self::Forced,
+        Self::SameFlow,
+        Self::Penalty,
+        Self::Step,
         Self::TooLong,
         Self::Unclassified,
         Self::LinkLoss,
+        Self::Blue,
+        Self::AckFiltered,
     ];
 
     /// The reason as records name it.
@@ -122,16 +170,24 @@ impl DropReason {
             Self::Overlimit => "overlimit",
             Self::Overmemory => "overmemory",
             Self::TargetExceeded => "target_exceeded",
+            Self::Early => "early",
+            Self::Forced => "forced",
+            Self::SameFlow => "same_flow",
+            Self::Penalty => "penalty",
+            Self::Step => "step",
             Self::TooLong => "too_long",
             Self::Unclassified => "unclassified",
             Self::LinkLoss => "link_loss",
+            Self::Blue => "blue",
+            Self::AckFiltered => "ack_filtered",
         }
     }
 }
 
 impl MarkReason {
     /// All reasons, in the order of [`Stats::marked`].
-    pub const ALL: [Self; 2] = [Self::TargetExceeded, Self::CeThreshold];
+    pub const ALL: [Self; 5] =
+        [Self::TargetExceeded, Self::CeThreshold, Self::Early, Self::Forced, Self::Step];
 
     /// The reason as records name it.
     #[must_use]
@@ -139,6 +195,9 @@ impl MarkReason {
         match self {
             Self::TargetExceeded => "target_exceeded",
             Self::CeThreshold => "ce_threshold",
+            Self::Early => "early",
+            Self::Forced => "forced",
+            Self::Step => "step",
         }
     }
 }

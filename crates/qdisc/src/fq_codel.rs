@@ -14,20 +14,18 @@ use crate::linux::truesize;
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
 use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::turns::Turns;
 
 struct FqCodel {
     limit: u32,
     memory_limit: u64,
     drop_batch: u32,
-    quantum: i32,
     codel: CodelParams,
     classifier: Classifier,
     major: u16,
 
     flows: Vec<Flow>,
-    /// Flows that had nothing waiting until now are served before the others (RFC 8290, 4.2).
-    new_flows: Turns,
-    old_flows: Turns,
+    turns: Turns,
     store: Store,
     held: Option<Packet>,
 }
@@ -37,17 +35,6 @@ struct FqCodel {
 struct Flow {
     packets: List,
     codel: CodelState,
-    /// Bytes that the flow may still send in this turn.
-    deficit: i32,
-    in_turn: bool,
-    /// The flow that is served after this one.
-    next: Option<u32>,
-}
-
-/// A list of flows in the order in which they are served, threaded through [`Flow::next`].
-#[derive(Clone, Copy, Default)]
-struct Turns {
-    ends: Option<(u32, u32)>,
 }
 
 /// The packets of all flows.
@@ -68,14 +55,11 @@ impl FqCodel {
             limit: params.number("limit")? as u32,
             memory_limit: params.size("memory_limit")?.expect("a default").get().min(1 << 31),
             drop_batch: params.number("drop_batch")? as u32,
-            // A quantum below 256 would spend all time on turns; Linux raises it in silence.
-            quantum: (params.number("quantum")? as i32).max(256),
             codel: CodelParams::read(&params, device)?,
             classifier: Classifier::new(&set_up.filters),
             major: set_up.major(),
             flows: vec![Flow::default(); flows],
-            new_flows: Turns::default(),
-            old_flows: Turns::default(),
+            turns: Turns::new(flows, params.number("quantum")? as u32),
             store: Store {
                 pool: Pool::default(),
                 book: Book::default(),
@@ -86,15 +70,8 @@ impl FqCodel {
         })
     }
 
-    /// The flow of `packet`: what a filter says, else its hash scaled to the number of flows.
     fn flow_of(&self, packet: &Packet) -> Option<usize> {
-        if self.classifier.is_empty() {
-            let scaled = u64::from(packet.label.hash) * self.flows.len() as u64;
-            return Some((scaled >> 32) as usize);
-        }
-        let class = self.classifier.classify(packet)?;
-        let number = usize::from(class.minor);
-        (class.major == self.major && (1..=self.flows.len()).contains(&number)).then(|| number - 1)
+        self.classifier.flow(packet, self.major, self.flows.len())
     }
 
     /// The queue is full: drops up to half of the longest flow, from its head, `drop_batch` packets
@@ -120,35 +97,16 @@ impl FqCodel {
     /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
     fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
         loop {
-            let from_new = self.new_flows.ends.is_some();
-            let turns = if from_new { &mut self.new_flows } else { &mut self.old_flows };
-            let index = turns.ends?.0;
-            let flow = &mut self.flows[index as usize];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
-                turns.pop(&mut self.flows);
-                self.old_flows.push(index, &mut self.flows);
-                continue;
-            }
-            let mut queue = FlowQueue {
-                store: &mut self.store,
-                packets: &mut flow.packets,
-                index: index as usize,
-            };
+            let index = self.turns.current()?;
+            let flow = &mut self.flows[index];
+            let mut queue = FlowQueue { store: &mut self.store, packets: &mut flow.packets, index };
             if let Some(packet) =
                 codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, fates)
             {
-                flow.deficit -= packet.len as i32;
+                self.turns.charge(index, packet.len);
                 return Some(packet);
             }
-            turns.pop(&mut self.flows);
-            if from_new && self.old_flows.ends.is_some() {
-                // One pass through the old flows first: a flow that keeps coming back as new must
-                // not starve them.
-                self.old_flows.push(index, &mut self.flows);
-            } else {
-                self.flows[index as usize].in_turn = false;
-            }
+            self.turns.pass();
         }
     }
 }
@@ -159,11 +117,7 @@ impl Qdisc for FqCodel {
             return self.store.book.refuse(packet, DropReason::Unclassified, fates);
         };
         self.store.push(index, &mut self.flows[index].packets, packet);
-        if !self.flows[index].in_turn {
-            self.flows[index].in_turn = true;
-            self.flows[index].deficit = self.quantum;
-            self.new_flows.push(index as u32, &mut self.flows);
-        }
+        self.turns.join(index);
         let over_memory = self.store.memory > self.memory_limit;
         if over_memory || self.store.book.backlog().packets > self.limit {
             let reason = if over_memory { DropReason::Overmemory } else { DropReason::Overlimit };
@@ -236,24 +190,6 @@ impl CodelQueue for FlowQueue<'_> {
 
     fn book(&mut self) -> &mut Book {
         &mut self.store.book
-    }
-}
-
-impl Turns {
-    fn push(&mut self, index: u32, flows: &mut [Flow]) {
-        flows[index as usize].next = None;
-        match &mut self.ends {
-            None => self.ends = Some((index, index)),
-            Some((_, tail)) => {
-                flows[*tail as usize].next = Some(index);
-                *tail = index;
-            }
-        }
-    }
-
-    fn pop(&mut self, flows: &mut [Flow]) {
-        let Some((head, tail)) = self.ends else { return };
-        self.ends = flows[head as usize].next.map(|next| (next, tail));
     }
 }
 

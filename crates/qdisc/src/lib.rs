@@ -15,18 +15,38 @@
 
 mod book;
 mod contract;
+mod leaves;
 mod linux;
 mod pool;
 mod port;
+mod priomap;
 mod registry;
 mod replay;
+mod scheduler;
 mod tc;
+mod turns;
 
+mod cake;
+mod choke;
 mod codel;
+mod drr;
+mod dualpi2;
+mod ets;
 mod fifo;
+mod fq;
 mod fq_codel;
+mod fq_pie;
+mod gred;
+mod hfsc;
 mod htb;
 mod pfifo_fast;
+mod pie;
+mod prio;
+mod qfq;
+mod red;
+mod sfb;
+mod sfq;
+mod skbprio;
 mod tbf;
 
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};

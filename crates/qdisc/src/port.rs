@@ -59,6 +59,12 @@ impl Port {
         self.qdisc.wake_at()
     }
 
+    /// From when on a timer for [`wake_at`](Self::wake_at) may go off.
+    #[must_use]
+    pub fn may_wake_at(&self) -> Option<Time> {
+        self.qdisc.may_wake_at()
+    }
+
     /// What waits now.
     #[must_use]
     pub fn backlog(&self) -> Backlog {

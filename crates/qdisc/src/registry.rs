@@ -1,7 +1,10 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
-use crate::tc::{Param, SetUp, SetUpError};
-use crate::{Device, Qdisc, codel, fifo, fq_codel, htb, pfifo_fast, tbf};
+use crate::tc::{Kind, Param, SetUp, SetUpError};
+use crate::{
+    Device, Qdisc, cake, choke, codel, drr, dualpi2, ets, fifo, fq, fq_codel, fq_pie, gred, hfsc,
+    htb, pfifo_fast, pie, prio, qfq, red, sfb, sfq, skbprio, tbf,
+};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
 pub static DISCIPLINES: &[&Discipline] = &[
@@ -11,8 +14,24 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &pfifo_fast::PFIFO_FAST,
     &tbf::TBF,
     &htb::HTB,
+    &hfsc::HFSC,
     &codel::CODEL,
     &fq_codel::FQ_CODEL,
+    &red::RED,
+    &gred::GRED,
+    &choke::CHOKE,
+    &sfb::SFB,
+    &sfq::SFQ,
+    &fq::FQ,
+    &pie::PIE,
+    &fq_pie::FQ_PIE,
+    &dualpi2::DUALPI2,
+    &prio::PRIO,
+    &ets::ETS,
+    &drr::DRR,
+    &qfq::QFQ,
+    &skbprio::SKBPRIO,
+    &cake::CAKE,
 ];
 
 /// What is known of a discipline before one is made.
@@ -34,6 +53,14 @@ pub struct Discipline {
     pub examples: &'static [&'static str],
     /// Makes one.
     pub build: Build,
+}
+
+impl Discipline {
+    /// Whether its classes are bands, which are there by themselves.
+    #[must_use]
+    pub fn has_bands(&self) -> bool {
+        self.params.iter().any(|param| matches!(param.kind, Kind::Bands { .. }))
+    }
 }
 
 /// Makes a discipline from what was written, for a port on a device.

@@ -25,7 +25,7 @@ pub struct Outcome {
 pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
     let mut port = Port::new(qdisc);
     let mut outcome = Outcome::default();
-    let mut fates = Drops(Vec::new());
+    let mut fates = Drops::default();
     let mut wake = None;
     let mut arrivals = arrivals.iter().peekable();
     loop {
@@ -36,12 +36,16 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
             (None, Some(wake)) => wake,
             (Some(at), Some(wake)) => at.min(wake),
         };
-        let mut refused = false;
+        fates.refused = false;
         if arrival == Some(now) {
             let (_, packet) = *arrivals.next().expect("one was peeked at");
-            let drops = fates.0.len();
+            // The sender is woken by a timer too, and then timers go off that may already.
+            if port.may_wake_at().is_some_and(|from| from <= now) {
+                while let Some(due) = port.dequeue(now, &mut fates) {
+                    outcome.departures.push((now, due));
+                }
+            }
             port.enqueue(packet, now, &mut fates);
-            refused = fates.0[drops..].iter().any(|(dropped, _)| dropped.handle == packet.handle);
         }
         while let Some(packet) = port.dequeue(now, &mut fates) {
             outcome.departures.push((now, packet));
@@ -51,25 +55,35 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
             wake.is_none_or(|wake| wake > now),
             "the discipline wants to wake at {wake:?}, which is not after {now}"
         );
-        if refused {
+        if fates.refused {
             wake = wake.map(|wake| wake.max(now + AFTER_FAILED_SEND));
         }
         assert!(wake.is_some() || port.backlog().packets == 0, "packets wait for nothing at {now}");
     }
-    outcome.drops = fates.0;
+    outcome.drops = fates.drops;
     outcome
 }
 
 /// In the recordings a packet that is refused outright (its sender's `send` fails) puts off a timer
 /// that was due within the next microsecond: seven of seven such cases in the recordings of Linux 6.12
-/// leave 1000 ns after the refused packet, while packets that are taken never delay a timer.
+/// leave 1000 ns after the refused packet, while packets that are taken, or dropped as a signal of
+/// congestion, never delay a timer.
 const AFTER_FAILED_SEND: Duration = Duration::from_micros(1);
 
-struct Drops(Vec<(Packet, DropReason)>);
+#[derive(Default)]
+struct Drops {
+    drops: Vec<(Packet, DropReason)>,
+    refused: bool,
+}
 
 impl Fates for Drops {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
-        self.0.push((packet, reason));
+        self.drops.push((packet, reason));
+    }
+
+    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+        self.refused = true;
+        self.on_drop(packet, reason);
     }
 
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}

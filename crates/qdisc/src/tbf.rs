@@ -6,7 +6,7 @@
 use weir_core::{Duration, Packet, Rate, Time};
 
 use crate::Device;
-use crate::book::Book;
+use crate::book::{Book, Held};
 use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
@@ -22,7 +22,7 @@ struct Tbf {
     wake_at: Option<Time>,
     child: Box<dyn Qdisc>,
     /// A packet that is paid for and was only looked at.
-    held: Option<Packet>,
+    held: Held,
     /// Packets that are too long never reach the child.
     refused: Book,
 }
@@ -139,7 +139,7 @@ impl Tbf {
             checked_at: Time::ZERO,
             wake_at: None,
             child,
-            held: None,
+            held: Held::default(),
             refused: Book::default(),
         })
     }
@@ -217,11 +217,11 @@ impl Qdisc for Tbf {
     }
 
     fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        if self.held.is_none() {
+        if self.held.get().is_none() {
             self.charge(now, fates)?;
-            self.held = self.child.dequeue(now, fates);
+            self.held.hold(self.child.dequeue(now, fates));
         }
-        self.held.as_ref()
+        self.held.get()
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -229,22 +229,13 @@ impl Qdisc for Tbf {
     }
 
     fn backlog(&self) -> Backlog {
-        let mut backlog = self.child.backlog();
-        if let Some(held) = &self.held {
-            backlog.packets += 1;
-            backlog.bytes += u64::from(held.len);
-        }
-        backlog
+        self.held.add_to(self.child.backlog())
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.child.stats();
         stats += self.refused.stats();
-        if let Some(held) = &self.held {
-            stats.departed.packets -= 1;
-            stats.departed.bytes -= u64::from(held.len);
-        }
-        stats
+        self.held.take_from(stats)
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {

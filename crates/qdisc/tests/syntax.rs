@@ -27,6 +27,13 @@ fn short_forms_nest() {
     builds("htb rate 10mbit ceil 12mbit burst 15k prio 1 quantum 1514 codel noecn");
     builds("tbf rate 8mbit burst 5kb latency 50ms fq_codel flows 32");
     builds("htb rate 9mbit tbf rate 8mbit burst 2000 limit 30000");
+    builds("prio bands 3 fq_codel");
+    builds("prio bands 2 priomap 1 1 1 1 1 1 0 0 1 1 1 1 1 1 1 1 pie ecn");
+    builds("ets strict 1 quanta 3000 1514 fq_codel flows 32");
+    builds("drr quantum 3000 codel");
+    builds("qfq weight 5 maxpkt 2048 fq_pie");
+    builds("htb rate 95% skbprio limit 32");
+    builds("htb rate 95% dualpi2 max_rtt 60ms classic_protection 20");
 }
 
 #[test]
@@ -37,6 +44,21 @@ fn full_forms_build_trees() {
          qdisc add dev eth0 parent 1:10 handle 10: fq_codel; filter add dev eth0 parent 1: protocol ip \
          prio 1 u32 match ip tos 0xb8 0xfc match ip src 10.0.0.0/8 flowid 1:10",
     );
+}
+
+#[test]
+fn changes_count_behind_what_was_added() {
+    let limit_of = |commands: &str| {
+        let mut queue = SetUp::parse(commands).unwrap().build(&Device::default()).unwrap();
+        for _ in 0..50 {
+            queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+        }
+        queue.backlog().packets
+    };
+    let add = "qdisc add dev e root handle 1: pfifo limit 20";
+    assert_eq!(limit_of(add), 20);
+    assert_eq!(limit_of(&format!("{add}\nqdisc change dev e root pfifo limit 30")), 30);
+    assert_eq!(limit_of(&format!("{add}\nqdisc change dev e handle 1: pfifo limit 40")), 40);
 }
 
 #[test]
@@ -75,6 +97,38 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "tbf rate 5mbit burst 2000 limit 3000 peakrate 4mbit mtu 1600",
             "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit",
         ),
+        ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
+        (
+            "hfsc rt m2 1mbit ul m2 2mbit",
+            "hfsc class `1:1`: `ul` limits link sharing: write `ls` or `sc` too",
+        ),
+        (
+            "hfsc sc m1 1mbit d 5ms",
+            "hfsc class: `sc m1 1mbit d 5ms`: write `[m1 RATE] [d TIME] m2 RATE` or `[[umax SIZE] \
+             dmax TIME] rate RATE`",
+        ),
+        ("hfsc ls m2 0bit", "hfsc class: `ls m2 0bit`: one of the two slopes must be above 0"),
+        ("prio bands 2", "prio: `priomap 2`: write up to 16 numbers from 0 to 1"),
+        ("prio bands 17", "prio: `bands 17`: write a number from 2 to 16"),
+        ("prio priomap", "prio: `priomap` needs a value behind it"),
+        ("ets", "ets: one of `bands`, `strict` and `quanta` is required"),
+        (
+            "ets bands 2 strict 2 quanta 1500",
+            "ets: `strict 2` and 1 quanta make 3 bands; write as many `bands` at least, and 16 at most",
+        ),
+        (
+            "qdisc add dev e root handle 1: prio\nqdisc add dev e parent 1:4 pfifo",
+            "prio: there is no band `1:4`; there are 1:1 to 1:3",
+        ),
+        (
+            "qdisc add dev e root handle 1: prio\nclass add dev e parent 1: classid 1:1 prio",
+            "`class add dev e parent 1: classid 1:1 prio`: the classes of `prio` are its bands, which \
+             are there by themselves",
+        ),
+        ("drr quantum 0", "drr class: `quantum 0`: write a number from 1 to 1048576"),
+        ("qfq weight 1025", "qfq class: `weight 1025`: write a number from 1 to 1024"),
+        ("pie alpha 33", "pie: `alpha 33`: write a number from 0 to 32"),
+        ("fq_pie ecn_prob 101", "fq_pie: `ecn_prob 101`: write a number from 0 to 100"),
         (
             "qdisc add dev e root handle 1: htb\nclass add dev e parent 2: classid 2:1 htb rate 1mbit",
             "`class add dev e parent 2: classid 2:1 htb rate 1mbit`: there is no discipline `2:`",
@@ -82,6 +136,15 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         (
             "qdisc add dev e root handle 1: htb\nfilter add dev e parent 1: u32 match ip dport 5 0xff",
             "`filter add dev e parent 1: u32 match ip dport 5 0xff`: the filter's `flowid` is missing",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb\nqdisc change dev e handle 1: codel limit 5",
+            "`qdisc change dev e handle 1: codel limit 5`: a `htb` cannot be changed into a `codel`",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb\nqdisc change dev e parent 1:1 codel limit 5",
+            "`qdisc change dev e parent 1:1 codel limit 5`: say which discipline to change: write its \
+             `handle`",
         ),
     ];
     for (text, expected) in cases {
@@ -102,7 +165,15 @@ fn defaults_are_tcs() {
     // A packet limit of 1000 by txqueuelen: the 1001st packet is dropped.
     let device = Device::default();
     let mut queue = SetUp::parse("pfifo").unwrap().build(&device).unwrap();
-    let packet = weir_core::Packet {
+    for _ in 0..1001 {
+        queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(queue.backlog().packets, 1000);
+    assert_eq!(queue.stats().total_dropped().packets, 1);
+}
+
+fn packet() -> weir_core::Packet {
+    weir_core::Packet {
         handle: 0,
         enqueued_at: Time::ZERO,
         label: weir_core::FlowLabel::default(),
@@ -110,10 +181,5 @@ fn defaults_are_tcs() {
         owner: 0,
         dscp: weir_core::Dscp::BE,
         ecn: weir_core::Ecn::NotEct,
-    };
-    for _ in 0..1001 {
-        queue.enqueue(packet, Time::ZERO, &mut Ignore);
     }
-    assert_eq!(queue.backlog().packets, 1000);
-    assert_eq!(queue.stats().total_dropped().packets, 1);
 }

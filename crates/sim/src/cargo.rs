@@ -1,6 +1,6 @@
 //! What packets carry, and what becomes of it.
 
-use weir_core::{Duration, Packet, Time};
+use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
@@ -28,6 +28,8 @@ struct Owner {
     host: u32,
     /// The router at which their time to live ends, counted from 1.
     ttl: Option<u8>,
+    /// Whether TCP headers carry timestamps.
+    timestamps: bool,
 }
 
 /// A probe under way.
@@ -50,8 +52,16 @@ pub(crate) struct FlowFate {
 
 impl Cargo {
     pub fn new(scenario: &Scenario) -> Self {
-        let flows = scenario.flows.iter().map(|flow| Owner { host: flow.host, ttl: None });
-        let probes = scenario.probes.iter().map(|probe| Owner { host: probe.host, ttl: probe.ttl });
+        let flows = scenario.flows.iter().map(|flow| Owner {
+            host: flow.host,
+            ttl: None,
+            timestamps: flow.tcp.profile().expect("the scenario was checked").timestamps,
+        });
+        let probes = scenario.probes.iter().map(|probe| Owner {
+            host: probe.host,
+            ttl: probe.ttl,
+            timestamps: false,
+        });
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
@@ -129,6 +139,11 @@ impl Fates for Cargo {
         if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
             self.flows[packet.owner as usize].marked_packets += 1;
         }
+    }
+
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        let timestamps = self.owners[packet.owner as usize].timestamps;
+        self.is_of_flow(packet).then(|| self.segments.get(packet.handle).header(timestamps))
     }
 }
 

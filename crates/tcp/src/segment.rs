@@ -1,5 +1,7 @@
 //! TCP segments as the simulated endpoints exchange them.
 
+use weir_core::{SackRanges, TcpFlags, TcpHeader};
+
 /// A segment. Data is counted in whole segments: `seq` and `ack` are segment numbers, while `offset`
 /// and `len` say which bytes of the stream a data segment carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,6 +134,35 @@ impl Segment {
         }
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
         20 + sack + if timestamps { 12 } else { 0 }
+    }
+
+    /// What the header of this segment says, for queues that look at it. Numbers count segments.
+    #[must_use]
+    pub fn header(&self, timestamps: bool) -> TcpHeader {
+        let mut flags = TcpFlags::default();
+        for (here, there) in [
+            (Flags::SYN, TcpFlags::SYN),
+            (Flags::ACK, TcpFlags::ACK),
+            (Flags::ECE, TcpFlags::ECE),
+            (Flags::CWR, TcpFlags::CWR),
+            (Flags::PSH, TcpFlags::PSH),
+        ] {
+            if self.flags.has(here) {
+                flags = flags.with(there);
+            }
+        }
+        let mut sack = SackRanges::default();
+        for block in &self.sack.blocks[..self.sack.len()] {
+            sack.push(block.start, block.end);
+        }
+        TcpHeader {
+            ack: self.ack,
+            flags,
+            payload: u32::from(self.len),
+            timestamps: timestamps.then_some((self.ts, self.ts_echo)),
+            sack,
+            other_options: self.flags.has(Flags::SYN),
+        }
     }
 
     /// One behind the last data segment that this one carries.

@@ -1,6 +1,6 @@
 //! What a packet's headers say.
 
-use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, Time};
+use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, TcpHeader, Time};
 
 use crate::{bytes, icmp, ipv4, ipv6, tcp};
 
@@ -20,8 +20,7 @@ pub struct Headers {
     /// Addresses, protocol and ports.
     ///
     /// Ports are 0 in every fragment, also in the first, so that all of a packet's fragments are one
-    /// flow. An echo has its identifier in both ports, so that pings are told apart; this is finer
-    /// than Linux' `skb_get_hash`. Behind IPv6 extension headers, the protocol is the last one's.
+    /// flow. An echo has its identifier in both ports, which does not enter the flow's label. Behind IPv6 extension headers, the protocol is the last one's.
     pub key: FlowKey,
     /// Where this is a fragment, which.
     pub fragment: Option<Fragment>,
@@ -152,6 +151,16 @@ impl Headers {
     #[must_use]
     pub const fn tos(&self) -> u8 {
         self.dscp.get() << 2 | self.ecn.bits()
+    }
+
+    /// What the TCP header in `packet`, which these headers describe, says; `None` for other packets.
+    #[must_use]
+    pub fn tcp_header(&self, packet: &[u8]) -> Option<TcpHeader> {
+        if self.transport != Transport::Tcp {
+            return None;
+        }
+        let header = packet.get(self.transport_offset..self.payload_offset)?;
+        tcp::read(header, self.payload_len() as u32)
     }
 
     /// The descriptor of this packet for queues, `len` with [`ETHERNET_HEADER`]. `hash_key` is the

@@ -2,7 +2,7 @@
 //!
 //! A packet comes in as bytes that begin with its IP header, perhaps a super-packet of 64 KB with a
 //! virtio header in front. [`parse`] says what it is, [`Headers::packet`] makes the descriptor that
-//! queues know, [`Cut`] turns a super-packet into segments that queue one by one, [`set_ecn`] writes
+//! queues know, [`Cut`] turns a super-packet into segments that queue one by one, [`set_tos`] writes
 //! a queue's mark into the real header, [`Join`] puts segments together again on the way out, and
 //! [`time_exceeded`] answers for packets that have come too far.
 //!
@@ -28,7 +28,7 @@
 //! for part in &queued {
 //!     let segment = cut.segment(part.handle as usize).unwrap();
 //!     let mut head = [0; 128];
-//!     let len = cut.write_headers(&packet, &segment, part.ecn, Fill::Partial, &mut head).unwrap();
+//!     let len = cut.write_headers(&packet, &segment, part.tos(), Fill::Partial, &mut head).unwrap();
 //!     match &mut join {
 //!         Some(join) => assert!(join.push(&head[..len])),
 //!         none => *none = Join::start(&head[..len], Limits::default()),

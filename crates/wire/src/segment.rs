@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_core::{ETHERNET_HEADER, Ecn, Packet};
+use weir_core::{ETHERNET_HEADER, Packet};
 
 use crate::checksum::{self, Sum, UDP_LEN};
 use crate::headers::{Headers, Transport, Version};
@@ -141,8 +141,8 @@ impl Cut {
     }
 
     /// Writes the headers of `segment` into `out` and returns their length, [`Cut::header_len`].
-    /// `packet` is the super-packet as it is now, TTL and DSCP included; the ECN mark is the segment's
-    /// own.
+    /// `packet` is the super-packet as it is now, TTL included; `tos`, the byte of DSCP and ECN, is the
+    /// segment's own.
     ///
     /// As Linux' `inet_gso_segment` and `tcp_gso_segment` do it: the IPv4 identification counts up,
     /// CWR stays with the first segment, FIN and PSH with the last.
@@ -153,7 +153,7 @@ impl Cut {
         &self,
         packet: &[u8],
         segment: &Segment,
-        ecn: Ecn,
+        tos: u8,
         fill: Fill,
         out: &mut [u8],
     ) -> Option<usize> {
@@ -163,8 +163,8 @@ impl Cut {
         let len = self.header_len + segment.payload_len;
         let (ip, transport) = head.split_at_mut(self.transport_offset);
         match self.version {
-            Version::V4 => write_ipv4(ip, segment.index, len, ecn)?,
-            Version::V6 => write_ipv6(ip, len, ecn)?,
+            Version::V4 => write_ipv4(ip, segment.index, len, tos)?,
+            Version::V6 => write_ipv6(ip, len, tos)?,
         }
         match self.transport {
             Transport::Udp => {
@@ -253,21 +253,20 @@ pub(crate) fn partial_checksum(transport: Transport, transport_offset: usize) ->
     })
 }
 
-fn write_ipv4(header: &mut [u8], index: usize, len: usize, ecn: Ecn) -> Option<()> {
+fn write_ipv4(header: &mut [u8], index: usize, len: usize, tos: u8) -> Option<()> {
     let id = bytes::get_u16(header, ipv4::ID)?;
     bytes::put_u16(header, ipv4::ID, id.wrapping_add(index as u16))?;
-    let tos = header.get_mut(ipv4::TOS)?;
-    *tos = *tos & !Ecn::Ce.bits() | ecn.bits();
+    *header.get_mut(ipv4::TOS)? = tos;
     bytes::put_u16(header, ipv4::TOTAL_LEN, len as u16)?;
     bytes::put_u16(header, ipv4::CHECKSUM, 0)?;
     let checksum = Sum::of(header).checksum();
     bytes::put_u16(header, ipv4::CHECKSUM, checksum)
 }
 
-fn write_ipv6(header: &mut [u8], len: usize, ecn: Ecn) -> Option<()> {
+fn write_ipv6(header: &mut [u8], len: usize, tos: u8) -> Option<()> {
     bytes::put_u16(header, ipv6::PAYLOAD_LEN, (len - ipv6::HEADER) as u16)?;
     let fixed: &mut [u8; ipv6::HEADER] = header.first_chunk_mut()?;
-    ipv6::set_tos(fixed, ipv6::tos(fixed) & !Ecn::Ce.bits() | ecn.bits());
+    ipv6::set_tos(fixed, tos);
     Some(())
 }
 

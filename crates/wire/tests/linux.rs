@@ -33,7 +33,7 @@ fn super_packets_are_cut_as_linux_cuts_them() {
         for (segment, expected) in cut.segments().zip(&out) {
             let mut head = [0; Cut::MAX_HEADERS];
             let len =
-                cut.write_headers(&packet, &segment, headers.ecn, Fill::Full, &mut head).unwrap();
+                cut.write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head).unwrap();
             let written = [&head[..len], &packet[segment.payload()]].concat();
             assert_eq!(&written, expected, "{name}, segment {}", segment.index);
         }

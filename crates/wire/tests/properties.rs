@@ -55,7 +55,7 @@ proptest! {
         let mut payload = Vec::new();
         for segment in cut.segments() {
             let mut head = [0; Cut::MAX_HEADERS];
-            let len = cut.write_headers(&packet, &segment, headers.ecn, Fill::Full, &mut head).unwrap();
+            let len = cut.write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head).unwrap();
             let written = [&head[..len], &packet[segment.payload()]].concat();
             prop_assert!(transport_checksum_ok(&written, &parse(&written).unwrap()));
             payload.extend_from_slice(&packet[segment.payload()]);
@@ -85,10 +85,10 @@ proptest! {
         prop_assume!(headers.ecn != Ecn::Ce && cut.count() > marked && cut.count() > 1);
         let limits = Limits { udp: true, ..Limits::default() };
         let head = |index: usize| {
-            let ecn = if index == marked { Ecn::Ce } else { headers.ecn };
+            let mark = if index == marked { Ecn::Ce.bits() } else { 0 };
             let mut head = [0; Cut::MAX_HEADERS];
             let segment = cut.segment(index).unwrap();
-            cut.write_headers(&packet, &segment, ecn, Fill::Full, &mut head).unwrap();
+            cut.write_headers(&packet, &segment, headers.tos() | mark, Fill::Full, &mut head).unwrap();
             head
         };
         let mut join = Join::start(&head(0), limits).unwrap();

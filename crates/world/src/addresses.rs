@@ -44,8 +44,8 @@ impl Scenario {
         self.key(flow, self.flows[flow].host, Protocol::TCP)
     }
 
-    /// The 5-tuple of what the client sends for probe number `probe`. Linux tells echoes apart by their
-    /// identifier, which stands in place of both ports.
+    /// The 5-tuple of what the client sends for probe number `probe`. The identifier of an echo stands in
+    /// place of both ports.
     #[must_use]
     pub fn probe_key(&self, probe: usize) -> FlowKey {
         let number = self.flows.len() + probe;

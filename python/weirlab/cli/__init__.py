@@ -19,6 +19,7 @@ COMMANDS = {
     "plot": "Draw charts of records.",
     "lab": "Run any program on an emulated line.",
     "validate": "Run a scenario in several worlds and say where they agree.",
+    "conformance": "Hold queue disciplines against recordings of real Linux.",
     "study": "Hold the simulator against a real Linux, and against the lab.",
     "list": "List the tests, links and queues that there are.",
     "doctor": "Say what this machine can do.",

@@ -5,8 +5,6 @@ use weir_core::{Rate, Time};
 use super::CLASS_PARAMS;
 use super::tree::{LEVELS, PRIORITIES};
 use crate::Device;
-use crate::contract::Qdisc;
-use crate::fifo::default_leaf;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
 use crate::tc::{ClassSetUp, Handle, Params, SetUp, SetUpError};
@@ -14,13 +12,10 @@ use crate::tc::{ClassSetUp, Handle, Params, SetUp, SetUpError};
 /// A class.
 pub(super) struct Class {
     pub id: Handle,
-    pub name: String,
     /// Index of the class from which this one borrows.
     pub parent: Option<usize>,
     /// 0 for leaves; the classes next to the root have the highest.
     pub level: usize,
-    /// The queue of a leaf.
-    pub leaf: Option<Box<dyn Qdisc>>,
     pub prio: usize,
     pub quantum: i64,
     pub mode: Mode,
@@ -114,12 +109,6 @@ pub(super) fn read_all(
                 LEVELS - 1
             )));
         }
-        if inner && written.leaf.is_some() {
-            return Err(SetUpError::new(format!(
-                "htb: class `{}` has classes beneath it and cannot hold a discipline too",
-                written.id
-            )));
-        }
         classes.push(read(written, parent, level, r2q, device)?);
     }
     Ok(classes)
@@ -185,18 +174,11 @@ fn read(
     device: &Device,
 ) -> Result<Class, SetUpError> {
     let params = HtbClassParams::read(written, r2q, device)?;
-    let leaf = match (&written.leaf, level) {
-        (Some(leaf), _) => Some(leaf.build(device)?),
-        (None, 0) => Some(default_leaf(device)),
-        (None, _) => None,
-    };
     let bucket = |rate, depth| Bucket { table: params.lengths.table(rate), depth, tokens: depth };
     Ok(Class {
         id: written.id,
-        name: written.id.to_string(),
         parent,
         level,
-        leaf,
         prio: usize::from(params.prio),
         quantum: params.quantum as i64,
         mode: Mode::CanSend,

@@ -13,8 +13,10 @@ use weir_core::{Duration, Packet, Time};
 pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
+use crate::book::Held;
 use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
+use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::tbf::{LINK_LAYER, MPU, OVERHEAD};
 use crate::tc::{Classifier, DefaultValue, Handle, Kind, Param, SetUp, SetUpError};
@@ -27,7 +29,7 @@ struct Htb {
     /// Packets of no class; they go first and are not shaped.
     direct: Fifo,
     /// A packet that is paid for and was only looked at.
-    held: Option<Packet>,
+    held: Held,
     wake_at: Option<Time>,
 }
 
@@ -35,17 +37,17 @@ impl Htb {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
         let params = set_up.params(device)?;
         let classes = class::read_all(set_up, params.number("r2q")?, device)?;
-        let tree = Tree::new(classes);
+        let tree = Tree::new(classes, Leaves::read(set_up, device)?);
         let direct = params.number("direct_qlen")? as u32;
         let default_leaf = params
             .minor("default")?
-            .and_then(|minor| tree.leaf_called(Handle { major: set_up.major(), minor }));
+            .and_then(|minor| tree.leaves.called(Handle { major: set_up.major(), minor }));
         Ok(Self {
             tree,
             classifier: Classifier::new(&set_up.filters),
             default_leaf,
             direct: Fifo::new(Limit::Packets(direct)),
-            held: None,
+            held: Held::default(),
             wake_at: None,
         })
     }
@@ -55,7 +57,7 @@ impl Htb {
         match self.classifier.classify(packet) {
             // Class 0 means straight through; an inner or unknown class, the default.
             Some(class) if class.minor == 0 => None,
-            Some(class) => self.tree.leaf_called(class).or(self.default_leaf),
+            Some(class) => self.tree.leaves.called(class).or(self.default_leaf),
             None => self.default_leaf,
         }
     }
@@ -65,7 +67,7 @@ impl Htb {
         if let Some(packet) = self.direct.dequeue(now, fates) {
             return Some(packet);
         }
-        if self.tree.backlog().packets == 0 {
+        if self.tree.leaves.backlog().packets == 0 {
             return None;
         }
         // The kernel looks again after 5 s even if no class asked for it.
@@ -81,7 +83,7 @@ impl Htb {
                 }
             }
         }
-        self.wake_at = Some(next_event);
+        self.wake_at = self.tree.leaves.next_wake(now).into_iter().chain([next_event]).min();
         None
     }
 }
@@ -102,10 +104,11 @@ impl Qdisc for Htb {
     }
 
     fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        if self.held.is_none() {
-            self.held = self.dequeue(now, fates);
+        if self.held.get().is_none() {
+            let packet = self.next_packet(now, fates);
+            self.held.hold(packet);
         }
-        self.held.as_ref()
+        self.held.get()
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -113,28 +116,20 @@ impl Qdisc for Htb {
     }
 
     fn backlog(&self) -> Backlog {
-        let mut backlog = self.tree.backlog();
+        let mut backlog = self.tree.leaves.backlog();
         backlog.packets += self.direct.backlog().packets;
         backlog.bytes += self.direct.backlog().bytes;
-        if let Some(held) = &self.held {
-            backlog.packets += 1;
-            backlog.bytes += u64::from(held.len);
-        }
-        backlog
+        self.held.add_to(backlog)
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.direct.stats();
-        self.tree.add_stats(&mut stats);
-        if let Some(held) = &self.held {
-            stats.departed.packets -= 1;
-            stats.departed.bytes -= u64::from(held.len);
-        }
-        stats
+        self.tree.leaves.add_stats(&mut stats);
+        self.held.take_from(stats)
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
-        self.tree.show(visit);
+        self.tree.leaves.show(visit);
     }
 }
 
@@ -172,6 +167,7 @@ pub(crate) static HTB: Discipline = Discipline {
     examples: &[
         "htb rate 2mbit fq_codel limit 50",
         "htb default 30 rate 1mbit",
+        "htb rate 4mbit fq maxrate 500kbit flow_limit 10",
         "qdisc add dev eth0 root handle 1: htb default 20
          class add dev eth0 parent 1: classid 1:1 htb rate 4mbit burst 1600 cburst 1600
          class add dev eth0 parent 1:1 classid 1:10 htb rate 1mbit ceil 4mbit prio 0 quantum 1514

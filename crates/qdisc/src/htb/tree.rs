@@ -7,7 +7,8 @@
 use weir_core::{Duration, Packet, Time};
 
 use super::class::{Class, Mode};
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::contract::Fates;
+use crate::leaves::Leaves;
 use crate::tc::Handle;
 
 /// Levels of classes (`TC_HTB_MAXDEPTH`).
@@ -27,9 +28,8 @@ pub(super) struct Tree {
     waiting: [Vec<(Time, usize)>; LEVELS],
     /// By level: the priorities whose row is not empty.
     row_mask: [u8; LEVELS],
-    leaves: Vec<usize>,
-    /// What waits in all leaves.
-    backlog: Backlog,
+    /// The queues, by class.
+    pub leaves: Leaves,
 }
 
 /// Classes sorted by number, with the place where the round robin stands.
@@ -100,8 +100,7 @@ impl Place {
 }
 
 impl Tree {
-    pub fn new(classes: Vec<Class>) -> Self {
-        let leaves = (0..classes.len()).filter(|&i| classes[i].leaf.is_some()).collect();
+    pub fn new(classes: Vec<Class>, leaves: Leaves) -> Self {
         Self {
             feeds: vec![std::array::from_fn(|_| Ring::default()); classes.len()],
             activity: vec![0; classes.len()],
@@ -109,19 +108,13 @@ impl Tree {
             waiting: std::array::from_fn(|_| Vec::new()),
             row_mask: [0; LEVELS],
             leaves,
-            backlog: Backlog::default(),
             classes,
         }
     }
 
-    /// The leaf of that name.
-    pub fn leaf_called(&self, id: Handle) -> Option<usize> {
-        self.leaves.iter().copied().find(|&leaf| self.classes[leaf].id == id)
-    }
-
     /// Puts `packet` into the queue of `leaf`, which then takes part in the turns.
     pub fn enqueue(&mut self, leaf: usize, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        self.change_leaf(leaf, |queue| queue.enqueue(packet, now, fates));
+        self.leaves.enqueue(leaf, packet, now, fates);
         if self.activity[leaf] == 0 && self.waits_in(leaf) {
             self.activity[leaf] = 1 << self.classes[leaf].prio;
             self.enter(leaf);
@@ -166,7 +159,7 @@ impl Tree {
                 class = next;
                 continue;
             }
-            if let Some(packet) = self.change_leaf(class, |queue| queue.dequeue(now, fates)) {
+            if let Some(packet) = self.leaves.dequeue(class, now, fates) {
                 self.sent(class, level, prio, &packet, now);
                 return Some(packet);
             }
@@ -178,45 +171,8 @@ impl Tree {
         }
     }
 
-    /// What waits in all leaves.
-    pub fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-
-    /// Adds what has happened in the leaves.
-    pub fn add_stats(&self, stats: &mut Stats) {
-        for &leaf in &self.leaves {
-            *stats += self.queue(leaf).stats();
-        }
-    }
-
-    /// Shows the leaves and what is beneath them.
-    pub fn show(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
-        for &leaf in &self.leaves {
-            let queue = self.queue(leaf);
-            let name = &self.classes[leaf].name;
-            visit(ClassView { name, backlog: queue.backlog(), stats: queue.stats() });
-            queue.classes(visit);
-        }
-    }
-
-    fn queue(&self, leaf: usize) -> &dyn Qdisc {
-        self.classes[leaf].leaf.as_deref().expect("a leaf has a queue")
-    }
-
     fn waits_in(&self, leaf: usize) -> bool {
-        self.queue(leaf).backlog().packets > 0
-    }
-
-    /// Lets `change` work on the queue of `leaf` and keeps the total in step, drops included.
-    fn change_leaf<R>(&mut self, leaf: usize, change: impl FnOnce(&mut dyn Qdisc) -> R) -> R {
-        let queue = self.classes[leaf].leaf.as_deref_mut().expect("a leaf has a queue");
-        let before = queue.backlog();
-        let result = change(queue);
-        let after = queue.backlog();
-        self.backlog.packets = self.backlog.packets + after.packets - before.packets;
-        self.backlog.bytes = self.backlog.bytes + after.bytes - before.bytes;
-        result
+        self.leaves.backlog_of(leaf).packets > 0
     }
 
     /// `packet` of `class` left, lent by `level`.
@@ -368,7 +324,7 @@ impl Tree {
         let mut depth = 0;
         loop {
             match self.ring(path[depth]).current() {
-                Some(class) if self.classes[class].leaf.is_some() => return Some(class),
+                Some(class) if self.leaves.holds_queue(class) => return Some(class),
                 Some(class) => {
                     depth += 1;
                     path[depth] = RingAt::Feed(class, prio);

@@ -152,6 +152,19 @@ impl Classifier {
         self.filters.iter().find(|filter| filter.holds(packet)).map(|filter| filter.flow)
     }
 
+    /// The queue of `packet` among `flows` of the discipline `major`: what a filter says or, where there
+    /// is none, its hash scaled to their number.
+    #[must_use]
+    pub fn flow(&self, packet: &Packet, major: u16, flows: usize) -> Option<usize> {
+        if self.is_empty() {
+            let scaled = u64::from(packet.label.hash) * flows as u64;
+            return Some((scaled >> 32) as usize);
+        }
+        let class = self.classify(packet)?;
+        let number = usize::from(class.minor);
+        (class.major == major && (1..=flows).contains(&number)).then(|| number - 1)
+    }
+
     /// Whether there is no filter.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -30,11 +30,17 @@ pub struct SetUp {
     pub handle: Option<Handle>,
     /// Its parameters, as words.
     pub words: Vec<String>,
+    /// What `qdisc change` said later, as words, each time.
+    pub changes: Vec<Vec<String>>,
     /// Its classes, in the order written.
     pub classes: Vec<ClassSetUp>,
     /// Its filters, in the order written.
     pub filters: Vec<Filter>,
-    /// What sits beneath a discipline without classes of its own (`tbf`).
+    /// The device's filters on the way out (`clsact`), in the order written: they number a packet
+    /// before any discipline sees it (`tc_index`).
+    pub egress: Vec<Filter>,
+    /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
+    /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
 }
 
@@ -76,12 +82,15 @@ impl SetUp {
         (self.discipline.build)(self, device)
     }
 
-    /// This discipline's own parameters, read.
+    /// This discipline's own parameters, read. Those of a `qdisc change` count as if they stood behind
+    /// the others.
     ///
     /// # Errors
     /// If a word is no parameter, a value is missing or a required parameter is not there.
     pub fn params(&self, device: &Device) -> Result<Params, SetUpError> {
-        Params::read(self.discipline.name, self.discipline.params, &self.words, device)
+        let words: Vec<_> =
+            self.words.iter().chain(self.changes.iter().flatten()).cloned().collect();
+        Params::read(self.discipline.name, self.discipline.params, &words, device)
     }
 
     /// The major number under which the classes stand; 1 where no handle was written.

@@ -22,7 +22,7 @@ pub struct Param {
 }
 
 /// What kind of value a parameter takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A whole number in a range; `unit` names what is counted.
     Number {
@@ -30,6 +30,18 @@ pub enum Kind {
         unit: &'static str,
         /// Smallest and largest value.
         range: (u64, u64),
+    },
+    /// The number of bands, which are the discipline's classes and there by themselves.
+    Bands {
+        /// Smallest and largest number.
+        range: (u64, u64),
+    },
+    /// A whole number in a range that may be negative; `unit` names what is counted.
+    Integer {
+        /// What is counted, such as "bytes".
+        unit: &'static str,
+        /// Smallest and largest value.
+        range: (i64, i64),
     },
     /// A hexadecimal class number, as `default 10` of htb.
     Minor,
@@ -39,13 +51,33 @@ pub enum Kind {
     Rate,
     /// A time.
     Time,
+    /// A probability, from 0 to 1.
+    Probability,
+    /// A share in percent, with or without the sign.
+    Percent,
+    /// A number in a range, with decimals.
+    Real {
+        /// What it counts in, such as "1/s".
+        unit: &'static str,
+        /// Smallest and largest value.
+        range: (f64, f64),
+    },
     /// A word that switches something on; `off` is the word that switches it off, if there is one.
     Switch {
         /// The opposite word.
         off: Option<&'static str>,
     },
-    /// One of several words.
+    /// One of several words behind the name.
     Choice(&'static [&'static str]),
+    /// Several words, as in `delay 20ms 5ms`.
+    Words {
+        /// What is written, such as "TIME [JITTER]".
+        shape: &'static str,
+        /// How many of the words behind the name belong to it.
+        takes: fn(&[&str]) -> usize,
+    },
+    /// One of several words that stand alone, such as `hosts` or `flows` of cake.
+    Word(&'static [&'static str]),
 }
 
 /// A parameter's value where none is written.
@@ -77,32 +109,45 @@ impl Kind {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Number { unit, .. } => (*unit).to_owned(),
+            Self::Number { unit, .. } | Self::Real { unit, .. } | Self::Integer { unit, .. } => {
+                (*unit).to_owned()
+            }
+            Self::Bands { .. } => "bands".to_owned(),
             Self::Minor => "class number, hexadecimal".to_owned(),
             Self::Size => "bytes".to_owned(),
             Self::Rate => "rate, or % of the line".to_owned(),
             Self::Time => "time".to_owned(),
+            Self::Probability => "probability".to_owned(),
+            Self::Percent => "percent".to_owned(),
             Self::Switch { off: None } => "switch".to_owned(),
             Self::Switch { off: Some(off) } => format!("switch (off: `{off}`)"),
             Self::Choice(words) => words.join(" | "),
+            Self::Words { shape, .. } => (*shape).to_owned(),
+            Self::Word(words) => format!("one of the words {}", words.join(", ")),
         }
     }
 
-    /// How many words follow the name.
-    pub(super) const fn arity(&self) -> usize {
-        match self {
-            Self::Switch { .. } => 0,
+    /// How many of the words `behind` the name belong to it; `None` if there are too few.
+    pub(super) fn take(&self, behind: &[&str]) -> Option<usize> {
+        let count = match self {
+            Self::Switch { .. } | Self::Word(_) => return Some(0),
+            Self::Words { takes, .. } => takes(behind).max(1),
             _ => 1,
-        }
+        };
+        (behind.len() >= count).then_some(count)
     }
 }
 
 impl Param {
     /// Whether `word` is this parameter's name, or switches it off.
-    pub(super) fn answers_to(&self, word: &str) -> bool {
+    pub(crate) fn answers_to(&self, word: &str) -> bool {
         self.name == word
             || self.aliases.contains(&word)
-            || matches!(self.kind, Kind::Switch { off: Some(off) } if off == word)
+            || match self.kind {
+                Kind::Switch { off } => off == Some(word),
+                Kind::Word(words) => words.contains(&word),
+                _ => false,
+            }
     }
 }
 
@@ -112,6 +157,8 @@ pub struct Params {
     owner: &'static str,
     line_rate: Option<Rate>,
     values: Vec<(&'static Param, Option<String>)>,
+    /// Names of parameters and their values, in the order written.
+    written: Vec<(&'static str, String)>,
 }
 
 impl Params {
@@ -136,21 +183,23 @@ impl Params {
                 (param, default)
             })
             .collect();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        let mut written = Vec::new();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut rest = &words[..];
+        while let Some((&word, behind)) = rest.split_first() {
             let slot = values
                 .iter_mut()
                 .find(|(param, _)| param.answers_to(word))
                 .ok_or_else(|| unknown(owner, table, word))?;
-            slot.1 = Some(match slot.0.kind {
+            let count = slot.0.kind.take(behind).ok_or_else(|| needs_value(owner, word))?;
+            let value = match slot.0.kind {
                 Kind::Switch { off } => if off == Some(word) { "off" } else { "on" }.to_owned(),
-                _ => words
-                    .next()
-                    .ok_or_else(|| {
-                        SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
-                    })?
-                    .clone(),
-            });
+                Kind::Word(_) => word.to_owned(),
+                _ => behind[..count].join(" "),
+            };
+            rest = &behind[count..];
+            written.push((slot.0.name, value.clone()));
+            slot.1 = Some(value);
         }
         for (param, value) in &values {
             if matches!(param.default, DefaultValue::Required) && value.is_none() {
@@ -160,10 +209,10 @@ impl Params {
                 )));
             }
         }
-        Ok(Self { owner, line_rate: device.line_rate, values })
+        Ok(Self { owner, line_rate: device.line_rate, values, written })
     }
 
-    /// The value of a [`Kind::Number`] that has one.
+    /// The value of a [`Kind::Number`] or [`Kind::Bands`] that has one.
     ///
     /// # Errors
     /// If it is not a whole number within the parameter's range.
@@ -171,13 +220,15 @@ impl Params {
         self.try_number(name).map(|value| value.expect("a parameter with a default"))
     }
 
-    /// The value of a [`Kind::Number`], or `None`.
+    /// The value of a [`Kind::Number`] or [`Kind::Bands`], or `None`.
     ///
     /// # Errors
     /// If it is not a whole number within the parameter's range.
     pub fn try_number(&self, name: &str) -> Result<Option<u64>, SetUpError> {
         let (param, text) = self.slot(name);
-        let Kind::Number { range: (low, high), .. } = param.kind else {
+        let (Kind::Number { range: (low, high), .. } | Kind::Bands { range: (low, high) }) =
+            param.kind
+        else {
             unreachable!("{name} is a number")
         };
         let Some(text) = text else { return Ok(None) };
@@ -190,6 +241,21 @@ impl Params {
             .filter(|value| (low..=high).contains(value))
             .map(Some)
             .ok_or_else(|| self.bad(name, text, &format!("write a number from {low} to {high}")))
+    }
+
+    /// The value of a [`Kind::Integer`], or `None`.
+    ///
+    /// # Errors
+    /// If it is not a whole number within the parameter's range.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, SetUpError> {
+        let (param, text) = self.slot(name);
+        let Kind::Integer { range: (low, high), .. } = param.kind else {
+            unreachable!("{name} is an integer")
+        };
+        let Some(text) = text else { return Ok(None) };
+        let value = text.parse().ok().filter(|value| (low..=high).contains(value));
+        let bad = || self.bad(name, text, &format!("write a number from {low} to {high}"));
+        value.map(Some).ok_or_else(bad)
     }
 
     /// The value of a [`Kind::Minor`], or `None`.
@@ -220,7 +286,11 @@ impl Params {
     /// # Errors
     /// If it is not a rate of at least 8 bit/s, or a share of a line whose rate is not fixed.
     pub fn rate(&self, name: &str) -> Result<Option<Rate>, SetUpError> {
-        let Some(text) = self.slot(name).1 else { return Ok(None) };
+        self.slot(name).1.map(|text| self.rate_in(name, text)).transpose()
+    }
+
+    /// `text`, which stands behind `name`, as a rate.
+    pub(crate) fn rate_in(&self, name: &str, text: &str) -> Result<Rate, SetUpError> {
         let rate = match units::parse_percent(text) {
             None => units::parse_rate(text).map_err(|error| self.wrap(name, &error))?,
             Some(percent) => {
@@ -238,7 +308,7 @@ impl Params {
         if rate.as_bytes_per_sec() == 0 {
             return Err(self.bad(name, text, "write a rate of at least 8bit"));
         }
-        Ok(Some(rate))
+        Ok(rate)
     }
 
     /// The value of a [`Kind::Time`], or `None`.
@@ -252,10 +322,61 @@ impl Params {
             .transpose()
     }
 
+    /// The value of a [`Kind::Probability`] that has one.
+    ///
+    /// # Errors
+    /// If it is not a number from 0 to 1.
+    pub fn probability(&self, name: &str) -> Result<f64, SetUpError> {
+        let text = self.slot(name).1.expect("a parameter with a default");
+        text.parse()
+            .ok()
+            .filter(|p| (0.0..=1.0).contains(p))
+            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 1"))
+    }
+
+    /// The value of a [`Kind::Percent`] that has one.
+    ///
+    /// # Errors
+    /// If it is not a number from 0 to 100.
+    pub fn percent(&self, name: &str) -> Result<f64, SetUpError> {
+        let text = self.slot(name).1.expect("a parameter with a default");
+        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        number
+            .filter(|percent| (0.0..=100.0).contains(percent))
+            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 100"))
+    }
+
+    /// The value of a [`Kind::Real`], or `None`.
+    ///
+    /// # Errors
+    /// If it is not a number within the parameter's range.
+    pub fn real(&self, name: &str) -> Result<Option<f64>, SetUpError> {
+        let (param, text) = self.slot(name);
+        let Kind::Real { range: (low, high), .. } = param.kind else {
+            unreachable!("{name} is a number with decimals")
+        };
+        let Some(text) = text else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
+        let allowed = || self.bad(name, text, &format!("write a number from {low} to {high}"));
+        number.map(Some).ok_or_else(allowed)
+    }
+
     /// Whether a [`Kind::Switch`] is on.
     #[must_use]
     pub fn switch(&self, name: &str) -> bool {
         self.slot(name).1 == Some("on")
+    }
+
+    /// The value of a [`Kind::Word`] that has one.
+    #[must_use]
+    pub fn word(&self, name: &str) -> &str {
+        self.slot(name).1.expect("a parameter with a default")
+    }
+
+    /// The parameters that were written, by name and value (`on` or `off` of a switch), in the order
+    /// written: for disciplines in which it matters.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.written.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
     /// The value of a [`Kind::Choice`] that has one.
@@ -273,12 +394,18 @@ impl Params {
         }
     }
 
+    /// The words of a [`Kind::Words`]; none if it has no value.
+    #[must_use]
+    pub fn words(&self, name: &str) -> Vec<&str> {
+        self.slot(name).1.map_or_else(Vec::new, |text| text.split(' ').collect())
+    }
+
     /// An error about the value of `name`.
     pub fn bad(&self, name: &str, value: &str, allowed: &str) -> SetUpError {
         SetUpError::new(format!("{}: `{name} {value}`: {allowed}", self.owner))
     }
 
-    fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
+    pub(crate) fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
         self.bad(name, &error.text, error.allowed)
     }
 
@@ -294,7 +421,20 @@ impl Params {
 
 /// The error about a word that is no parameter.
 pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
-    let known: Vec<_> = table.iter().map(|param| param.name).collect();
-    let known = if known.is_empty() { "it takes none".to_owned() } else { known.join(", ") };
+    let known = if table.is_empty() { "it takes none".to_owned() } else { known(table) };
     SetUpError::new(format!("{owner}: unknown parameter `{word}` (known: {known})"))
+}
+
+/// The error about a parameter without its value.
+pub(super) fn needs_value(owner: &str, word: &str) -> SetUpError {
+    SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
+}
+
+/// The words that begin the parameters of `table`.
+pub(super) fn known<'t>(table: impl IntoIterator<Item = &'t Param>) -> String {
+    let words = table.into_iter().flat_map(|param| match param.kind {
+        Kind::Word(words) => words.to_vec(),
+        _ => vec![param.name],
+    });
+    words.collect::<Vec<_>>().join(", ")
 }

@@ -6,6 +6,7 @@ use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
 /// Reads `tc` commands, one a line or separated by `;`, for one device.
 pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
     let mut root: Option<SetUp> = None;
+    let mut egress = Vec::new();
     for line in text.split(['\n', ';']) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let words = match words.split_first() {
@@ -13,19 +14,66 @@ pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
             Some((&"tc", rest)) => rest,
             Some(_) => &words[..],
         };
-        command(words, &mut root)
+        command(words, &mut root, &mut egress)
             .map_err(|error| SetUpError::new(format!("`{}`: {error}", line.trim())))?;
     }
-    root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))
+    let mut root =
+        root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))?;
+    hand_down(&mut root, &egress);
+    Ok(root)
 }
 
-fn command(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
+fn command(
+    words: &[&str],
+    root: &mut Option<SetUp>,
+    egress: &mut Vec<Filter>,
+) -> Result<(), SetUpError> {
     match words {
+        // It only makes room for filters on the way out.
+        ["qdisc", "add" | "replace", "dev", _, "clsact"] => Ok(()),
         ["qdisc", "add" | "replace", rest @ ..] => add_qdisc(rest, root),
+        ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
         ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
+        ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
+            egress.push(Filter::parse(rest, 0)?);
+            Ok(())
+        }
         ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
-        _ => Err(SetUpError::new("a command starts with `qdisc add`, `class add` or `filter add`")),
+        _ => Err(SetUpError::new(
+            "a command starts with `qdisc add`, `qdisc change`, `class add` or `filter add`",
+        )),
     }
+}
+
+/// Gives the device's filters to every discipline.
+fn hand_down(set_up: &mut SetUp, egress: &[Filter]) {
+    set_up.egress = egress.to_vec();
+    let leaves = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
+    for child in leaves.chain(set_up.child.as_mut()) {
+        hand_down(child, egress);
+    }
+}
+
+fn change_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
+    let mut place = Place::default();
+    let rest = place.read(words)?;
+    let (name, params) =
+        rest.split_first().ok_or_else(|| SetUpError::new("the discipline's name is missing"))?;
+    let there = match (place.handle, place.at_root) {
+        (Some(handle), _) => owner_of(root, handle)?,
+        (None, true) => root.as_mut().ok_or_else(|| SetUpError::new("there is no root yet"))?,
+        (None, false) => {
+            return Err(SetUpError::new("say which discipline to change: write its `handle`"));
+        }
+    };
+    if there.discipline.name != *name {
+        return Err(SetUpError::new(format!(
+            "a `{}` cannot be changed into a `{name}`",
+            there.discipline.name
+        )));
+    }
+    there.changes.push(params.iter().map(|&word| word.to_owned()).collect());
+    Ok(())
 }
 
 fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
@@ -37,8 +85,10 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         discipline: find(name)?,
         handle: place.handle,
         words: params.iter().map(|&word| word.to_owned()).collect(),
+        changes: Vec::new(),
         classes: Vec::new(),
         filters: Vec::new(),
+        egress: Vec::new(),
         child: None,
     };
     if place.at_root {
@@ -50,6 +100,15 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
     if owner.discipline.takes_child {
         owner.child = Some(Box::new(set_up));
         return Ok(());
+    }
+    if owner.discipline.has_bands() && owner.classes.iter().all(|class| class.id != parent) {
+        let owner_id = Handle { minor: 0, ..parent };
+        owner.classes.push(ClassSetUp {
+            id: parent,
+            parent: owner_id,
+            words: Vec::new(),
+            leaf: None,
+        });
     }
     let class = owner
         .classes
@@ -75,6 +134,11 @@ fn add_class(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         return Err(SetUpError::new(format!(
             "a `{name}` class cannot hang from a `{}` discipline",
             owner.discipline.name
+        )));
+    }
+    if owner.discipline.has_bands() {
+        return Err(SetUpError::new(format!(
+            "the classes of `{name}` are its bands, which are there by themselves"
         )));
     }
     let known = parent.minor == 0 || owner.classes.iter().any(|class| class.id == parent);

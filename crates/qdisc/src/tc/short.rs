@@ -1,6 +1,7 @@
 //! The short form: a discipline, its parameters, and what sits beneath it.
 
-use super::params::{Param, unknown};
+use super::filter::Filter;
+use super::params::{Param, known, needs_value, unknown};
 use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
@@ -30,10 +31,7 @@ fn discipline(words: &[&str]) -> Result<SetUp, SetUpError> {
                 return Err(unknown_in(kind.name, &table, word));
             }
         };
-        let count = param.kind.arity();
-        if behind.len() < count {
-            return Err(SetUpError::new(format!("{name}: `{word}` needs a value behind it")));
-        }
+        let count = param.kind.take(behind).ok_or_else(|| needs_value(name, word))?;
         into.extend(rest[..=count].iter().copied().map(str::to_owned));
         rest = &behind[count..];
     }
@@ -52,21 +50,26 @@ fn assemble(
         discipline: kind,
         handle,
         words: Vec::new(),
+        changes: Vec::new(),
         classes: Vec::new(),
         filters: Vec::new(),
+        egress: Vec::new(),
         child: None,
     };
     if kind.class_params.is_empty() {
-        if beneath.is_some() && !kind.takes_child {
+        if beneath.is_some() && !kind.takes_child && !kind.has_bands() {
             return Err(SetUpError::new(format!("{}: nothing can sit beneath it", kind.name)));
         }
         set_up.child = beneath.map(Box::new);
     } else {
-        if !own.iter().any(|word| word == "default") {
+        let id = Handle { major: 1, minor: 1 };
+        if answering(kind.params, "default").is_none() {
+            set_up.filters.push(Filter { priority: 1, matches: Vec::new(), flow: id });
+        } else if !own.iter().any(|word| word == "default") {
             own.extend(["default".to_owned(), "1".to_owned()]);
         }
         set_up.classes.push(ClassSetUp {
-            id: Handle { major: 1, minor: 1 },
+            id,
             parent: Handle { major: 1, minor: 0 },
             words: of_class,
             leaf: beneath.map(Box::new),
@@ -84,9 +87,8 @@ fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SetUpError {
     if table.is_empty() {
         return unknown(owner, &[], word);
     }
-    let known: Vec<_> = table.iter().map(|param| param.name).collect();
     SetUpError::new(format!(
         "{owner}: `{word}` is neither a parameter (known: {}) nor a queue discipline",
-        known.join(", ")
+        known(table.iter().copied())
     ))
 }

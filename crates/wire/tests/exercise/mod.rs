@@ -91,6 +91,7 @@ fn packet(bytes: &[u8], headers: &Headers) {
     hop(bytes, headers);
     errors(bytes, headers);
     echo(bytes, headers);
+    assert_eq!(headers.tcp_header(bytes).is_some(), headers.transport == Transport::Tcp);
     // Only that it judges anything.
     let _ = transport_checksum_ok(bytes, headers);
 }
@@ -220,13 +221,13 @@ fn segments(bytes: &[u8], headers: &Headers, cut: &Cut) {
         assert_eq!(descriptor.ip_len() as usize, segment.ip_len());
         let mut partial = [0; Cut::MAX_HEADERS];
         let len = cut
-            .write_headers(bytes, &segment, Ecn::Ce, Fill::Partial, &mut partial)
+            .write_headers(bytes, &segment, WASHED, Fill::Partial, &mut partial)
             .expect("the packet is whole");
         let mut full = [0; Cut::MAX_HEADERS];
-        assert_eq!(cut.write_headers(bytes, &segment, Ecn::Ce, Fill::Full, &mut full), Some(len));
+        assert_eq!(cut.write_headers(bytes, &segment, WASHED, Fill::Full, &mut full), Some(len));
         let written = [&full[..len], &bytes[segment.payload()]].concat();
         let parsed = parse(&written).expect("a segment is a packet");
-        assert_eq!((parsed.total_len, parsed.ecn), (written.len(), Ecn::Ce));
+        assert_eq!((parsed.total_len, parsed.tos()), (written.len(), WASHED));
         let mut completed = [&partial[..len], &bytes[segment.payload()]].concat();
         if let Checksum::Partial { start, offset } = cut.partial_checksum() {
             complete_checksum(&mut completed, start, offset).expect("inside");
@@ -241,8 +242,8 @@ fn segments(bytes: &[u8], headers: &Headers, cut: &Cut) {
     assert_eq!(cut.segment(cut.count()), None);
     let mut short = vec![0; cut.header_len() - 1];
     let first = cut.segment(0).expect("there is one");
-    assert_eq!(cut.write_headers(bytes, &first, Ecn::Ce, Fill::Full, &mut short), None);
-    assert_eq!(cut.write_headers(&[], &first, Ecn::Ce, Fill::Full, &mut short), None);
+    assert_eq!(cut.write_headers(bytes, &first, WASHED, Fill::Full, &mut short), None);
+    assert_eq!(cut.write_headers(&[], &first, WASHED, Fill::Full, &mut short), None);
 }
 
 /// Segments of a super-packet join to the same headers.
@@ -253,7 +254,7 @@ fn there_and_back(packet: &[u8], cut: &Cut) {
     for segment in cut.segments() {
         let mut head = [0; Cut::MAX_HEADERS];
         let len = cut
-            .write_headers(packet, &segment, headers.ecn, Fill::Full, &mut head)
+            .write_headers(packet, &segment, headers.tos(), Fill::Full, &mut head)
             .expect("the packet is whole");
         match &mut join {
             Some(join) => assert!(join.push(&head[..len]), "segment {} was refused", segment.index),
@@ -318,7 +319,7 @@ fn cut_gives(join: &Join, joined: &[Vec<u8>], payload_len: usize) {
     for (segment, pushed) in cut.segments().zip(joined) {
         let mut head = [0; Cut::MAX_HEADERS];
         let len = cut
-            .write_headers(&packet, &segment, headers.ecn, Fill::Partial, &mut head)
+            .write_headers(&packet, &segment, headers.tos(), Fill::Partial, &mut head)
             .expect("the packet is whole");
         assert_eq!(without_checksums(&head[..len], &headers), without_checksums(pushed, &headers));
     }
@@ -336,3 +337,6 @@ fn without_checksums(head: &[u8], headers: &Headers) -> Vec<u8> {
     }
     head
 }
+
+/// A byte of DSCP and ECN that is not the one a packet came with: default forwarding, marked.
+const WASHED: u8 = 0x03;

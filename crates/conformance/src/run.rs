@@ -1,0 +1,126 @@
+//! A recording's arrivals through a discipline of ours.
+
+use std::collections::BTreeMap;
+
+use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Seed, Time};
+use weir_qdisc::{Device, SetUp, SetUpError, replay};
+
+use crate::recording::{CE, Departure, Recording};
+
+/// What our discipline did with a recording's arrivals.
+#[derive(Debug)]
+pub struct Run {
+    /// In order.
+    pub departures: Vec<Departure>,
+    /// What came of it on the whole.
+    pub shares: Shares,
+}
+
+/// A run in three numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// Share of the packets that never left.
+    pub dropped: f64,
+    /// Share of the packets that left marked and did not arrive so.
+    pub marked: f64,
+    /// Mean time in the discipline of those that left, in milliseconds.
+    pub delay_ms: f64,
+}
+
+/// How long a discipline has been there when the first packet arrives. Recordings do not tell, and it
+/// matters where a timer starts with the discipline: PIE's probability stays zero for half a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// Long enough for buckets to have filled and timers to run.
+    Settled,
+    /// It has just been made.
+    Fresh,
+}
+
+impl Age {
+    /// Multiples of 16 ms, which is 4 ticks of the kernel's clock and 15625 of CoDel's.
+    const fn nanos(self) -> u64 {
+        match self {
+            Self::Settled => 1_024_000_000_000,
+            Self::Fresh => 16_000_000,
+        }
+    }
+}
+
+impl Run {
+    /// Replays `recording` with the random numbers and the flow hash of `seed`, through a discipline
+    /// of that `age`.
+    ///
+    /// # Errors
+    /// If the recording's commands name a discipline or a parameter that is not here.
+    pub fn of(recording: &Recording, seed: u64, age: Age) -> Result<Self, SetUpError> {
+        let device = Device { seed: Seed::new(seed), ..Device::default() };
+        let qdisc = SetUp::parse(&recording.commands)?.build(&device)?;
+        let start = age.nanos() + recording.phase_ns;
+        let outcome = replay(qdisc, &packets(recording, start, seed));
+        let departures = outcome.departures.into_iter().map(|(at, packet)| Departure {
+            id: packet.handle,
+            at_ns: at.as_nanos() - start,
+            ecn: packet.ecn.bits(),
+            dscp: Some(packet.dscp.get()),
+        });
+        let departures: Vec<_> = departures.collect();
+        let shares = Shares::of(recording, &departures);
+        Ok(Self { departures, shares })
+    }
+}
+
+impl Shares {
+    fn of(recording: &Recording, departures: &[Departure]) -> Self {
+        let mut waiting: BTreeMap<u64, _> =
+            recording.arrivals.iter().map(|arrival| (arrival.id, (arrival, false))).collect();
+        let mut marked = 0;
+        let mut delay_ns = 0;
+        for departure in departures {
+            let (arrival, left) = waiting.get_mut(&departure.id).expect("no packet is made up");
+            // Of a duplicate the first copy counts.
+            if !std::mem::replace(left, true) {
+                marked += u32::from(departure.ecn == CE && arrival.ecn != CE);
+                delay_ns += departure.at_ns - arrival.at_ns;
+            }
+        }
+        let total = recording.arrivals.len() as f64;
+        let left = waiting.values().filter(|(_, left)| *left).count() as f64;
+        Self {
+            dropped: (total - left) / total,
+            marked: f64::from(marked) / total,
+            delay_ms: delay_ns as f64 / 1e6 / left.max(1.0),
+        }
+    }
+}
+
+fn packets(recording: &Recording, start: u64, seed: u64) -> Vec<(Time, Packet)> {
+    let labels: BTreeMap<u32, _> = recording
+        .flows
+        .iter()
+        .map(|(&number, flow)| {
+            let key = FlowKey {
+                src: flow.src,
+                dst: flow.dst,
+                sport: flow.sport,
+                dport: flow.dport,
+                protocol: Protocol(flow.proto),
+            };
+            (number, key.label(seed))
+        })
+        .collect();
+    let packet = |arrival: &crate::recording::Arrival| {
+        let at = Time::from_nanos(start + arrival.at_ns);
+        let packet = Packet {
+            handle: arrival.id,
+            enqueued_at: at,
+            label: labels[&arrival.flow],
+            len: arrival.ip_len + weir_core::ETHERNET_HEADER,
+            owner: arrival.flow,
+            dscp: Dscp::new(arrival.dscp).expect("checked when the recording was read"),
+            ecn: Ecn::from_tos(arrival.ecn),
+        };
+        (at, packet)
+    };
+    recording.arrivals.iter().map(packet).collect()
+}

@@ -1,0 +1,105 @@
+//! Every recording of a real Linux discipline in `vectors/`, and that the judge can fail.
+
+#![allow(clippy::disallowed_methods, reason = "a test may read its recordings")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use weir_conformance::{Kind, Recording, Verdict, judge};
+
+#[test]
+fn recordings_of_linux_are_met() {
+    let exceptions: BTreeMap<String, String> =
+        serde_json::from_str(&read("exceptions.json")).expect("a reason for each name");
+    let mut failures = Vec::new();
+    let mut met = 0;
+    for name in recordings() {
+        let verdict = verdict(&read(&format!("{name}.json")));
+        match (verdict, exceptions.contains_key(&name)) {
+            (Ok(_), false) => met += 1,
+            (Ok(_), true) => failures.push(format!("{name}: excepted, and yet it agrees")),
+            (Err(_), true) => {}
+            (Err(why), false) => failures.push(format!("{name}: {why}")),
+        }
+    }
+    println!("{met} recordings met, {} excepted, {} not", exceptions.len(), failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(met >= 30, "only {met} recordings were found");
+}
+
+#[test]
+fn a_recording_that_was_tampered_with_fails() {
+    let recording = || Recording::parse(&read("codel-5ms-ecn-htb10.json")).unwrap();
+    assert!(matches!(judge(&recording()).unwrap(), Verdict::Exact { packets: 1900 }));
+
+    let mut late = recording();
+    late.departures[7].at_ns += 4;
+    assert!(matches!(judge(&late).unwrap(), Verdict::Fails(why) if why.contains("departure 7 ")));
+
+    let mut unmarked = recording();
+    let marked = unmarked.departures.iter_mut().find(|one| one.ecn == 3).unwrap();
+    marked.ecn = 2;
+    assert!(matches!(judge(&unmarked).unwrap(), Verdict::Fails(_)));
+
+    let mut short = recording();
+    short.departures.pop();
+    assert!(matches!(judge(&short).unwrap(), Verdict::Fails(why) if why.contains("of Linux")));
+}
+
+#[test]
+fn a_random_recording_is_held_against_its_range() {
+    let text = read("codel-5ms-ecn-htb10.json")
+        .replace("\"random_discipline\":false", "\"random_discipline\":true");
+    let mut recording = Recording::parse(&text).unwrap();
+    let verdict = judge(&recording).unwrap();
+    assert!(matches!(verdict, Verdict::InRange { .. }), "{verdict:?}");
+    let Kind::Random(ranges) = &mut recording.kind else { panic!("{:?}", recording.kind) };
+    ranges.marked.min *= 1.2;
+    ranges.marked.max *= 1.2;
+    assert!(
+        matches!(judge(&recording).unwrap(), Verdict::Fails(why) if why.contains("share marked"))
+    );
+}
+
+#[test]
+fn what_is_no_recording_is_refused_in_a_sentence() {
+    let good = read("codel-underload-htb10.json");
+    for (text, says) in [
+        ("{}".to_owned(), "missing field"),
+        ("hello".to_owned(), "this is no recording"),
+        (good.replace("\"arrivals\":[[0,0,", "\"arrivals\":[[0,0,-"), "invalid value"),
+        (good.replace("\"flows\":{\"0\"", "\"flows\":{\"9\""), "belongs to flow 0"),
+    ] {
+        let error = Recording::parse(&text).map(|_| ()).expect_err(says).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+fn verdict(text: &str) -> Result<(), String> {
+    let recording = Recording::parse(text).map_err(|error| error.to_string())?;
+    match judge(&recording) {
+        Ok(Verdict::Fails(why)) => Err(why),
+        Ok(Verdict::Exact { .. } | Verdict::InRange { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn recordings() -> Vec<String> {
+    let files = std::fs::read_dir(folder()).expect("the recordings are part of the repository");
+    let mut names: Vec<_> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name != "exceptions")
+        .collect();
+    names.sort();
+    names
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/linux-6.12")
+}

@@ -1,0 +1,29 @@
+//! Recordings of real Linux disciplines held against ours.
+
+use pyo3::prelude::*;
+use weir_conformance::{Recording, Verdict, judge};
+
+use crate::fail;
+
+/// Holds our discipline against the recording in `text`: its name, the verdict (`exact`, `in range` or
+/// `fails`) and a remark on it.
+#[pyfunction]
+pub(crate) fn conformance(py: Python<'_>, text: &str) -> PyResult<(String, &'static str, String)> {
+    let (name, verdict) = py.detach(|| {
+        let recording = Recording::parse(text).map_err(fail)?;
+        let verdict = judge(&recording).map_err(fail)?;
+        Ok::<_, PyErr>((recording.name, verdict))
+    })?;
+    let (word, remark) = match verdict {
+        Verdict::Exact { packets } => ("exact", format!("{packets} packets")),
+        Verdict::InRange { ours, .. } => (
+            "in range",
+            format!(
+                "dropped {:.4}, marked {:.4}, mean delay {:.2} ms",
+                ours.dropped, ours.marked, ours.delay_ms
+            ),
+        ),
+        Verdict::Fails(why) => ("fails", why),
+    };
+    Ok((name, word, remark))
+}

@@ -1,0 +1,336 @@
+//! `choke`: RED that also drops two packets of one flow at a time, without any state a flow.
+//!
+//! Follows Linux `net/sched/sch_choke.c` (Pan, Prabhakar, Psounis 2000): above the lower threshold an
+//! arrival is compared with a packet drawn from the queue; if both are of one flow, both are dropped.
+//! A flow is hit in proportion to its share of the queue. Nothing is done differently.
+
+use std::collections::VecDeque;
+
+use weir_core::{Draw, Packet, Rng, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::red::{
+    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, Verdict, burst,
+    required_size,
+};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Choke {
+    limit: u32,
+    params: RedParams,
+    state: RedState,
+    policy: Policy,
+    rng: Rng,
+    queue: Holed,
+    book: Book,
+}
+
+/// A FIFO out of which packets may be taken from the middle. The first place is never a hole.
+#[derive(Default)]
+struct Holed {
+    places: VecDeque<Option<Packet>>,
+}
+
+impl Choke {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let limit = params.number("limit")? as u32;
+        Ok(Self {
+            limit,
+            params: settings_of(&params, limit)?.for_kernel(&params)?,
+            state: RedState::default(),
+            policy: Policy { ecn: params.switch("ecn"), ..Policy::default() },
+            rng: device.seed.stream("choke"),
+            queue: Holed::default(),
+            book: Book::default(),
+        })
+    }
+
+    /// Why `packet` may not wait, or nothing. It may have been marked.
+    fn judge(
+        &mut self,
+        packet: &mut Packet,
+        now: Time,
+        fates: &mut dyn Fates,
+    ) -> Option<DropReason> {
+        let backlog = self.book.backlog().packets;
+        let average = self.state.update(&self.params, u64::from(backlog), now);
+        // The thresholds themselves count as between, other than in RED.
+        if average <= self.params.min() {
+            self.state.start_over();
+            return None;
+        }
+        if self.drop_match(packet, fates) {
+            return Some(DropReason::SameFlow);
+        }
+        let verdict = if average > self.params.max() {
+            self.state.start_over();
+            Verdict::Forced
+        } else if self.state.is_drawn(&self.params, average, &mut self.rng) {
+            Verdict::Early
+        } else {
+            Verdict::Pass
+        };
+        self.policy.carry_out(verdict, packet, &mut self.book, fates)
+    }
+
+    /// Draws a packet from the queue and drops it if it is of `arrival`'s flow.
+    fn drop_match(&mut self, arrival: &Packet, fates: &mut dyn Fates) -> bool {
+        let Some(place) = self.queue.draw(&mut self.rng) else { return false };
+        if self.queue.places[place].is_none_or(|waiting| !same_flow(&waiting, arrival)) {
+            return false;
+        }
+        let dropped = self.queue.take(place).expect("it was just looked at");
+        self.book.take(&dropped);
+        self.book.discard(dropped, DropReason::SameFlow, fates);
+        true
+    }
+}
+
+impl Holed {
+    /// A place with a packet, drawn at random: three tries, then the first.
+    fn draw(&self, rng: &mut Rng) -> Option<usize> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let tries = (0..TRIES).map(|_| rng.below(self.places.len() as u64) as usize);
+        let mut hit = tries.filter(|&place| self.places[place].is_some());
+        Some(hit.next().unwrap_or(0))
+    }
+
+    /// Takes the packet at `place` and leaves a hole, which goes once it is the first.
+    fn take(&mut self, place: usize) -> Option<Packet> {
+        let packet = self.places.get_mut(place)?.take();
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+        }
+        packet
+    }
+}
+
+/// Whether both have the same addresses, ports and protocol (`choke_match_flow`).
+fn same_flow(one: &Packet, other: &Packet) -> bool {
+    let key = |packet: &Packet| {
+        let label = packet.label;
+        (label.src, label.dst, label.sport, label.dport, label.protocol)
+    };
+    key(one) == key(other)
+}
+
+/// The settings of `choke`, whose thresholds count packets, with what `tc` computes where nothing is
+/// written.
+fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
+    let written =
+        |name| params.try_number(name).map(|value| value.filter(|&n| n > 0).map(|n| n as u32));
+    let average_packet = required_size(params, "avpkt")?;
+    let max = written("max")?.unwrap_or(limit / 4);
+    let min = written("min")?.unwrap_or(max / 3);
+    if max > limit {
+        return Err(params.bad("max", &max.to_string(), &format!("it is above `limit` {limit}")));
+    }
+    if min >= max {
+        return Err(params.bad("min", &min.to_string(), &format!("it is not below `max` {max}")));
+    }
+    Ok(RedSettings {
+        min,
+        max,
+        unit: average_packet,
+        average_packet,
+        burst: burst(params, min, max, 1)?,
+        probability: params.probability("probability")?,
+        bandwidth: params.rate("bandwidth")?,
+        gentle: false,
+    })
+}
+
+impl Qdisc for Choke {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        if let Some(reason) = self.judge(&mut packet, now, fates) {
+            self.book.turn_away(packet, reason, fates);
+        } else if self.book.backlog().packets < self.limit {
+            self.book.arrive(&packet);
+            self.queue.places.push_back(Some(packet));
+        } else {
+            self.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        let Some(packet) = self.queue.take(0) else {
+            self.state.start_idling(now);
+            return None;
+        };
+        self.book.take(&packet);
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        self.queue.places.front()?.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+pub(crate) static CHOKE: Discipline = Discipline {
+    name: "choke",
+    summary: "RED that drops an arrival together with a packet of its flow drawn from the queue",
+    source: "Linux net/sched/sch_choke.c; Pan, Prabhakar, Psounis 2000",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, MOST_PACKETS) },
+            default: DefaultValue::Required,
+            meaning: "most packets that may wait",
+        },
+        Param {
+            name: "min",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (0, MOST_PACKETS) },
+            default: DefaultValue::Absent("max / 3"),
+            meaning: "average queue up to which nothing is dropped",
+        },
+        Param {
+            name: "max",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (0, MOST_PACKETS) },
+            default: DefaultValue::Absent("limit / 4"),
+            meaning: "average queue above which everything is dropped or marked",
+        },
+        Param {
+            name: "avpkt",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Is("1000"),
+            meaning: "bytes of an average packet",
+        },
+        BURST,
+        PROBABILITY,
+        Param { default: DefaultValue::Required, ..BANDWIDTH },
+        ECN,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "choke limit 40 bandwidth 1mbit min 2 max 8 burst 4 probability 0.2",
+        "choke limit 20 bandwidth 1mbit min 2 max 4 burst 2 ecn",
+    ],
+    build: |set_up, device| Ok(Box::new(Choke::new(set_up, device)?)),
+};
+
+/// `CHOKE_MAX_QUEUE`.
+const MOST_PACKETS: u64 = 128 * 1024 - 1;
+
+/// How often a place is drawn before the first packet is taken instead (`choke_peek_random`).
+const TRIES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, Ecn, FlowLabel, Seed};
+
+    use super::*;
+    use crate::port::Ignore;
+
+    fn packet(handle: u64, flow: u16) -> Packet {
+        Packet {
+            handle,
+            enqueued_at: Time::ZERO,
+            label: FlowLabel { sport: flow, ..FlowLabel::default() },
+            len: 1000,
+            owner: 0,
+            dscp: Dscp::BE,
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    fn choke(words: &str) -> Result<Choke, SetUpError> {
+        Choke::new(&SetUp::parse(&format!("choke {words}"))?, &Device::default())
+    }
+
+    /// What `tc -d qdisc show` of iproute2 6.1 prints: min, max, ewma, probability, Scell_log.
+    #[test]
+    fn parameters_are_those_that_tc_shows() {
+        let cases = [
+            (
+                "limit 1000 min 20 max 60 avpkt 1000 burst 35 bandwidth 10mbit",
+                (20, 60, 5, 0.02, 15),
+            ),
+            ("limit 400 bandwidth 10mbit", (33, 100, 5, 0.02, 15)),
+            ("limit 400 bandwidth 100mbit max 90 ecn", (30, 90, 5, 0.02, 12)),
+            // Probability 1 overflows in `tc`.
+            ("limit 400 bandwidth 100mbit probability 1", (33, 100, 5, 0.000_511_154, 12)),
+        ];
+        for (words, expected) in cases {
+            let (min, max, log, probability, cells) = choke(words).unwrap().params.as_shown();
+            assert_eq!((min, max, log, cells), (expected.0, expected.1, expected.2, expected.4));
+            assert!((probability - expected.3).abs() < 1e-8, "{words}: {probability}");
+        }
+        for (words, expected) in [
+            (
+                "limit 400 bandwidth 1mbit min 90 max 80",
+                "choke: `min 90`: it is not below `max` 80",
+            ),
+            ("limit 40 bandwidth 1mbit max 80", "choke: `max 80`: it is above `limit` 40"),
+            (
+                "limit 200000 bandwidth 1mbit",
+                "choke: `limit 200000`: write a number from 1 to 131071",
+            ),
+        ] {
+            assert_eq!(choke(words).err().unwrap().to_string(), expected);
+        }
+    }
+
+    /// One flow alone: once the average is above `min`, every arrival takes a waiting packet with it.
+    #[test]
+    fn a_lone_flow_hits_itself() {
+        let mut queue = choke("limit 100 bandwidth 1mbit min 3 max 50 burst 3").unwrap();
+        for handle in 0..12 {
+            queue.enqueue(packet(handle, 1), Time::ZERO, &mut Ignore);
+        }
+        // W = 1/2; the averages, kept twice in whole numbers, are 0, 1, 3, 5, 7, 7, 6, 6, 7, 7, 6, 6
+        // for backlogs of 0, 1, 2, 3, 4, 3, 2, 3, 4, 3, 2, 3, and 7 is above the threshold, 6.
+        let dropped = queue.stats().dropped;
+        assert_eq!(dropped[DropReason::SameFlow as usize].packets, 2 * 4);
+        assert_eq!(queue.backlog().packets, 12 - 2 * 4);
+        assert_eq!(queue.dequeue(Time::ZERO, &mut Ignore).map(|first| first.len), Some(1000));
+    }
+
+    /// Holes are skipped, and the order of the others stays.
+    #[test]
+    fn packets_leave_in_order_around_holes() {
+        let mut queue = Holed::default();
+        queue.places.extend((0..6).map(|handle| Some(packet(handle, 1))));
+        assert_eq!(queue.take(2).unwrap().handle, 2);
+        assert_eq!(queue.take(1).unwrap().handle, 1);
+        assert!(queue.take(1).is_none());
+        let left: Vec<_> = std::iter::from_fn(|| queue.take(0)).map(|one| one.handle).collect();
+        assert_eq!(left, [0, 3, 4, 5]);
+        assert!(queue.places.is_empty());
+    }
+
+    /// A flow with three packets in four is drawn three times in four.
+    #[test]
+    fn a_flow_is_drawn_by_its_share_of_the_queue() {
+        let mut queue = Holed::default();
+        queue.places.extend((0..100).map(|n| Some(packet(n, if n % 4 == 0 { 1 } else { 2 }))));
+        let mut rng = Seed::new(3).stream("test");
+        let hits = (0..10_000)
+            .filter(|_| {
+                let place = queue.draw(&mut rng).unwrap();
+                same_flow(&queue.places[place].unwrap(), &packet(0, 2))
+            })
+            .count();
+        assert!((7_400..7_600).contains(&hits), "{hits}");
+        assert!(Holed::default().draw(&mut rng).is_none());
+    }
+}

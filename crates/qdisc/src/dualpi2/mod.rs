@@ -1,0 +1,475 @@
+//! `dualpi2`: a queue for L4S and one for Classic traffic, coupled so that both get their share.
+//!
+//! Follows Linux `net/sched/sch_dualpi2.c` (since 6.16), iproute2 `tc/q_dualpi2.c` and RFC 9332; the
+//! [`controller`](self::controller) is apart. Every packet is on its own here, as with `split_gso` there.
+
+mod controller;
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Packet, Rng, Time, units};
+
+use self::controller::{Controller, Verdict};
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::linux::truesize;
+use crate::registry::Discipline;
+use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct DualPi2 {
+    limit: u32,
+    memory_limit: u64,
+    drop_at_enqueue: bool,
+    any_ect: bool,
+    step: Step,
+    /// Packets that must wait in the L-queue when one arrives for the step to apply to it.
+    min_qlen_step: usize,
+    full_packet: u32,
+    controller: Controller,
+    classifier: Classifier,
+    rng: Rng,
+
+    low_latency: VecDeque<Low>,
+    classic: VecDeque<Packet>,
+    credit: Credit,
+    memory: u64,
+    book: Book,
+    held: Option<Packet>,
+}
+
+/// A packet in the L-queue.
+struct Low {
+    packet: Packet,
+    class: Class,
+    /// Whether the step applies to it.
+    step: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Classic,
+    L4s,
+    /// Put into the L-queue by a filter that wants neither drops nor marks (`DUALPI2_C_LLLL`).
+    Untouched,
+}
+
+/// Above what every packet of the L-queue is marked.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Sojourn(Duration),
+    Packets(usize),
+}
+
+/// Weighted round robin between the queues while both wait: the C-queue's turn is while the credit is
+/// positive.
+struct Credit {
+    value: i64,
+    initial: i64,
+    classic_weight: i64,
+    low_weight: i64,
+}
+
+impl DualPi2 {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        if !params.switch("split_gso") {
+            return Err(SetUpError::new(
+                "dualpi2: `no_split_gso`: every packet is on its own here; write `split_gso`",
+            ));
+        }
+        let limit = params.number("limit")? as u32;
+        let full_packet = device.full_packet();
+        let by_limit = (u64::from(limit) * 2 * u64::from(full_packet)).min(u32::MAX.into());
+        let protection = params.percent("classic_protection")?.round() as i64;
+        Ok(Self {
+            limit,
+            memory_limit: params.size("memlimit")?.map_or(by_limit, weir_core::Bytes::get),
+            drop_at_enqueue: params.switch("drop_enqueue"),
+            any_ect: params.switch("any_ect"),
+            step: Step::read(&params)?,
+            min_qlen_step: params.number("min_qlen_step")? as usize,
+            full_packet,
+            controller: Controller::new(controller_params(&params)?),
+            classifier: Classifier::new(&set_up.filters),
+            rng: device.seed.stream("dualpi2"),
+            low_latency: VecDeque::new(),
+            classic: VecDeque::new(),
+            credit: Credit::new(protection, full_packet),
+            memory: 0,
+            book: Book::default(),
+            held: None,
+        })
+    }
+
+    fn class_of(&self, packet: &Packet) -> Class {
+        // The lower bit is set in ECT(1) and CE: RFC 9331, section 5.
+        let l4s = if self.any_ect { 0b11 } else { 0b01 };
+        if packet.ecn.bits() & l4s != 0 {
+            return Class::L4s;
+        }
+        match self.classifier.classify(packet).map(|class| class.minor) {
+            Some(1) => Class::L4s,
+            Some(2) => Class::Untouched,
+            _ => Class::Classic,
+        }
+    }
+
+    /// Whether `packet` must be dropped by what the controller says; it is marked here if that is enough.
+    fn must_drop(&mut self, packet: &mut Packet, class: Class, fates: &mut dyn Fates) -> bool {
+        if self.book.backlog().bytes < 2 * u64::from(self.full_packet) {
+            return false;
+        }
+        let speaks_ecn = packet.ecn.can_mark();
+        let verdict = match class {
+            Class::Classic => self.controller.classic(speaks_ecn, &mut self.rng),
+            Class::L4s => self.controller.l4s(speaks_ecn, &mut self.rng),
+            Class::Untouched => Verdict::Pass,
+        };
+        if verdict == Verdict::Mark {
+            self.book.mark(packet, MarkReason::Early, fates);
+        }
+        verdict == Verdict::Drop
+    }
+
+    /// Whether `packet` of the L-queue must be dropped by the step; it is marked here if that is enough.
+    fn step_drops(&mut self, packet: &mut Packet, now: Time, fates: &mut dyn Fates) -> bool {
+        let exceeded = match self.step {
+            Step::Sojourn(most) => now.since(packet.enqueued_at) > most,
+            Step::Packets(most) => self.low_latency.len() > most,
+        };
+        exceeded && !self.book.mark(packet, MarkReason::Step, fates)
+    }
+
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        loop {
+            let Some((Low { mut packet, class, step }, credit)) = self.take() else {
+                self.credit.value = self.credit.initial;
+                return None;
+            };
+            if !self.drop_at_enqueue && self.must_drop(&mut packet, class, fates) {
+                self.book.discard(packet, DropReason::Early, fates);
+            } else if step && self.step_drops(&mut packet, now, fates) {
+                self.book.discard(packet, DropReason::Step, fates);
+            } else {
+                self.credit.value += credit;
+                return Some(packet);
+            }
+        }
+    }
+
+    /// Takes the head of the queue whose turn it is, and says what that does to the credit.
+    fn take(&mut self) -> Option<(Low, i64)> {
+        let both = !self.low_latency.is_empty() && !self.classic.is_empty();
+        let low_turn = self.classic.is_empty() || self.credit.value <= 0;
+        let low = if low_turn { self.low_latency.pop_front() } else { None };
+        let (taken, weight) = match low {
+            Some(low) => (low, self.credit.classic_weight),
+            None => {
+                let packet = self.classic.pop_front()?;
+                (Low { packet, class: Class::Classic, step: false }, -self.credit.low_weight)
+            }
+        };
+        self.book.take(&taken.packet);
+        self.memory -= u64::from(truesize(taken.packet.len));
+        let change = if both { weight * i64::from(taken.packet.len) } else { 0 };
+        Some((taken, change))
+    }
+
+    fn catch_up(&mut self, now: Time) {
+        let low = self.low_latency.front().map(|low| low.packet.enqueued_at);
+        let classic = self.classic.front().map(|packet| packet.enqueued_at);
+        self.controller.catch_up([low, classic], now);
+    }
+}
+
+impl Credit {
+    fn new(classic_weight: i64, full_packet: u32) -> Self {
+        let low_weight = 100 - classic_weight;
+        let initial = i64::from(full_packet) * (classic_weight - low_weight);
+        Self { value: initial, initial, classic_weight, low_weight }
+    }
+}
+
+impl Step {
+    /// A time or, with a unit that says so, packets.
+    fn read(params: &Params) -> Result<Self, SetUpError> {
+        let text = params.words("step_thresh").join(" ");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        if ["p", "pkt", "pkts", "packet", "packets"].contains(&&text[digits.len()..])
+            && let Ok(packets) = digits.parse()
+        {
+            return Ok(Self::Packets(packets));
+        }
+        units::parse_time(&text).map(|time| Self::Sojourn(whole_micros(time))).map_err(|_| {
+            params.bad("step_thresh", &text, "write a time such as 1ms, or packets such as 5p")
+        })
+    }
+}
+
+impl Qdisc for DualPi2 {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.catch_up(now);
+        let memory = self.memory + u64::from(truesize(packet.len));
+        if self.book.backlog().packets >= self.limit {
+            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+        if memory > self.memory_limit {
+            return self.book.refuse(packet, DropReason::Overmemory, fates);
+        }
+        let class = self.class_of(&packet);
+        if self.drop_at_enqueue && self.must_drop(&mut packet, class, fates) {
+            return self.book.turn_away(packet, DropReason::Early, fates);
+        }
+        self.memory = memory;
+        self.book.arrive(&packet);
+        if class == Class::Classic {
+            self.classic.push_back(packet);
+        } else {
+            let step = class == Class::L4s && self.low_latency.len() >= self.min_qlen_step;
+            self.low_latency.push_back(Low { packet, class, step });
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.catch_up(now);
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now, fates)?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        self.catch_up(now);
+        if self.held.is_none() {
+            let packet = self.next_packet(now, fates)?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+/// The controller's parameters: as written, or derived from round trips.
+fn controller_params(params: &Params) -> Result<controller::Params, SetUpError> {
+    let (alpha, beta) = (params.real("alpha")?, params.real("beta")?);
+    let (target, tupdate) = (params.time("target")?, params.time("tupdate")?);
+    let weight =
+        |written: Option<f64>, default| written.map_or(default, |it| (it * WEIGHT_STEPS) as u32);
+    let given = controller::Params {
+        target: target.map_or(TARGET, whole_micros),
+        tupdate: tupdate.map_or(TUPDATE, whole_micros),
+        alpha: weight(alpha, ALPHA),
+        beta: weight(beta, BETA),
+        coupling: params.number("coupling_factor")? as u8,
+        drop_on_overload: params.switch("drop_on_overload"),
+    };
+    let (max_rtt, typical_rtt) = match (params.time("max_rtt")?, params.time("typical_rtt")?) {
+        (None, None) if given.tupdate == Duration::ZERO => {
+            return Err(SetUpError::new("dualpi2: `tupdate`: write at least 1us"));
+        }
+        (None, None) => return Ok(given),
+        (Some(max), None) => (max, max / TYPICAL_OF_MAX),
+        (None, Some(typical)) => (typical * TYPICAL_OF_MAX, typical),
+        (Some(max), Some(typical)) => (max, typical),
+    };
+    if alpha.is_some() || beta.is_some() || target.is_some() || tupdate.is_some() {
+        return Err(SetUpError::new(
+            "dualpi2: `max_rtt` and `typical_rtt` stand for alpha, beta, target and tupdate; write \
+             either",
+        ));
+    }
+    derived(max_rtt, typical_rtt, given)
+}
+
+/// The controller for such round trips, as `tc` derives it (RFC 9332, figure 2).
+fn derived(
+    max_rtt: Duration,
+    typical_rtt: Duration,
+    given: controller::Params,
+) -> Result<controller::Params, SetUpError> {
+    let (max, typical) = (max_rtt.as_micros(), typical_rtt.as_micros().max(1));
+    let tupdate = typical.min(max / 3).max(1);
+    let per_second = 1e6 / max as f64;
+    let alpha = 0.1 * tupdate as f64 / max as f64 * per_second;
+    let beta = 0.3 * per_second;
+    if typical > max || alpha * WEIGHT_STEPS < 1.0 || beta > GREATEST_WEIGHT {
+        return Err(SetUpError::new(format!(
+            "dualpi2: `max_rtt {max_rtt} typical_rtt {typical_rtt}`: the typical round trip must not \
+             exceed the largest, and the largest must give an alpha of at least 1/256 and a beta of at \
+             most {GREATEST_WEIGHT}"
+        )));
+    }
+    Ok(controller::Params {
+        target: Duration::from_micros(typical),
+        tupdate: Duration::from_micros(tupdate),
+        alpha: (alpha * WEIGHT_STEPS) as u32,
+        beta: (beta * WEIGHT_STEPS) as u32,
+        ..given
+    })
+}
+
+/// `tc` hands times over in whole microseconds.
+fn whole_micros(time: Duration) -> Duration {
+    Duration::from_micros(time.as_micros())
+}
+
+pub(crate) static DUALPI2: Discipline = Discipline {
+    name: "dualpi2",
+    summary: "a queue for L4S and one for Classic traffic, coupled so that both get their share",
+    source: "Linux net/sched/sch_dualpi2.c (since 6.16), iproute2 tc/q_dualpi2.c; RFC 9332",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("10000"),
+            meaning: "most packets that may wait in both queues together",
+        },
+        Param {
+            name: "memlimit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("limit x 2 full packets"),
+            meaning: "most memory that waiting packets may take, as the kernel accounts it",
+        },
+        Param {
+            name: "coupling_factor",
+            aliases: &[],
+            kind: Kind::Number { unit: "factor", range: (1, 255) },
+            default: DefaultValue::Is("2"),
+            meaning: "marks of L4S packets for each square root of drops of Classic ones",
+        },
+        Param {
+            name: "step_thresh",
+            aliases: &[],
+            kind: Kind::Words { shape: "time, or packets such as 5p", takes: |_| 1 },
+            default: DefaultValue::Is("1ms"),
+            meaning: "wait, or length of the L-queue, above which every L4S packet is marked",
+        },
+        Param {
+            name: "min_qlen_step",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
+            default: DefaultValue::Is("0"),
+            meaning: "packets that must wait in the L-queue for the step to apply to one that arrives",
+        },
+        Param {
+            name: "drop_on_overload",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("overflow") },
+            default: DefaultValue::Is("on"),
+            meaning: "on overload drop what could be marked, rather than let the queues grow",
+        },
+        Param {
+            name: "drop_enqueue",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("drop_dequeue") },
+            default: DefaultValue::Is("off"),
+            meaning: "decide about packets when they arrive rather than when they leave (drop_early)",
+        },
+        Param {
+            name: "any_ect",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("l4s_ect") },
+            default: DefaultValue::Is("off"),
+            meaning: "take ECT(0) for L4S too, not just ECT(1) and CE",
+        },
+        Param {
+            name: "classic_protection",
+            aliases: &[],
+            kind: Kind::Percent,
+            default: DefaultValue::Is("10%"),
+            meaning: "share of the line that Classic traffic has for certain",
+        },
+        Param {
+            name: "max_rtt",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("100ms, or from typical_rtt"),
+            meaning: "largest round trip, from which alpha, beta, target and tupdate follow",
+        },
+        Param {
+            name: "typical_rtt",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("a sixth of max_rtt"),
+            meaning: "typical round trip",
+        },
+        Param {
+            name: "target",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("15ms"),
+            meaning: "delay of the longer queue that the controller steers for",
+        },
+        Param {
+            name: "tupdate",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("16ms"),
+            meaning: "time between updates of the probability",
+        },
+        Param {
+            name: "alpha",
+            aliases: &[],
+            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, GREATEST_WEIGHT) },
+            default: DefaultValue::Absent("0.16"),
+            meaning: "how strongly the distance from the target counts",
+        },
+        Param {
+            name: "beta",
+            aliases: &[],
+            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, GREATEST_WEIGHT) },
+            default: DefaultValue::Absent("3.2"),
+            meaning: "how strongly the change of the delay counts",
+        },
+        Param {
+            name: "split_gso",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("no_split_gso") },
+            default: DefaultValue::Is("on"),
+            meaning: "cut joined packets apart first; the only way here",
+        },
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "dualpi2 limit 60 target 1ms tupdate 1ms step_thresh 500us",
+        "dualpi2 drop_enqueue overflow any_ect step_thresh 3p min_qlen_step 2 max_rtt 10ms",
+        "qdisc add dev eth0 root handle 1: dualpi2 classic_protection 50% memlimit 64kb
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
+         filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:2",
+    ],
+    build: |set_up, device| Ok(Box::new(DualPi2::new(set_up, device)?)),
+};
+
+/// `dualpi2_reset_default`: a margin of 10 dB with round trips of up to 100 ms.
+const TARGET: Duration = Duration::from_millis(15);
+const TUPDATE: Duration = Duration::from_millis(16);
+/// 0.16 1/s.
+const ALPHA: u32 = 41;
+/// 3.2 1/s.
+const BETA: u32 = 819;
+
+/// `tc` writes alpha and beta in 1/256 per s.
+const WEIGHT_STEPS: f64 = 256.0;
+
+/// The largest that the kernel takes (`ALPHA_BETA_MAX`).
+const GREATEST_WEIGHT: f64 = 8_388_607.0;
+
+/// `RTT_TYP_TO_MAX` of `tc`.
+const TYPICAL_OF_MAX: u64 = 6;

@@ -1,0 +1,128 @@
+//! `ets`: strict bands first, then bands that share what is left by their quanta (enhanced transmission
+//! selection, IEEE 802.1Qaz).
+//!
+//! Follows Linux `net/sched/sch_ets.c` and iproute2 `tc/q_ets.c`. Nothing is done differently.
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::contract::{Fates, Qdisc};
+use crate::drr::{RoundRobin, SMALLEST_QUANTUM};
+use crate::leaves::Leaves;
+use crate::priomap::{PRIOMAP, PrioMap};
+use crate::registry::Discipline;
+use crate::scheduler::{Schedule, Scheduler, Sorter, bands};
+use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Ets {
+    strict: usize,
+    sharing: RoundRobin,
+}
+
+impl Schedule for Ets {
+    fn after_enqueue(
+        &mut self,
+        band: usize,
+        leaves: &mut Leaves,
+        now: Time,
+        fates: &mut dyn Fates,
+    ) {
+        if band >= self.strict {
+            self.sharing.after_enqueue(band, leaves, now, fates);
+        }
+    }
+
+    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        (0..self.strict)
+            .find_map(|band| leaves.dequeue(band, now, fates))
+            .or_else(|| self.sharing.next(leaves, now, fates))
+    }
+}
+
+fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
+    let params = set_up.params(device)?;
+    let strict = params.number("strict")?;
+    let mut quanta = quanta(&params)?;
+    let needed = strict + quanta.len() as u64;
+    let count = params.try_number("bands")?.unwrap_or(needed);
+    if count == 0 {
+        return Err(SetUpError::new("ets: one of `bands`, `strict` and `quanta` is required"));
+    }
+    if needed > count || count > MOST_BANDS {
+        return Err(SetUpError::new(format!(
+            "ets: `strict {strict}` and {} quanta make {needed} bands; write as many `bands` at least, \
+             and {MOST_BANDS} at most",
+            quanta.len()
+        )));
+    }
+    // Bands without a quantum have that of a full packet; strict ones have none.
+    quanta.resize((count - strict) as usize, device.full_packet().max(SMALLEST_QUANTUM));
+    let map = PrioMap::all(count as u8 - 1).overwritten(&params, count as u8)?;
+    let sharing = RoundRobin::new(std::iter::repeat_n(0, strict as usize).chain(quanta));
+    let sorter = Sorter::Bands(Classifier::new(&set_up.filters), map, count as usize);
+    let leaves = bands(set_up, count as u16, device)?;
+    Ok(Box::new(Scheduler::new(Ets { strict: strict as usize, sharing }, sorter, leaves)))
+}
+
+fn quanta(params: &Params) -> Result<Vec<u32>, SetUpError> {
+    let words = params.words("quanta");
+    let quantum = |word: &&str| {
+        let quantum = word.parse().ok().filter(|quantum| (1..=1 << 20).contains(quantum));
+        quantum.map(|quantum: u32| quantum.max(SMALLEST_QUANTUM)).ok_or_else(|| {
+            params.bad("quanta", word, "write bytes from 1 to 1048576, one number a band")
+        })
+    };
+    words.iter().map(quantum).collect()
+}
+
+pub(crate) static ETS: Discipline = Discipline {
+    name: "ets",
+    summary: "strict bands first, then bands that share what is left by their quanta",
+    source: "Linux net/sched/sch_ets.c; iproute2 tc/q_ets.c; IEEE 802.1Qaz",
+    params: &[
+        Param {
+            name: "bands",
+            aliases: &[],
+            kind: Kind::Bands { range: (1, MOST_BANDS) },
+            default: DefaultValue::Absent("strict + quanta"),
+            meaning: "number of bands, which are the classes 1: and on; band 0 is class 1",
+        },
+        Param {
+            name: "strict",
+            aliases: &[],
+            kind: Kind::Number { unit: "bands", range: (0, MOST_BANDS) },
+            default: DefaultValue::Is("0"),
+            meaning: "how many bands, from the first, go before all behind them",
+        },
+        Param {
+            name: "quanta",
+            aliases: &[],
+            kind: Kind::Words { shape: "bytes, a number a band", takes: numbers },
+            default: DefaultValue::Absent("one full packet each"),
+            meaning: "bytes that each band behind the strict ones may send in its turn (256 at least)",
+        },
+        Param {
+            default: DefaultValue::Absent("the last band for all"),
+            ..PRIOMAP
+        },
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "ets strict 1 quanta 4000 1000 priomap 2 1 0",
+        "ets bands 3 fq_codel limit 20",
+        "qdisc add dev eth0 root handle 1: ets bands 3 strict 1 quanta 300
+         qdisc add dev eth0 parent 1:1 handle 10: tbf rate 1mbit burst 2000 limit 6000
+         qdisc add dev eth0 parent 1:2 handle 20: codel limit 10 target 1ms interval 10ms
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
+         filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:2",
+    ],
+    build,
+};
+
+fn numbers(behind: &[&str]) -> usize {
+    behind.iter().take_while(|word| word.starts_with(|c: char| c.is_ascii_digit())).count()
+}
+
+/// `TCQ_ETS_MAX_BANDS`.
+const MOST_BANDS: u64 = 16;

@@ -1,0 +1,699 @@
+//! `fq`: flows in queues of their own, served in turn, each at a greatest rate.
+//!
+//! Follows Linux `net/sched/sch_fq.c` as of 6.12. Flows are told apart by the hash of their packets, as
+//! Linux does for packets that it forwards; what Linux adds for sockets of its own machine, pacing by the
+//! socket's rate and by departure times, no packet of ours carries.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use weir_core::{Duration, Packet, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::linux::JIFFY;
+use crate::pool::{List, Pool};
+use crate::priomap::{PRIOMAP, PrioMap};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Fq {
+    params: FqParams,
+    priomap: PrioMap,
+    flows: Flows,
+    bands: [Band; BANDS],
+    /// The band that is being served.
+    band: usize,
+    /// Packets that need no turn: nothing else could leave when they came.
+    fast: List,
+    fast_packets: u32,
+    /// Flows that may not send yet, by when they may; those of one instant in the order in which they came.
+    throttled: BTreeMap<(Time, u64), u32>,
+    throttled_so_far: u64,
+    /// When the first of them may.
+    next_throttled: Option<Time>,
+    /// For when the timer was last set.
+    timer: Option<Time>,
+    wake_at: Option<Time>,
+    pool: Pool,
+    book: Book,
+    held: Option<Packet>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FqParams {
+    limit: u32,
+    flow_limit: u32,
+    quantum: i64,
+    initial_quantum: i64,
+    refill_jiffies: u64,
+    orphan_mask: u32,
+    /// Bytes per second; `None` for any.
+    max_rate: Option<u64>,
+    low_rate: u64,
+    ce_threshold: Option<Duration>,
+    timer_slack: Duration,
+}
+
+/// The flows that are known, found by their keys.
+struct Flows {
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+    /// The flows of each bucket.
+    buckets: Vec<Vec<u32>>,
+    /// How many have packets.
+    waiting: u32,
+}
+
+struct Flow {
+    key: u32,
+    band: usize,
+    packets: List,
+    len: u32,
+    credit: i64,
+    place: Place,
+    /// When by its rate it may send again.
+    next_packet: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// In the turns of its band, or throttled.
+    InTurn,
+    /// In neither since that jiffy, made odd.
+    Detached(u64),
+}
+
+/// A band: flows that had nothing until now are served before the others.
+struct Band {
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    credit: i64,
+    quantum: i64,
+    packets: u32,
+}
+
+impl Fq {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let weights = read_weights(&params)?;
+        let buckets = params.number("buckets")?.next_power_of_two() as usize;
+        Ok(Self {
+            params: FqParams::read(&params)?,
+            priomap: PrioMap::read(&params, BANDS as u8)?,
+            flows: Flows {
+                flows: Vec::new(),
+                free: Vec::new(),
+                buckets: vec![Vec::new(); buckets],
+                waiting: 0,
+            },
+            bands: weights.map(|quantum| Band {
+                new: VecDeque::new(),
+                old: VecDeque::new(),
+                credit: 0,
+                quantum,
+                packets: 0,
+            }),
+            band: 0,
+            fast: List::default(),
+            fast_packets: 0,
+            throttled: BTreeMap::new(),
+            throttled_so_far: 0,
+            next_throttled: None,
+            timer: None,
+            wake_at: None,
+            pool: Pool::default(),
+            book: Book::default(),
+            held: None,
+        })
+    }
+
+    /// Whether a packet may leave without taking turns: nothing else can leave now.
+    fn may_pass(&self, now: Time) -> bool {
+        let nothing_due = self.flows.waiting as usize == self.throttled.len()
+            && self.fast_packets < FAST_PACKETS
+            && self.next_throttled.is_none_or(|at| at > now);
+        self.params.max_rate.is_none() && (self.book.backlog().packets == 0 || nothing_due)
+    }
+
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.wake_at = None;
+        if let Some(packet) = self.pool.pop(&mut self.fast) {
+            self.fast_packets -= 1;
+            self.book.take(&packet);
+            return Some(packet);
+        }
+        if self.book.backlog().packets == 0 {
+            return None;
+        }
+        self.unthrottle(now);
+        loop {
+            let Some((index, is_new)) = self.flow_in_turn() else {
+                self.set_timer();
+                return None;
+            };
+            let flow = &mut self.flows.flows[index as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.params.quantum;
+                self.leave_turn(is_new);
+                self.join_old(index);
+                continue;
+            }
+            if flow.len == 0 {
+                if !is_new {
+                    flow.place = Place::Detached(jiffies(now) | 1);
+                }
+                self.leave_turn(is_new);
+                if is_new {
+                    // One pass through the old flows first.
+                    self.join_old(index);
+                }
+                continue;
+            }
+            if flow.next_packet.is_some_and(|at| now < at) {
+                self.leave_turn(is_new);
+                self.throttle(index);
+                continue;
+            }
+            return Some(self.send(index, now, fates));
+        }
+    }
+
+    /// The first flow of the next band that has one and may send; whether it is a new one.
+    fn flow_in_turn(&mut self) -> Option<(u32, bool)> {
+        let mut looked = 0;
+        loop {
+            let current = &self.bands[self.band];
+            if current.credit > 0 {
+                let new = current.new.front().map(|&flow| (flow, true));
+                if let Some(found) = new.or_else(|| current.old.front().map(|&flow| (flow, false)))
+                {
+                    return Some(found);
+                }
+            }
+            loop {
+                looked += 1;
+                if looked > BANDS {
+                    return None;
+                }
+                self.band = (self.band + 1) % BANDS;
+                let next = &mut self.bands[self.band];
+                next.credit = (next.credit + next.quantum).min(next.quantum);
+                if next.credit > 0 {
+                    break;
+                }
+                looked = 0;
+            }
+        }
+    }
+
+    /// Sends the next packet of flow `index`.
+    fn send(&mut self, index: u32, now: Time, fates: &mut dyn Fates) -> Packet {
+        let flow = &mut self.flows.flows[index as usize];
+        let mut packet = self.pool.pop(&mut flow.packets).expect("the flow has packets");
+        flow.len -= 1;
+        if flow.len == 0 {
+            self.flows.waiting -= 1;
+        }
+        self.book.take(&packet);
+        self.bands[self.priomap.band_of(&packet)].packets -= 1;
+        let due = flow.next_packet.map_or(packet.enqueued_at, |at| at.max(packet.enqueued_at));
+        if self.params.ce_threshold.is_some_and(|most| now.since(due) > most) {
+            self.book.mark(&mut packet, MarkReason::CeThreshold, fates);
+        }
+        let len = i64::from(packet.len);
+        flow.credit -= len;
+        self.bands[self.band].credit -= len;
+        if let Some(rate) = self.params.max_rate {
+            flow.pace(len, rate, &self.params, now);
+        }
+        packet
+    }
+
+    fn leave_turn(&mut self, is_new: bool) {
+        let band = &mut self.bands[self.band];
+        if is_new {
+            band.new.pop_front()
+        } else {
+            band.old.pop_front()
+        };
+    }
+
+    fn join_old(&mut self, index: u32) {
+        let band = self.flows.flows[index as usize].band;
+        self.bands[band].old.push_back(index);
+    }
+
+    /// Puts flow `index` aside until its rate lets it send.
+    fn throttle(&mut self, index: u32) {
+        let at = self.flows.flows[index as usize].next_packet.expect("it is to wait");
+        self.throttled_so_far += 1;
+        self.throttled.insert((at, self.throttled_so_far), index);
+        self.next_throttled = Some(self.next_throttled.map_or(at, |first| first.min(at)));
+    }
+
+    /// Lets the flows take turns again that may send by now.
+    fn unthrottle(&mut self, now: Time) {
+        if self.next_throttled.is_none_or(|at| at > now) {
+            return;
+        }
+        self.next_throttled = None;
+        while let Some((&(at, _), _)) = self.throttled.first_key_value() {
+            if at > now {
+                self.next_throttled = Some(at);
+                break;
+            }
+            let (_, index) = self.throttled.pop_first().expect("there is a first");
+            self.join_old(index);
+        }
+    }
+
+    /// Sets the timer for the first flow that is to wait. It goes off up to `timer_slack` late, and one
+    /// that is set to a moment within that time is left alone (`qdisc_watchdog_schedule_range_ns`).
+    fn set_timer(&mut self) {
+        let Some(at) = self.next_throttled else { return };
+        let slack = self.params.timer_slack;
+        let stays = self.timer.is_some_and(|timer| timer >= at && timer.since(at) <= slack);
+        if !stays {
+            self.timer = Some(at);
+        }
+        self.wake_at = self.timer.map(|timer| timer + slack);
+    }
+}
+
+impl FqParams {
+    fn read(params: &Params) -> Result<Self, SetUpError> {
+        let rate = |name: &str| {
+            Ok::<_, SetUpError>(params.rate(name)?.map(weir_core::Rate::as_bytes_per_sec))
+        };
+        let time = |name: &str| Ok::<_, SetUpError>(params.time(name)?.expect("a default"));
+        let paces = params.switch("pacing");
+        Ok(Self {
+            limit: params.number("limit")? as u32,
+            flow_limit: params.number("flow_limit")? as u32,
+            quantum: params.number("quantum")?.clamp(256, QUANTUM_MAX) as i64,
+            initial_quantum: params.number("initial_quantum")? as i64,
+            refill_jiffies: time("refill_delay")?.as_nanos().div_ceil(JIFFY.as_nanos()),
+            orphan_mask: params.number("orphan_mask")? as u32,
+            max_rate: rate("maxrate")?.filter(|_| paces),
+            low_rate: rate("low_rate_threshold")?.expect("a default"),
+            ce_threshold: params.time("ce_threshold")?,
+            timer_slack: time("timer_slack")?,
+        })
+    }
+}
+
+impl Flow {
+    /// Has the flow wait after `len` bytes, so that it keeps to `rate`; a fast one may first use up its
+    /// credit.
+    fn pace(&mut self, len: i64, rate: u64, params: &FqParams, now: Time) {
+        let mut len = len as u64;
+        if rate <= params.low_rate {
+            self.credit = 0;
+        } else {
+            len = len.max(params.quantum as u64);
+            if self.credit > 0 {
+                return;
+            }
+        }
+        let mut nanos = (len * NANOS_PER_SEC / rate).min(NANOS_PER_SEC);
+        if let Some(due) = self.next_packet {
+            // What the last packet was late by, this one need not wait.
+            nanos -= (nanos / 2).min(now.since(due).as_nanos());
+        }
+        self.next_packet = Some(now + Duration::from_nanos(nanos));
+    }
+}
+
+impl Flows {
+    /// The flow of that key. On the way to it flows of the same bucket are forgotten that have long been
+    /// empty.
+    fn find(&mut self, key: u32, initial_quantum: i64, now: Time) -> u32 {
+        let bucket = bucket_of(key, self.buckets.len());
+        let long_ago = jiffies(now).checked_sub(FORGOTTEN_AFTER);
+        let mut forgotten = 0;
+        let Self { flows, free, buckets, .. } = self;
+        buckets[bucket].retain(|&index| {
+            let flow = &flows[index as usize];
+            let is_old =
+                matches!(flow.place, Place::Detached(at) if long_ago.is_some_and(|ago| at < ago));
+            let forget = is_old && flow.key != key && forgotten < FORGOTTEN_AT_ONCE;
+            if forget {
+                forgotten += 1;
+                free.push(index);
+            }
+            !forget
+        });
+        let known = buckets[bucket].iter().find(|&&index| flows[index as usize].key == key);
+        if let Some(&index) = known {
+            return index;
+        }
+        let flow = Flow {
+            key,
+            band: 0,
+            packets: List::default(),
+            len: 0,
+            credit: initial_quantum,
+            place: Place::Detached(jiffies(now) | 1),
+            next_packet: None,
+        };
+        let index = if let Some(index) = free.pop() {
+            flows[index as usize] = flow;
+            index
+        } else {
+            flows.push(flow);
+            (flows.len() - 1) as u32
+        };
+        buckets[bucket].push(index);
+        index
+    }
+}
+
+impl Qdisc for Fq {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        let band = self.priomap.band_of(&packet);
+        if self.bands[band].packets >= self.params.limit {
+            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+        if self.may_pass(now) {
+            self.book.arrive(&packet);
+            self.pool.push(&mut self.fast, packet);
+            self.fast_packets += 1;
+            return;
+        }
+        let key = packet.label.hash & self.params.orphan_mask;
+        let index = self.flows.find(key, self.params.initial_quantum, now);
+        let flow = &mut self.flows.flows[index as usize];
+        if flow.len >= self.params.flow_limit {
+            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+        if let Place::Detached(since) = flow.place {
+            flow.place = Place::InTurn;
+            // The kernel looks at the packet's band after this: a flow takes its first turn in the band of
+            // the packet before, an unknown one in band 0. Nor does it lift a credit that is below zero,
+            // which it compares as a number without sign.
+            self.bands[flow.band].new.push_back(index);
+            let rested = jiffies(now) > since + self.params.refill_jiffies;
+            if rested && flow.credit >= 0 {
+                flow.credit = flow.credit.max(self.params.quantum);
+            }
+        }
+        flow.band = band;
+        self.bands[band].packets += 1;
+        if flow.len == 0 {
+            self.flows.waiting += 1;
+        }
+        flow.len += 1;
+        self.book.arrive(&packet);
+        self.pool.push(&mut flow.packets, packet);
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now, fates)?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.is_none() {
+            let packet = self.next_packet(now, fates)?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn may_wake_at(&self) -> Option<Time> {
+        self.wake_at.and(self.timer)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+/// The value of `weights`.
+fn read_weights(params: &Params) -> Result<[i64; BANDS], SetUpError> {
+    let words = params.words("weights");
+    let weights: Vec<i64> = words
+        .iter()
+        .filter_map(|word| word.parse().ok())
+        .filter(|weight| (SMALLEST_WEIGHT..=i64::from(i32::MAX)).contains(weight))
+        .collect();
+    <[i64; BANDS]>::try_from(weights).map_err(|_| {
+        let allowed = format!("write {BANDS} numbers from {SMALLEST_WEIGHT} to {}", i32::MAX);
+        params.bad("weights", &words.join(" "), &allowed)
+    })
+}
+
+fn jiffies(now: Time) -> u64 {
+    now.as_nanos() / JIFFY.as_nanos()
+}
+
+/// The bucket of a flow, by the hash that the kernel takes of the odd number that stands for a socket
+/// (`hash_ptr`).
+fn bucket_of(key: u32, buckets: usize) -> usize {
+    let bits = buckets.trailing_zeros();
+    let hash = (u64::from(key) << 1 | 1).wrapping_mul(GOLDEN_RATIO_64);
+    hash.checked_shr(u64::BITS - bits).unwrap_or(0) as usize
+}
+
+pub(crate) static FQ: Discipline = Discipline {
+    name: "fq",
+    summary: "flows in queues of their own, served in turn, each at a greatest rate",
+    source: "Linux net/sched/sch_fq.c; iproute2 tc/q_fq.c",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("10000"),
+            meaning: "most packets that may wait in a band",
+        },
+        Param {
+            name: "flow_limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("100"),
+            meaning: "most packets of one flow that may wait",
+        },
+        Param {
+            name: "quantum",
+            aliases: &[],
+            kind: Kind::Number { unit: "bytes", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Device("2 full packets", |device| {
+                (2 * device.full_packet()).to_string()
+            }),
+            meaning: "bytes that a flow may send in its turn; the kernel keeps it within 256 and 1048576",
+        },
+        Param {
+            name: "initial_quantum",
+            aliases: &[],
+            kind: Kind::Number { unit: "bytes", range: (0, QUANTUM_MAX) },
+            default: DefaultValue::Device("10 full packets", |device| {
+                (10 * device.full_packet()).to_string()
+            }),
+            meaning: "bytes that a flow may send in its first turn",
+        },
+        Param {
+            name: "maxrate",
+            aliases: &[],
+            kind: Kind::Rate,
+            default: DefaultValue::Absent("unlimited"),
+            meaning: "greatest rate of each flow",
+        },
+        Param {
+            name: "low_rate_threshold",
+            aliases: &[],
+            kind: Kind::Rate,
+            default: DefaultValue::Is("550kbit"),
+            meaning: "up to this `maxrate` a flow waits after each packet, above it after each quantum",
+        },
+        Param {
+            name: "pacing",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("nopacing") },
+            default: DefaultValue::Is("on"),
+            meaning: "whether flows are held to `maxrate`",
+        },
+        Param {
+            name: "refill_delay",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Is("40ms"),
+            meaning: "a flow that was empty for longer starts with a whole quantum",
+        },
+        Param {
+            name: "ce_threshold",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Absent("off"),
+            meaning: "packets that leave so much later than they might have are marked",
+        },
+        Param {
+            name: "timer_slack",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Is("10us"),
+            meaning: "by how much a flow that waits for its rate may be served late",
+        },
+        Param {
+            name: "horizon",
+            aliases: &[],
+            kind: Kind::Time,
+            default: DefaultValue::Is("10s"),
+            meaning: "how far ahead a packet's departure time may lie; no packet here has one",
+        },
+        Param {
+            name: "horizon_drop",
+            aliases: &[],
+            kind: Kind::Switch { off: Some("horizon_cap") },
+            default: DefaultValue::Is("on"),
+            meaning: "whether a packet beyond the horizon is dropped; no packet here is",
+        },
+        Param {
+            name: "buckets",
+            aliases: &[],
+            kind: Kind::Number { unit: "buckets", range: (1, 1 << 18) },
+            default: DefaultValue::Is("1024"),
+            meaning: "lists in which flows are looked up, rounded up to a power of two",
+        },
+        Param {
+            name: "orphan_mask",
+            aliases: &[],
+            kind: Kind::Number { unit: "mask", range: (0, u32::MAX as u64) },
+            default: DefaultValue::Is("1023"),
+            meaning: "bits of a packet's hash that tell flows apart",
+        },
+        Param {
+            name: "bands",
+            aliases: &[],
+            kind: Kind::Number { unit: "bands", range: (BANDS as u64, BANDS as u64) },
+            default: DefaultValue::Is("3"),
+            meaning: "bands of flows",
+        },
+        PRIOMAP,
+        Param {
+            name: "weights",
+            aliases: &[],
+            kind: Kind::Words { shape: "3 numbers", takes: |behind| BANDS.min(behind.len()) },
+            default: DefaultValue::Is("589824 196608 65536"),
+            meaning: "bytes that each band may send in its turn",
+        },
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "fq limit 40 flow_limit 12",
+        "fq maxrate 1mbit flow_limit 15 ce_threshold 2ms",
+        "fq maxrate 300kbit quantum 300 initial_quantum 1514 buckets 1 limit 30",
+    ],
+    build: |set_up, device| Ok(Box::new(Fq::new(set_up, device)?)),
+};
+
+/// `FQ_BANDS` of `include/uapi/linux/pkt_sched.h`, and the least that a band may weigh.
+const BANDS: usize = 3;
+const SMALLEST_WEIGHT: i64 = 16_384;
+/// `fq_fastpath_check`: more packets than this would be a queue of their own.
+const FAST_PACKETS: u32 = 8;
+/// `FQ_GC_AGE`, in jiffies, and `FQ_GC_MAX`.
+const FORGOTTEN_AFTER: u64 = 3_000_000_000 / JIFFY.as_nanos();
+const FORGOTTEN_AT_ONCE: u32 = 8;
+/// `fq_change` and `iq_range`.
+const QUANTUM_MAX: u64 = 1 << 20;
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+/// `GOLDEN_RATIO_64` of `include/linux/hash.h`.
+const GOLDEN_RATIO_64: u64 = 0x61c8_8646_80b5_83eb;
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, Ecn, FlowLabel};
+
+    use super::*;
+    use crate::Ignore;
+
+    fn queue(set_up: &str) -> Box<dyn Qdisc> {
+        SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap()
+    }
+
+    fn packet(hash: u32, tos: u8, now: Time) -> Packet {
+        Packet {
+            handle: 0,
+            enqueued_at: now,
+            label: FlowLabel { hash, ..FlowLabel::default() },
+            len: 1514,
+            owner: hash,
+            dscp: Dscp::from_tos(tos),
+            ecn: Ecn::from_tos(tos),
+        }
+    }
+
+    #[test]
+    fn bands_share_by_their_weights() {
+        let mut queue = queue("fq flow_limit 10000");
+        // Best effort, bulk, low delay: bands 1, 2 and 0.
+        for n in 0..9_000 {
+            let (hash, tos) = [(1, 0x00), (2, 0x08), (3, 0x10)][n % 3];
+            queue.enqueue(packet(hash, tos, Time::ZERO), Time::ZERO, &mut Ignore);
+        }
+        let mut sent = [0; 4];
+        for _ in 0..3_000 {
+            sent[queue.dequeue(Time::ZERO, &mut Ignore).unwrap().owner as usize] += 1;
+        }
+        // Eight packets by the fast path (3, 3, 2), the first ten of each flow in band 0, and then in five
+        // rounds 130 of best effort and 43.4 of bulk each; low delay has the rest, 390 in a round.
+        assert_eq!(sent, [0, 3 + 10 + 650, 3 + 10 + 217, 2_107]);
+    }
+
+    #[test]
+    fn a_slow_flow_waits_after_each_packet_and_a_fast_one_after_its_credit() {
+        let leave_at = |set_up: &str| {
+            let mut queue = queue(set_up);
+            for _ in 0..4 {
+                queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+            }
+            let mut now = Time::ZERO;
+            let mut left = Vec::new();
+            while queue.backlog().packets > 0 {
+                while queue.dequeue(now, &mut Ignore).is_some() {
+                    left.push(now.as_nanos() / 1_000);
+                }
+                now = queue.wake_at().unwrap_or(now);
+            }
+            left
+        };
+        // 1514 bytes at 500 kbit/s take 24 224 us.
+        let slow = leave_at("fq maxrate 500kbit timer_slack 0");
+        assert_eq!(slow, [0, 24_224, 48_448, 72_672]);
+        // At 1 Mbit/s two packets, the quantum, go together, after a first credit of two.
+        let fast = leave_at("fq maxrate 1mbit quantum 3028 initial_quantum 3028 timer_slack 0");
+        assert_eq!(fast, [0, 0, 24_224, 24_224]);
+    }
+
+    #[test]
+    fn what_waits_for_its_rate_is_marked_by_how_late_it_is() {
+        let mut queue = queue("fq maxrate 500kbit ce_threshold 2ms");
+        let ms = Time::from_millis;
+        queue.enqueue(packet(1, 2, ms(0)), ms(0), &mut Ignore);
+        queue.enqueue(packet(1, 2, ms(0)), ms(0), &mut Ignore);
+        assert_eq!(queue.dequeue(ms(0), &mut Ignore).unwrap().ecn, Ecn::Ect0);
+        assert!(queue.dequeue(ms(1), &mut Ignore).is_none());
+        // It might have left at 24.2 ms.
+        assert_eq!(queue.dequeue(ms(27), &mut Ignore).unwrap().ecn, Ecn::Ce);
+        assert_eq!(queue.stats().total_marked(), 1);
+    }
+}

@@ -1,0 +1,230 @@
+//! `fq_pie`: flows in queues of their own, served in turn, each under PIE.
+//!
+//! Follows Linux `net/sched/sch_fq_pie.c`. Nothing is done differently, not even that `memory_limit` is
+//! only counted there and never drops.
+
+use weir_core::{Packet, Rng, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::pie::{
+    ALPHA, BETA, BYTEMODE, DQ_RATE_ESTIMATOR, ECN, PieParams, PieState, TARGET, TUPDATE,
+    UpdateTimer,
+};
+use crate::pool::{List, Pool};
+use crate::registry::Discipline;
+use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::turns::Turns;
+
+struct FqPie {
+    limit: u32,
+    params: PieParams,
+    timer: UpdateTimer,
+    /// The flow at which the next part of an update starts.
+    cursor: usize,
+    /// Whether the update under way has changed anything.
+    changed: bool,
+    classifier: Classifier,
+    major: u16,
+    rng: Rng,
+
+    flows: Vec<Flow>,
+    turns: Turns,
+    pool: Pool,
+    book: Book,
+    held: Option<Packet>,
+}
+
+#[derive(Clone, Default)]
+struct Flow {
+    packets: List,
+    backlog: u64,
+    pie: PieState,
+}
+
+impl FqPie {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let flows = params.number("flows")? as usize;
+        // Read so that a wrong value is refused; the kernel makes nothing of it but a statistic.
+        params.size("memory_limit")?;
+        Ok(Self {
+            limit: params.number("limit")? as u32,
+            params: PieParams::read(&params, params.number("ecn_prob")?, device)?,
+            timer: UpdateTimer::new(params.time("tupdate")?.expect("a default")),
+            cursor: 0,
+            changed: false,
+            classifier: Classifier::new(&set_up.filters),
+            major: set_up.major(),
+            rng: device.seed.stream("fq_pie"),
+            flows: vec![Flow::default(); flows],
+            turns: Turns::new(flows, params.number("quantum")? as u32),
+            pool: Pool::default(),
+            book: Book::default(),
+            held: None,
+        })
+    }
+
+    fn flow_of(&self, packet: &Packet) -> Option<usize> {
+        self.classifier.flow(packet, self.major, self.flows.len())
+    }
+
+    /// Makes the updates that were due since the last call, of so many flows at a time as the kernel does.
+    fn catch_up(&mut self, now: Time) {
+        while self.timer.fires(now) {
+            let end = self.flows.len().min(self.cursor + FLOWS_AT_A_TIME);
+            for flow in &mut self.flows[self.cursor..end] {
+                let before = flow.pie;
+                flow.pie.update(flow.backlog, &self.params);
+                self.changed |= flow.pie != before;
+            }
+            if end < self.flows.len() {
+                self.cursor = end;
+                self.timer.continues();
+                continue;
+            }
+            if !self.changed {
+                self.timer.skip(now, self.flows.len().div_ceil(FLOWS_AT_A_TIME));
+            }
+            self.cursor = 0;
+            self.changed = false;
+        }
+    }
+
+    fn next_packet(&mut self, now: Time) -> Option<Packet> {
+        loop {
+            let index = self.turns.current()?;
+            let flow = &mut self.flows[index];
+            let Some(packet) = self.pool.pop(&mut flow.packets) else {
+                self.turns.pass();
+                continue;
+            };
+            self.book.take(&packet);
+            flow.backlog -= u64::from(packet.len);
+            self.turns.charge(index, packet.len);
+            flow.pie.on_dequeue(&packet, flow.backlog, &self.params, now);
+            return Some(packet);
+        }
+    }
+}
+
+impl Qdisc for FqPie {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.catch_up(now);
+        let Some(index) = self.flow_of(&packet) else {
+            return self.book.refuse(packet, DropReason::Unclassified, fates);
+        };
+        let flow = &mut self.flows[index];
+        let full = self.book.backlog().packets >= self.limit;
+        let strikes = !full
+            && flow.pie.strikes(packet.len, flow.backlog, &self.params, &mut self.rng)
+            && !(flow.pie.may_mark(&self.params)
+                && self.book.mark(&mut packet, MarkReason::Early, fates));
+        if !full && !strikes {
+            self.book.arrive(&packet);
+            flow.backlog += u64::from(packet.len);
+            self.pool.push(&mut flow.packets, packet);
+            self.turns.join(index);
+        } else {
+            flow.pie.on_drop();
+            let reason = if full { DropReason::Overlimit } else { DropReason::Early };
+            // `NET_XMIT_CN`: the sender is not told.
+            self.book.turn_away(packet, reason, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        self.catch_up(now);
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now)?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        self.catch_up(now);
+        if self.held.is_none() {
+            let packet = self.next_packet(now)?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+pub(crate) static FQ_PIE: Discipline = Discipline {
+    name: "fq_pie",
+    summary: "flows in queues of their own, served in turn, each under PIE",
+    source: "Linux net/sched/sch_fq_pie.c; RFC 8033",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("10240"),
+            meaning: "most packets that may wait in all flows together",
+        },
+        Param {
+            name: "flows",
+            aliases: &[],
+            kind: Kind::Number { unit: "queues", range: (1, 65_536) },
+            default: DefaultValue::Is("1024"),
+            meaning: "number of queues over which flows are hashed",
+        },
+        TARGET,
+        TUPDATE,
+        ALPHA,
+        BETA,
+        Param {
+            name: "quantum",
+            aliases: &[],
+            kind: Kind::Number { unit: "bytes", range: (1, 1 << 20) },
+            default: DefaultValue::Device("one full packet", |device| {
+                device.full_packet().to_string()
+            }),
+            meaning: "bytes that a flow may send in one turn (256 at least)",
+        },
+        Param {
+            name: "memory_limit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Is("32Mb"),
+            meaning: "without effect, as in Linux, which counts what exceeds it and drops nothing",
+        },
+        Param {
+            name: "ecn_prob",
+            aliases: &[],
+            kind: Kind::Number { unit: "percent", range: (0, 100) },
+            default: DefaultValue::Is("10"),
+            meaning: "probability above which packets are dropped even if they could be marked",
+        },
+        ECN,
+        BYTEMODE,
+        DQ_RATE_ESTIMATOR,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "fq_pie limit 40 flows 4 target 1ms",
+        "fq_pie ecn ecn_prob 100 flows 1 target 1ms tupdate 4ms quantum 300",
+        "fq_pie flows 5000 dq_rate_estimator bytemode target 1ms",
+    ],
+    build: |set_up, device| Ok(Box::new(FqPie::new(set_up, device)?)),
+};
+
+/// Flows of which one timer updates the probability (`fq_pie_timer`); the others follow a jiffy later.
+const FLOWS_AT_A_TIME: usize = 2048;

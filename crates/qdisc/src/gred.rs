@@ -1,0 +1,635 @@
+//! `gred`: one FIFO, up to sixteen kinds of packets, each under a RED of its own.
+//!
+//! Follows Linux `net/sched/sch_gred.c`. The kinds are called virtual queues: each has its thresholds,
+//! its limit, and what waits of it; the packets share one FIFO. With `grio` a virtual queue also feels
+//! the averages of all with a lower `prio` (as RIO's OUT packets feel the IN packets); if two have the
+//! same `prio`, all share one average of the whole (WRED).
+//!
+//! Linux takes the virtual queue from `skb->tc_index`, which a filter on `clsact` sets. Such filters
+//! are read, and filters on the discipline itself, which Linux has not, do the same.
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Rng, Time};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::red::{
+    Average, BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, Policy, RedParams,
+    RedSettings, RedState, burst, required_size, size,
+};
+use crate::registry::Discipline;
+use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Gred {
+    /// Most bytes of packets without a virtual queue together with all others.
+    limit: u64,
+    /// The virtual queue of packets that name none that there is.
+    default: usize,
+    averaging: Averaging,
+    queues: Vec<Option<VirtualQueue>>,
+    /// The average and idle time that all share in WRED.
+    shared: RedState,
+    classifier: Classifier,
+    rng: Rng,
+    packets: VecDeque<(Packet, Option<usize>)>,
+    /// Bytes of all packets.
+    bytes: u64,
+    /// Packets without a virtual queue.
+    others: Book,
+}
+
+/// By which average a virtual queue goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Averaging {
+    /// Its own.
+    Own,
+    /// Its own and those of all with a lower `prio`.
+    Rio,
+    /// One of the whole queue.
+    Wred,
+}
+
+struct VirtualQueue {
+    limit: u64,
+    priority: u64,
+    params: RedParams,
+    policy: Policy,
+    state: RedState,
+    book: Book,
+}
+
+impl Gred {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let mut parts = parts_of(set_up).into_iter();
+        let first = parts.next().unwrap_or_default();
+        let common = Params::read("gred", SETUP_PARAMS, &first, device)?;
+        let count = common.number("vqs")? as usize;
+        let default = common.number("default")? as usize;
+        if default >= count {
+            let allowed = format!("write a number below `vqs` {count}");
+            return Err(common.bad("default", &default.to_string(), &allowed));
+        }
+        let whole = u64::from(device.tx_queue_len) * u64::from(device.full_packet());
+        let limit = size(&common, "limit")?.map_or(whole, u64::from);
+        let grio = common.switch("grio");
+        let mut queues: Vec<Option<VirtualQueue>> =
+            std::iter::repeat_with(|| None).take(count).collect();
+        for words in parts {
+            let params = Params::read("gred vq", VQ_PARAMS, &words, device)?;
+            let number = params.number("vq")? as usize;
+            if number >= count {
+                let allowed = format!("write a number below `vqs` {count}");
+                return Err(params.bad("vq", &number.to_string(), &allowed));
+            }
+            let of_default = queues[default].as_ref().map(|queue| queue.priority);
+            let mut queue = VirtualQueue::read(&params, policy_of(&common))?;
+            queue.limit = queue.limit.min(limit);
+            if grio && queue.priority == 0 {
+                queue.priority = of_default.unwrap_or(DEFAULT_PRIORITY);
+            }
+            queues[number] = Some(queue);
+        }
+        let filters: Vec<_> = set_up.filters.iter().chain(&set_up.egress).cloned().collect();
+        Ok(Self {
+            limit,
+            default,
+            averaging: Averaging::of(grio, &queues),
+            queues,
+            shared: RedState::default(),
+            classifier: Classifier::new(&filters),
+            rng: device.seed.stream("gred"),
+            packets: VecDeque::new(),
+            bytes: 0,
+            others: Book::default(),
+        })
+    }
+
+    /// The virtual queue of `packet`: the number that a filter gave it (0 if none did), or the default.
+    fn number_of(&self, packet: &Packet) -> usize {
+        let index = self.classifier.classify(packet).map_or(0, |class| usize::from(class.minor));
+        let number = index % MOST_QUEUES;
+        if matches!(self.queues.get(number), Some(Some(_))) { number } else { self.default }
+    }
+
+    /// The averages that weigh on a virtual queue of that priority beside its own.
+    fn weight_of_others(&self, priority: u64) -> Average {
+        if self.averaging != Averaging::Rio {
+            return 0;
+        }
+        let before = self.queues.iter().flatten().filter(|queue| queue.priority < priority);
+        before.filter(|queue| !queue.state.is_idle()).map(|queue| queue.state.average()).sum()
+    }
+
+    fn push(&mut self, packet: Packet, number: Option<usize>) {
+        self.bytes += u64::from(packet.len);
+        self.packets.push_back((packet, number));
+    }
+
+    /// A packet for which there is no virtual queue, not even the default: a plain FIFO.
+    fn enqueue_unassigned(&mut self, packet: Packet, fates: &mut dyn Fates) {
+        if self.bytes + u64::from(packet.len) > self.limit {
+            return self.others.refuse(packet, DropReason::Overlimit, fates);
+        }
+        self.others.arrive(&packet);
+        self.push(packet, None);
+    }
+
+    fn books(&self) -> impl Iterator<Item = &Book> {
+        self.queues.iter().flatten().map(|queue| &queue.book).chain([&self.others])
+    }
+}
+
+impl Averaging {
+    /// Without `grio` each its own; with it, WRED if any two have the same priority.
+    fn of(grio: bool, queues: &[Option<VirtualQueue>]) -> Self {
+        let mut priorities: Vec<_> = queues.iter().flatten().map(|queue| queue.priority).collect();
+        priorities.sort_unstable();
+        match priorities.windows(2).any(|pair| pair[0] == pair[1]) {
+            _ if !grio => Self::Own,
+            false => Self::Rio,
+            true => Self::Wred,
+        }
+    }
+}
+
+impl VirtualQueue {
+    fn read(params: &Params, common: Policy) -> Result<Self, SetUpError> {
+        let own = policy_of(params);
+        let policy = if common == Policy::default() || common == own { own } else { common };
+        if own != Policy::default() && own != policy {
+            return Err(SetUpError::new(
+                "gred vq: `ecn` and `harddrop` stand in `setup` already and hold for all; leave them \
+                 out here",
+            ));
+        }
+        let min = required_size(params, "min")?;
+        let max = required_size(params, "max")?;
+        let average_packet = required_size(params, "avpkt")?;
+        let settings = RedSettings {
+            min,
+            max,
+            unit: 1,
+            average_packet,
+            burst: burst(params, min, max, average_packet)?,
+            probability: params.probability("probability")?,
+            bandwidth: params.rate("bandwidth")?,
+            gentle: false,
+        };
+        Ok(Self {
+            limit: u64::from(required_size(params, "limit")?),
+            priority: params.number("prio")?,
+            params: settings.for_kernel(params)?,
+            policy,
+            state: RedState::default(),
+            book: Book::default(),
+        })
+    }
+}
+
+/// The words of `setup`, then those of each virtual queue. In the short form a virtual queue begins
+/// with `vq`; in the full form it is a `qdisc change` of its own.
+fn parts_of(set_up: &SetUp) -> Vec<Vec<String>> {
+    let mut parts = vec![Vec::new()];
+    for word in &set_up.words {
+        if VQ.answers_to(word) {
+            parts.push(Vec::new());
+        }
+        parts.last_mut().expect("there is one").push(word.clone());
+    }
+    parts.extend(set_up.changes.iter().cloned());
+    parts
+}
+
+fn policy_of(params: &Params) -> Policy {
+    Policy { ecn: params.switch("ecn"), harddrop: params.switch("harddrop"), nodrop: false }
+}
+
+impl Qdisc for Gred {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        let number = self.number_of(&packet);
+        let Some(priority) = self.queues[number].as_ref().map(|queue| queue.priority) else {
+            return self.enqueue_unassigned(packet, fates);
+        };
+        let weight = self.weight_of_others(priority);
+        let wred = self.averaging == Averaging::Wred;
+        let queue = self.queues[number].as_mut().expect("it was just there");
+        let backlog = if wred { self.bytes } else { queue.book.backlog().bytes };
+        if wred {
+            queue.state.share_average_of(&self.shared);
+        }
+        let average = queue.state.update(&queue.params, backlog, now);
+        if wred {
+            self.shared.share_average_of(&queue.state);
+        }
+        let verdict = queue.state.decide(&queue.params, average + weight, &mut self.rng);
+        if let Some(reason) = queue.policy.carry_out(verdict, &mut packet, &mut queue.book, fates) {
+            return queue.book.turn_away(packet, reason, fates);
+        }
+        if backlog + u64::from(packet.len) > queue.limit {
+            return queue.book.refuse(packet, DropReason::Overlimit, fates);
+        }
+        queue.book.arrive(&packet);
+        self.push(packet, Some(number));
+    }
+
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        let (packet, number) = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.len);
+        let queue = number.and_then(|number| self.queues[number].as_mut());
+        let Some(queue) = queue else {
+            self.others.take(&packet);
+            self.others.depart(&packet);
+            return Some(packet);
+        };
+        queue.book.take(&packet);
+        queue.book.depart(&packet);
+        if self.averaging == Averaging::Wred {
+            if self.bytes == 0 {
+                self.shared.start_idling(now);
+            }
+        } else if queue.book.backlog().bytes == 0 {
+            queue.state.start_idling(now);
+        }
+        Some(packet)
+    }
+
+    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        self.packets.front().map(|(packet, _)| packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.packets.len() as u32, bytes: self.bytes }
+    }
+
+    fn stats(&self) -> Stats {
+        self.books().fold(Stats::default(), |mut sum, book| {
+            sum += book.stats();
+            sum
+        })
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        for (name, queue) in NAMES.into_iter().zip(&self.queues) {
+            if let Some(VirtualQueue { book, .. }) = queue {
+                visit(ClassView { name, backlog: book.backlog(), stats: book.stats() });
+            }
+        }
+    }
+}
+
+pub(crate) static GRED: Discipline = Discipline {
+    name: "gred",
+    summary: "generic RED: kinds of packets with a RED each in one FIFO; with `grio`, RIO",
+    source: "Linux net/sched/sch_gred.c",
+    params: &[
+        SETUP,
+        VQS,
+        DEFAULT,
+        GRIO,
+        VQ,
+        PRIO,
+        LIMIT,
+        MIN,
+        MAX,
+        AVPKT,
+        BURST,
+        PROBABILITY,
+        BANDWIDTH,
+        ECN,
+        HARDDROP,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "gred setup vqs 2 default 1 grio limit 30000 \
+         vq 0 prio 1 limit 30000 min 4000 max 12000 avpkt 1000 probability 0.1 \
+         vq 1 prio 2 limit 20000 min 2000 max 6000 avpkt 1000 probability 0.2 ecn",
+        "gred setup vqs 4 default 2 limit 20000 ecn vq 0 limit 9000 min 2000 max 6000 avpkt 1000",
+        "qdisc add dev a root handle 1: gred setup DPs 3 default 2 grio
+         qdisc change dev a root handle 1: gred limit 20000 min 2000 max 6000 avpkt 1000 DP 2 prio 4
+         qdisc change dev a root handle 1: gred limit 20000 min 3000 max 6000 avpkt 1000 DP 1
+         filter add dev a parent 1: u32 match ip tos 0xb8 0xfc flowid 1:1
+         filter add dev a parent 1: matchall flowid 1:2",
+    ],
+    build: |set_up, device| Ok(Box::new(Gred::new(set_up, device)?)),
+};
+
+/// What the first words say: the discipline as a whole.
+static SETUP_PARAMS: &[Param] = &[SETUP, VQS, DEFAULT, GRIO, LIMIT, ECN, HARDDROP];
+
+/// What is said of each virtual queue.
+static VQ_PARAMS: &[Param] =
+    &[VQ, PRIO, LIMIT, MIN, MAX, AVPKT, BURST, PROBABILITY, BANDWIDTH, ECN, HARDDROP];
+
+const SETUP: Param = Param {
+    name: "setup",
+    aliases: &[],
+    kind: Kind::Switch { off: None },
+    default: DefaultValue::Is("off"),
+    meaning: "comes before `vqs`, `default`, `grio`, as in `tc`",
+};
+
+const VQS: Param = Param {
+    name: "vqs",
+    aliases: &["DPs"],
+    kind: Kind::Number { unit: "virtual queues", range: (1, MOST_QUEUES as u64) },
+    default: DefaultValue::Required,
+    meaning: "how many virtual queues there may be",
+};
+
+const DEFAULT: Param = Param {
+    name: "default",
+    aliases: &[],
+    kind: Kind::Number { unit: "virtual queue", range: (0, MOST_QUEUES as u64 - 1) },
+    default: DefaultValue::Required,
+    meaning: "the virtual queue of packets that name none that there is",
+};
+
+const GRIO: Param = Param {
+    name: "grio",
+    aliases: &[],
+    kind: Kind::Switch { off: None },
+    default: DefaultValue::Is("off"),
+    meaning: "add the averages of lower prio; with equal prios, one average for all (WRED)",
+};
+
+const VQ: Param = Param {
+    name: "vq",
+    aliases: &["DP"],
+    kind: Kind::Number { unit: "virtual queue", range: (0, MOST_QUEUES as u64 - 1) },
+    default: DefaultValue::Required,
+    meaning: "the virtual queue that the next words are about",
+};
+
+const PRIO: Param = Param {
+    name: "prio",
+    aliases: &[],
+    kind: Kind::Number { unit: "priority", range: (0, 255) },
+    default: DefaultValue::Is("0"),
+    meaning: "with `grio`: its place; 0: that of the default virtual queue, else 8",
+};
+
+const LIMIT: Param = Param {
+    name: "limit",
+    aliases: &[],
+    kind: Kind::Size,
+    default: DefaultValue::Absent("txqueuelen full packets; required of a virtual queue"),
+    meaning: "most bytes that may wait, of a virtual queue or, before the first, of all",
+};
+
+const MIN: Param = Param { default: DefaultValue::Required, ..MIN_BYTES };
+
+const MAX: Param = Param { default: DefaultValue::Required, ..MAX_BYTES };
+
+const AVPKT: Param = Param {
+    name: "avpkt",
+    aliases: &[],
+    kind: Kind::Size,
+    default: DefaultValue::Required,
+    meaning: "bytes of an average packet",
+};
+
+/// `MAX_DPs`.
+const MOST_QUEUES: usize = 16;
+
+/// `GRED_DEF_PRIO`.
+const DEFAULT_PRIORITY: u64 = MOST_QUEUES as u64 / 2;
+
+const NAMES: [&str; MOST_QUEUES] = [
+    "vq 0", "vq 1", "vq 2", "vq 3", "vq 4", "vq 5", "vq 6", "vq 7", "vq 8", "vq 9", "vq 10",
+    "vq 11", "vq 12", "vq 13", "vq 14", "vq 15",
+];
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, Duration, Ecn, FlowLabel};
+
+    use super::*;
+    use crate::port::Ignore;
+
+    fn gred(words: &str) -> Result<Gred, SetUpError> {
+        Gred::new(&SetUp::parse(words)?, &Device::default())
+    }
+
+    fn packet(dscp: u8, ecn: Ecn) -> Packet {
+        Packet {
+            handle: 0,
+            enqueued_at: Time::ZERO,
+            label: FlowLabel::default(),
+            len: 1000,
+            owner: 0,
+            dscp: Dscp::new(dscp).unwrap(),
+            ecn,
+        }
+    }
+
+    /// Number, prio, limit, min, max, ewma, Scell_log and the mode, as `tc -d qdisc show` prints them on
+    /// Linux 6.12.
+    #[test]
+    fn parameters_are_those_that_tc_shows() {
+        let shown = |words: &str| {
+            let gred = gred(words).unwrap();
+            let queues = gred.queues.iter().enumerate().filter_map(|(number, queue)| {
+                let queue = queue.as_ref()?;
+                let (min, max, log, _, cells) = queue.params.as_shown();
+                Some((number, queue.priority, queue.limit, min, max, log, cells))
+            });
+            (gred.averaging, queues.collect::<Vec<_>>())
+        };
+        assert_eq!(
+            shown(
+                "qdisc add dev a0 root handle 1: gred setup DPs 3 default 2 grio limit 60000
+                 qdisc change dev a0 root handle 1: gred limit 120000 min 15000 max 45000 avpkt 1000 \
+                 burst 25 bandwidth 20mbit DP 0 probability 0.02 prio 1
+                 qdisc change dev a0 root handle 1: gred vq 1 limit 40000 min 10000 max 30000 avpkt \
+                 1000 prio 2"
+            ),
+            (
+                Averaging::Rio,
+                vec![
+                    (0, 1, 60_000, 15_000, 45_000, 4, 13),
+                    (1, 2, 40_000, 10_000, 30_000, 3, 13)
+                ]
+            )
+        );
+        let common = "limit 100000 min 10000 max 30000 avpkt 1000";
+        assert_eq!(
+            shown(&format!(
+                "gred setup vqs 3 default 2 grio vq 0 {common} vq 2 {common} prio 3 vq 1 {common}"
+            )),
+            (
+                Averaging::Wred,
+                vec![
+                    (0, 8, 100_000, 10_000, 30_000, 3, 13),
+                    (1, 3, 100_000, 10_000, 30_000, 3, 13),
+                    (2, 3, 100_000, 10_000, 30_000, 3, 13)
+                ]
+            )
+        );
+        assert_eq!(gred("gred setup vqs 3 default 2").unwrap().limit, 1_514_000);
+    }
+
+    #[test]
+    fn what_tc_refuses_is_refused_in_one_sentence() {
+        let common = "limit 100000 min 10000 max 30000 avpkt 1000";
+        for (words, expected) in [
+            ("gred setup vqs 3 default 3", "gred: `default 3`: write a number below `vqs` 3"),
+            ("gred setup vqs 17 default 3", "gred: `vqs 17`: write a number from 1 to 16"),
+            (
+                "gred setup vqs 3",
+                "gred: `default` is required (the virtual queue of packets that name none that there \
+                 is)",
+            ),
+            (
+                &format!("gred setup vqs 3 default 1 vq 3 {common}"),
+                "gred vq: `vq 3`: write a number below `vqs` 3",
+            ),
+            (
+                &format!("gred setup vqs 3 default 1 ecn vq 0 {common} harddrop"),
+                "gred vq: `ecn` and `harddrop` stand in `setup` already and hold for all; leave them \
+                 out here",
+            ),
+            (
+                "gred setup vqs 3 default 1 vq 0 min 1000 max 3000 avpkt 1000",
+                "gred vq: `limit 0`: write a size of at least 1 byte",
+            ),
+            (
+                "gred setup vqs 3 default 1 vq 0 limit 9000 min 1000 avpkt 1000",
+                "gred vq: `max` is required (average queue from which everything is dropped or \
+                 marked)",
+            ),
+        ] {
+            assert_eq!(gred(words).err().unwrap().to_string(), expected);
+        }
+    }
+
+    /// Three kinds: 0 by default of filters, 1 by a filter, and one that is not there goes to 2.
+    #[test]
+    fn filters_name_the_virtual_queue() {
+        let vq = |number: u8| {
+            format!(
+                "qdisc change dev a root handle 1: gred vq {number} limit 90000 min 20000 max 60000 \
+                 avpkt 1000\n"
+            )
+        };
+        let set_up = format!(
+            "qdisc add dev a root handle 1: gred setup vqs 3 default 2\n{}{}{}",
+            vq(0),
+            vq(1),
+            vq(2)
+        );
+        let numbering = |place: &str| {
+            format!(
+                "filter add dev a {place} u32 match ip tos 0x28 0xfc classid 1:1\n\
+                 filter add dev a {place} u32 match ip tos 0x30 0xfc classid 1:9\n\
+                 filter add dev a {place} u32 match ip tos 0x38 0xfc classid 1:12\n"
+            )
+        };
+        for filters in [
+            numbering("parent 1:"),
+            format!("qdisc add dev a clsact\n{}", numbering("egress protocol ip")),
+        ] {
+            let gred = gred(&format!("{set_up}{filters}")).unwrap();
+            let number = |dscp: u8| gred.number_of(&packet(dscp, Ecn::NotEct));
+            // 0x12 is 18: only the lowest four bits count, as in Linux.
+            assert_eq!([0, 10, 12, 14].map(number), [0, 1, 2, 2], "{filters}");
+        }
+    }
+
+    /// Packets of no virtual queue pass through a plain FIFO.
+    #[test]
+    fn without_a_default_packets_pass_by() {
+        let mut gred = gred("gred setup vqs 2 default 1 limit 3000").unwrap();
+        for _ in 0..4 {
+            gred.enqueue(packet(0, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        }
+        assert_eq!(gred.backlog(), Backlog { packets: 3, bytes: 3000 });
+        assert!(gred.dequeue(Time::ZERO, &mut Ignore).is_some());
+        assert!(gred.stats().balances(gred.backlog()));
+    }
+
+    /// With RIO a virtual queue feels the averages before it, not those behind it.
+    #[test]
+    fn later_virtual_queues_feel_earlier_ones() {
+        let forced = |mode: &str, first: u8, then: u8, empties: bool| {
+            let words = format!(
+                "qdisc add dev a root handle 1: gred setup vqs 2 default 0 {mode}
+                 qdisc change dev a root handle 1: gred vq 0 prio 1 limit 90000 min 4000 max 4000 \
+                 avpkt 1000 burst 4
+                 qdisc change dev a root handle 1: gred vq 1 prio 2 limit 90000 min 4000 max 4000 \
+                 avpkt 1000 burst 4
+                 filter add dev a parent 1: u32 match ip tos 0x28 0xfc flowid 1:1"
+            );
+            let mut gred = gred(&words).unwrap();
+            assert_eq!(gred.queues[0].as_ref().unwrap().params.as_shown().2, 1);
+            for _ in 0..5 {
+                gred.enqueue(packet(first, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            }
+            if empties {
+                while gred.dequeue(Time::ZERO, &mut Ignore).is_some() {}
+            }
+            for _ in 0..3 {
+                gred.enqueue(packet(then, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            }
+            gred.stats().dropped[DropReason::Forced as usize].packets
+        };
+        // W = 1/2. Five arrivals of the first kind bring its average, kept twice, to 6125; the three of the
+        // other bring theirs to 0, 1000 and 2500, and 8000 is the threshold.
+        assert_eq!(forced("grio", 0, 10, false), 1);
+        assert_eq!(forced("grio", 10, 0, false), 0, "the earlier do not feel the later");
+        assert_eq!(forced("", 0, 10, false), 0);
+        assert_eq!(forced("grio", 0, 10, true), 0, "an idle one does not weigh");
+    }
+
+    /// WRED: a kind that never came before is judged by the average of the whole.
+    #[test]
+    fn equal_priorities_share_one_average() {
+        let run = |prio: u8| {
+            let words = format!(
+                "qdisc add dev a root handle 1: gred setup vqs 2 default 0 grio
+                 qdisc change dev a root handle 1: gred vq 0 prio 1 limit 90000 min 20000 max 60000 \
+                 avpkt 1000 burst 20
+                 qdisc change dev a root handle 1: gred vq 1 prio {prio} limit 90000 min 2000 max 2000 \
+                 avpkt 1000 burst 2
+                 filter add dev a parent 1: u32 match ip tos 0x28 0xfc flowid 1:1"
+            );
+            let mut gred = gred(&words).unwrap();
+            for dscp in [0; 40].into_iter().chain([10]) {
+                gred.enqueue(packet(dscp, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            }
+            gred
+        };
+        let mut gred = run(1);
+        assert_eq!(gred.averaging, Averaging::Wred);
+        // Each arrival takes the average over from the one before, whatever its kind. The kind that came
+        // once finds one far above its threshold of 2000.
+        assert_eq!(gred.stats().dropped[DropReason::Forced as usize].packets, 1);
+        // The idle time of all begins when the last packet leaves.
+        let mut now = Time::ZERO;
+        while gred.dequeue(now, &mut Ignore).is_some() {
+            assert_eq!(gred.shared.is_idle(), gred.packets.is_empty());
+            now += Duration::from_millis(1);
+        }
+        assert!(gred.queues.iter().flatten().all(|queue| !queue.state.is_idle()));
+        let rio = run(2);
+        assert_eq!((rio.averaging, rio.shared.average()), (Averaging::Rio, 0));
+    }
+
+    #[test]
+    fn marks_and_classes_are_counted_by_virtual_queue() {
+        let mut gred = gred(
+            "gred setup vqs 1 default 0 ecn \
+             vq 0 limit 90000 min 2000 max 2000 avpkt 1000 burst 2",
+        )
+        .unwrap();
+        for _ in 0..12 {
+            gred.enqueue(packet(0, Ecn::Ect0), Time::ZERO, &mut Ignore);
+        }
+        let mut seen = Vec::new();
+        gred.classes(&mut |class| seen.push((class.name.to_owned(), class.stats.total_marked())));
+        // The averages are 0, 500, 1250, 2125, and more from there.
+        assert_eq!(seen, [("vq 0".to_owned(), 9)]);
+    }
+}

@@ -1,0 +1,122 @@
+//! The queues in the classes of a discipline.
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::fifo::default_leaf;
+use crate::tc::{Handle, SetUp, SetUpError};
+
+/// The classes of a discipline, in the order written, with what waits in them. Classes with others
+/// beneath them hold no queue.
+pub(crate) struct Leaves {
+    classes: Vec<Class>,
+    /// What waits in all of them.
+    backlog: Backlog,
+}
+
+struct Class {
+    id: Handle,
+    name: String,
+    queue: Option<Box<dyn Qdisc>>,
+}
+
+impl Leaves {
+    /// Makes the queues in the classes of `set_up`: what was written, else Linux' default FIFO.
+    pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let mut classes = Vec::new();
+        for written in &set_up.classes {
+            let inner = set_up.classes.iter().any(|other| other.parent == written.id);
+            let queue = match (&written.leaf, inner) {
+                (Some(_), true) => {
+                    return Err(SetUpError::new(format!(
+                        "{}: class `{}` has classes beneath it and cannot hold a discipline too",
+                        set_up.discipline.name, written.id
+                    )));
+                }
+                (Some(leaf), false) => Some(leaf.build(device)?),
+                (None, true) => None,
+                (None, false) => Some(default_leaf(device)),
+            };
+            classes.push(Class { id: written.id, name: written.id.to_string(), queue });
+        }
+        Ok(Self { classes, backlog: Backlog::default() })
+    }
+
+    /// The number of the class of that name, if it holds a queue.
+    pub fn called(&self, id: Handle) -> Option<usize> {
+        self.classes.iter().position(|class| class.id == id && class.queue.is_some())
+    }
+
+    /// Whether class `class` holds a queue.
+    pub fn holds_queue(&self, class: usize) -> bool {
+        self.classes[class].queue.is_some()
+    }
+
+    pub fn enqueue(&mut self, class: usize, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.change(class, |queue| queue.enqueue(packet, now, fates));
+    }
+
+    pub fn dequeue(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.change(class, |queue| queue.dequeue(now, fates))
+    }
+
+    /// The packet that `class` would send next, left in place.
+    pub fn peek(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        self.peek_len(class, now, fates)?;
+        self.classes[class].queue.as_mut()?.peek(now, fates)
+    }
+
+    /// The length of the packet that `class` would send next.
+    pub fn peek_len(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<u32> {
+        self.change(class, |queue| queue.peek(now, fates).map(|packet| packet.len))
+    }
+
+    /// What waits in `class`.
+    pub fn backlog_of(&self, class: usize) -> Backlog {
+        self.queue(class).backlog()
+    }
+
+    /// When a class that holds packets back by itself may next send, after `now`.
+    pub fn next_wake(&self, now: Time) -> Option<Time> {
+        let queues = self.classes.iter().filter_map(|class| class.queue.as_ref());
+        queues.filter_map(|queue| queue.wake_at()).filter(|&at| at > now).min()
+    }
+
+    /// What waits in all classes.
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Adds what has happened in all classes.
+    pub fn add_stats(&self, stats: &mut Stats) {
+        for queue in self.classes.iter().filter_map(|class| class.queue.as_ref()) {
+            *stats += queue.stats();
+        }
+    }
+
+    /// Shows the classes that hold queues, and what is beneath them.
+    pub fn show(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        for Class { name, queue, .. } in &self.classes {
+            if let Some(queue) = queue {
+                visit(ClassView { name, backlog: queue.backlog(), stats: queue.stats() });
+                queue.classes(visit);
+            }
+        }
+    }
+
+    fn queue(&self, class: usize) -> &dyn Qdisc {
+        self.classes[class].queue.as_deref().expect("a leaf has a queue")
+    }
+
+    /// Lets `change` work on the queue of `class` and keeps the total in step, drops included.
+    fn change<R>(&mut self, class: usize, change: impl FnOnce(&mut dyn Qdisc) -> R) -> R {
+        let queue = self.classes[class].queue.as_deref_mut().expect("a leaf has a queue");
+        let before = queue.backlog();
+        let result = change(queue);
+        let after = queue.backlog();
+        self.backlog.packets = self.backlog.packets + after.packets - before.packets;
+        self.backlog.bytes = self.backlog.bytes + after.bytes - before.bytes;
+        result
+    }
+}

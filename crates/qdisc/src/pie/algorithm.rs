@@ -1,0 +1,443 @@
+//! The PIE algorithm, apart from any queue.
+//!
+//! Follows RFC 8033 as Linux has it (`include/net/pie.h`, `net/sched/sch_pie.c`): time in ticks of
+//! 64 ns, probabilities as integers of 56 bits, an update of the probability whenever the kernel's
+//! timer wheel fires. The delay comes from the last packet's sojourn time, or from a drain rate
+//! (`dq_rate_estimator`). As in Linux the probability may grow beyond 1 under a load that does not
+//! respond, and then takes as long to come back.
+
+use weir_core::{Draw, Duration, Packet, Rng, Time};
+
+use crate::linux::JIFFY;
+
+/// PIE's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PieParams {
+    pub target: Duration,
+    /// Weight of the delay's distance from the target, in sixteenths of 1/s.
+    pub alpha: u64,
+    /// Weight of the delay's change, in sixteenths of 1/s.
+    pub beta: u64,
+    /// The highest probability at which packets are marked; `None` never marks.
+    pub mark_up_to: Option<u64>,
+    /// Whether short packets are dropped with a lower probability.
+    pub bytemode: bool,
+    /// Whether the delay is the backlog divided by a measured drain rate.
+    pub dq_rate_estimator: bool,
+    /// Length of a full packet.
+    pub full_packet: u32,
+}
+
+/// PIE's state: one a queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PieState {
+    /// The drop probability, as a share of [`MAX_PROB`].
+    prob: u64,
+    /// Sum of the probabilities since the last drop (RFC 8033, section 5.1, "de-randomization").
+    accumulated: u64,
+    qdelay: Ticks,
+    qdelay_old: Ticks,
+    /// What is left of the burst allowance.
+    burst: Ticks,
+    /// When the last packet left or, with the estimator, when its measurement began.
+    since: Option<Ticks>,
+    /// Bytes that left in this measurement of the drain rate, while one is under way.
+    measured: Option<u32>,
+    /// The average drain rate in 1/256 bytes a tick.
+    drain_rate: u32,
+}
+
+/// Time in units of 64 ns (`PSCHED_SHIFT`).
+type Ticks = u64;
+
+impl PieState {
+    /// Whether a packet that is to be dropped may be marked instead.
+    pub fn may_mark(&self, params: &PieParams) -> bool {
+        params.mark_up_to.is_some_and(|most| self.prob <= most)
+    }
+
+    /// A packet was dropped, for whatever reason.
+    pub fn on_drop(&mut self) {
+        self.accumulated = 0;
+    }
+
+    /// Whether a packet of `len` bytes that comes to `backlog` bytes is to be dropped: RFC 8033, section 5.1 ("drop_early").
+    pub fn strikes(&mut self, len: u32, backlog: u64, params: &PieParams, rng: &mut Rng) -> bool {
+        let relaxed = self.qdelay < params.target() / 2 && self.prob < MAX_PROB / 5;
+        if self.burst > 0 || relaxed || backlog < 2 * u64::from(params.full_packet) {
+            return false;
+        }
+        let prob = if params.bytemode && len <= params.full_packet {
+            u64::from(len) * (self.prob / u64::from(params.full_packet))
+        } else {
+            self.prob
+        };
+        if prob == 0 {
+            self.accumulated = 0;
+        }
+        // Neither too soon after a drop nor too long after it.
+        self.accumulated = self.accumulated.saturating_add(prob);
+        if self.accumulated < MAX_PROB / 100 * 85 {
+            return false;
+        }
+        if self.accumulated >= MAX_PROB / 2 * 17 {
+            return true;
+        }
+        let strikes = rng.below(MAX_PROB + 1) < prob;
+        if strikes {
+            self.accumulated = 0;
+        }
+        strikes
+    }
+
+    /// `packet` left at `now` and `backlog` bytes stay behind.
+    pub fn on_dequeue(&mut self, packet: &Packet, backlog: u64, params: &PieParams, now: Time) {
+        let now = ticks_of(now);
+        if params.dq_rate_estimator {
+            return self.measure(packet.len, backlog, now);
+        }
+        self.qdelay = if backlog == 0 { 0 } else { now - ticks_of(packet.enqueued_at) };
+        let elapsed = self.since.map_or(0, |since| now - since);
+        self.since = Some(now);
+        self.burst = self.burst.saturating_sub(elapsed);
+    }
+
+    /// Measures the drain rate over [`MEASURED_OVER`] bytes, as long as so many wait.
+    fn measure(&mut self, len: u32, backlog: u64, now: Ticks) {
+        if backlog >= MEASURED_OVER && self.measured.is_none() {
+            self.since = Some(now);
+            self.measured = Some(0);
+        }
+        let Some(measured) = &mut self.measured else { return };
+        *measured += len;
+        let elapsed = self.since.map_or(0, |since| now - since);
+        if u64::from(*measured) < MEASURED_OVER || elapsed == 0 {
+            return;
+        }
+        let rate = ((u64::from(*measured) << RATE_SHIFT) / elapsed) as u32;
+        self.drain_rate = if self.drain_rate == 0 {
+            rate
+        } else {
+            self.drain_rate - (self.drain_rate >> 3) + (rate >> 3)
+        };
+        self.measured = (backlog >= MEASURED_OVER).then_some(0);
+        if self.measured.is_some() {
+            self.since = Some(now);
+        }
+        self.burst = self.burst.saturating_sub(elapsed);
+    }
+
+    /// Computes the probability anew: RFC 8033, section 5.2, every `tupdate`.
+    pub fn update(&mut self, backlog: u64, params: &PieParams) {
+        if params.dq_rate_estimator {
+            self.qdelay_old = self.qdelay;
+            self.qdelay =
+                (backlog << RATE_SHIFT).checked_div(u64::from(self.drain_rate)).unwrap_or(0);
+        }
+        let saturated = self.step(params);
+        // A backlog without delay is a small one: no reason to come down faster.
+        let idle = self.qdelay == 0 && self.qdelay_old == 0 && backlog == 0;
+        if idle && !saturated {
+            self.prob -= self.prob / 64;
+        }
+        let half = params.target() / 2;
+        let measured = !params.dq_rate_estimator || self.drain_rate > 0;
+        if self.qdelay < half && self.qdelay_old < half && self.prob == 0 && measured {
+            self.start_over();
+        }
+        if !params.dq_rate_estimator {
+            self.qdelay_old = self.qdelay;
+        }
+    }
+
+    /// Moves the probability by one step of the controller; says whether it ran over.
+    fn step(&mut self, params: &PieParams) -> bool {
+        let (alpha, beta) = self.gains(params);
+        let from_target = self.qdelay as i64 - params.target() as i64;
+        let change = self.qdelay as i64 - self.qdelay_old as i64;
+        let mut delta =
+            alpha.saturating_mul(from_target).saturating_add(beta.saturating_mul(change));
+        // At most 2 % a step once the probability is high.
+        if delta > (MAX_PROB / 50) as i64 && self.prob >= MAX_PROB / 10 {
+            delta = (MAX_PROB / 100 * 2) as i64;
+        }
+        if self.qdelay > ticks(HIGH_DELAY) {
+            delta = delta.saturating_add((MAX_PROB / 50) as i64);
+        }
+        match self.prob.checked_add_signed(delta) {
+            Some(prob) => self.prob = prob,
+            None if delta > 0 => {
+                self.prob = MAX_PROB;
+                return true;
+            }
+            None => self.prob = 0,
+        }
+        false
+    }
+
+    /// The weights of one step, smaller while the probability is low (RFC 8033, section 5.2, auto-tuning).
+    fn gains(&self, params: &PieParams) -> (i64, i64) {
+        let gain = |weight: u64| (weight * (MAX_PROB / TICKS_PER_SECOND)) >> 4;
+        let mut shift = 0;
+        if self.prob < MAX_PROB / 10 {
+            shift = 1;
+            let mut power = 100;
+            while power <= 1_000_000 && self.prob < MAX_PROB / power {
+                shift += 2;
+                power *= 10;
+            }
+        }
+        ((gain(params.alpha) >> shift) as i64, (gain(params.beta) >> shift) as i64)
+    }
+
+    /// The queue is calm: bursts are allowed again.
+    fn start_over(&mut self) {
+        *self = Self {
+            prob: self.prob,
+            qdelay: self.qdelay,
+            qdelay_old: self.qdelay_old,
+            ..Self::default()
+        };
+    }
+}
+
+impl Default for PieState {
+    fn default() -> Self {
+        Self {
+            prob: 0,
+            accumulated: 0,
+            qdelay: 0,
+            qdelay_old: 0,
+            burst: ticks(BURST_ALLOWANCE),
+            since: None,
+            measured: None,
+            drain_rate: 0,
+        }
+    }
+}
+
+impl PieParams {
+    fn target(&self) -> Ticks {
+        ticks(self.target)
+    }
+}
+
+/// When the kernel's timer next asks for an update, in ticks of its clock.
+///
+/// Linux' timer wheel never fires early, so a timer of n jiffies that is set in a timer fires after
+/// n + 1 (`calc_index` in `kernel/time/timer.c`): with `HZ=250` a `tupdate` of 15 ms is 4 jiffies, and
+/// the update comes every 20 ms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpdateTimer {
+    next: Option<u64>,
+    /// Jiffies between updates; `None` if there is but one.
+    period: Option<u64>,
+}
+
+impl UpdateTimer {
+    /// The timer of a discipline that is made at time zero.
+    pub fn new(tupdate: Duration) -> Self {
+        let jiffies = tupdate.as_nanos().div_ceil(JIFFY.as_nanos());
+        Self { next: Some(FIRST_UPDATE), period: (jiffies > 0).then_some(jiffies + 1) }
+    }
+
+    /// Whether an update is due at `now`; if so the timer is set for the one after it.
+    pub fn fires(&mut self, now: Time) -> bool {
+        let Some(next) = self.next.filter(|&next| next <= jiffies(now)) else { return false };
+        self.next = self.period.map(|period| next + period);
+        true
+    }
+
+    /// The update that has just been made is the first part of one: the rest follows a jiffy later.
+    pub fn continues(&mut self) {
+        if let (Some(next), Some(period)) = (&mut self.next, self.period) {
+            *next = *next - period + 1;
+        }
+    }
+
+    /// Leaves out the updates up to `now`, which would change nothing, each of so many parts.
+    pub fn skip(&mut self, now: Time, parts: usize) {
+        if let (Some(next), Some(period)) = (&mut self.next, self.period) {
+            let period = period + parts as u64 - 1;
+            let behind = (jiffies(now) + 1).saturating_sub(*next);
+            *next += behind.div_ceil(period) * period;
+        }
+    }
+}
+
+fn jiffies(time: Time) -> u64 {
+    time.as_nanos() / JIFFY.as_nanos()
+}
+
+const fn ticks(span: Duration) -> Ticks {
+    span.as_nanos() >> TICK_SHIFT
+}
+
+fn ticks_of(time: Time) -> Ticks {
+    time.as_nanos() >> TICK_SHIFT
+}
+
+/// A probability of 1 (`MAX_PROB`).
+pub(crate) const MAX_PROB: u64 = u64::MAX >> 8;
+
+/// One tick is 2^6 ns (`PSCHED_SHIFT`).
+const TICK_SHIFT: u32 = 6;
+
+const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
+
+/// RFC 8033, section 4.4: bursts of up to 150 ms pass before the first drop.
+const BURST_ALLOWANCE: Duration = Duration::from_millis(150);
+
+/// RFC 8033, section 5.2: above 250 ms the probability rises by 2 % more a step.
+const HIGH_DELAY: Duration = Duration::from_millis(250);
+
+/// Bytes over which the drain rate is measured (`QUEUE_THRESHOLD`).
+const MEASURED_OVER: u64 = 16_384;
+
+/// Drain rates have 8 bits behind the point (`PIE_SCALE`).
+const RATE_SHIFT: u32 = 8;
+
+/// The jiffy of the first update: `sch_pie.c` sets the timer half a second (125 jiffies) ahead, which the
+/// timer wheel rounds up to eight.
+const FIRST_UPDATE: u64 = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: PieParams = PieParams {
+        target: Duration::from_millis(15),
+        alpha: 2,
+        beta: 20,
+        mark_up_to: None,
+        bytemode: false,
+        dq_rate_estimator: false,
+        full_packet: 1514,
+    };
+
+    fn packet(len: u32, enqueued_at: Time) -> Packet {
+        let label = weir_core::FlowLabel::default();
+        let (dscp, ecn) = (weir_core::Dscp::BE, weir_core::Ecn::Ect0);
+        Packet { handle: 0, enqueued_at, label, len, owner: 0, dscp, ecn }
+    }
+
+    impl PieState {
+        /// A state of that probability that strikes the next packet for certain: none was struck for long.
+        pub(crate) fn sure_to_strike(prob: u64) -> Self {
+            let target = ticks(Duration::from_secs(1));
+            Self {
+                prob,
+                accumulated: MAX_PROB / 2 * 17,
+                qdelay: target,
+                burst: 0,
+                ..Self::default()
+            }
+        }
+    }
+
+    /// A state whose last packet left after `ms` of waiting, with the update that follows.
+    fn after(state: &mut PieState, at: Time, ms: u64) -> u64 {
+        let enqueued_at = at;
+        state.on_dequeue(&packet(1514, enqueued_at), 9000, &PARAMS, at + Duration::from_millis(ms));
+        state.update(9000, &PARAMS);
+        state.prob
+    }
+
+    #[test]
+    fn the_probability_follows_the_delay_in_the_kernels_integers() {
+        let mut state = PieState::default();
+        let at = Time::from_millis(1000);
+        // (30 - 15) ms x 0.125/s + (30 - 0) ms x 1.25/s, divided by 2048 at this low probability.
+        let first = after(&mut state, at, 30);
+        assert_eq!(first, 1_385_384_062_500);
+        let share = first as f64 / MAX_PROB as f64;
+        assert!((share - (0.015 * 0.125 + 0.030 * 1.25) / 2048.0).abs() < 1e-9, "{share}");
+        assert_eq!(after(&mut state, at, 40), 10_181_476_796_875);
+        assert_eq!(after(&mut state, at, 60), 79_142_845_703_125);
+    }
+
+    #[test]
+    fn high_probabilities_rise_by_two_percent_and_two_more_above_250_ms() {
+        let tenth = MAX_PROB / 10;
+        let mut state = PieState { prob: tenth, ..PieState::default() };
+        let at = Time::from_millis(1000);
+        assert_eq!(after(&mut state, at, 200), tenth + MAX_PROB / 100 * 2);
+        assert_eq!(after(&mut state, at, 400), tenth + 2 * (MAX_PROB / 100 * 2) + MAX_PROB / 50);
+    }
+
+    #[test]
+    fn a_quiet_queue_forgets_by_a_64th_and_then_allows_a_burst_again() {
+        let params = PieParams { target: Duration::ZERO, ..PARAMS };
+        let mut state = PieState { prob: 6400, burst: 0, ..PieState::default() };
+        state.update(0, &params);
+        assert_eq!((state.prob, state.burst), (6300, 0));
+
+        let mut calm = PieState { prob: 1, burst: 0, ..PieState::default() };
+        calm.update(0, &PARAMS);
+        assert_eq!((calm.prob, calm.burst), (0, 150_000_000 / 64));
+    }
+
+    #[test]
+    fn bursts_pass_until_150_ms_of_sending_are_used_up() {
+        let mut state = PieState { prob: MAX_PROB, ..PieState::default() };
+        let mut rng = weir_core::Seed::new(1).stream("test");
+        let mut at = Time::from_millis(1000);
+        state.on_dequeue(&packet(1514, at), 9000, &PARAMS, at);
+        for _ in 0..15 {
+            assert!(!state.strikes(1514, 9000, &PARAMS, &mut rng), "{at}");
+            at += Duration::from_millis(10);
+            state.on_dequeue(&packet(1514, at), 9000, &PARAMS, at);
+        }
+        assert!(state.strikes(1514, 9000, &PARAMS, &mut rng));
+        assert!(!state.strikes(1514, 3027, &PARAMS, &mut rng), "less than two full packets wait");
+    }
+
+    #[test]
+    fn drops_are_spread_out() {
+        // At 20 % none within 85 % of accumulated probability, and one for sure at 850 %.
+        let prob = MAX_PROB / 5;
+        let mut state = PieState { prob, burst: 0, ..PieState::default() };
+        let mut rng = weir_core::Seed::new(1).stream("test");
+        for _ in 0..1000 {
+            let mut passed = 0;
+            while !state.strikes(1514, 9000, &PARAMS, &mut rng) {
+                passed += 1;
+            }
+            state.on_drop();
+            assert!((4..=42).contains(&passed), "{passed}");
+        }
+        // A packet of a tenth of a full one counts a tenth with bytemode.
+        let params = PieParams { bytemode: true, full_packet: 1510, ..PARAMS };
+        state.on_drop();
+        state.strikes(151, 9000, &params, &mut rng);
+        assert_eq!(state.accumulated, 151 * (prob / 1510));
+    }
+
+    #[test]
+    fn the_drain_rate_is_an_average_over_16_kilobytes() {
+        let params = PieParams { dq_rate_estimator: true, ..PARAMS };
+        let mut state = PieState::default();
+        // 1600 bytes every 1000 ticks; the first packet starts the clock.
+        for n in 0..11 {
+            state.on_dequeue(
+                &packet(1600, Time::ZERO),
+                20_000,
+                &params,
+                Time::from_nanos(n * 64_000),
+            );
+        }
+        assert_eq!(state.drain_rate, 17_600 * 256 / 10_000);
+        state.update(20_000, &params);
+        assert_eq!(state.qdelay, 20_000 * 256 / 450, "Little's law");
+    }
+
+    #[test]
+    fn fifteen_milliseconds_are_five_ticks_of_the_kernels_clock() {
+        let mut timer = UpdateTimer::new(Duration::from_millis(15));
+        let fired: Vec<u64> = (0..600).filter(|&ms| timer.fires(Time::from_millis(ms))).collect();
+        assert_eq!(fired, [512, 532, 552, 572, 592]);
+        timer.skip(Time::from_millis(1_000_000), 1);
+        assert!(!timer.fires(Time::from_millis(1_000_011)));
+        assert!(timer.fires(Time::from_millis(1_000_012)), "the phase stays");
+    }
+}

@@ -1,0 +1,287 @@
+//! `pie`: one FIFO, proportional integral controller enhanced.
+//!
+//! Follows Linux `net/sched/sch_pie.c` and RFC 8033; the algorithm itself is in
+//! [`algorithm`](self::algorithm). Nothing is done differently.
+
+mod algorithm;
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Rng, Time};
+
+pub(crate) use algorithm::{MAX_PROB, PieParams, PieState, UpdateTimer};
+
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Pie {
+    limit: u32,
+    params: PieParams,
+    state: PieState,
+    timer: UpdateTimer,
+    rng: Rng,
+    packets: VecDeque<Packet>,
+    book: Book,
+    held: Option<Packet>,
+}
+
+impl Pie {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        Ok(Self {
+            limit: params.number("limit")? as u32,
+            params: PieParams::read(&params, MARK_UP_TO_PERCENT, device)?,
+            state: PieState::default(),
+            timer: UpdateTimer::new(params.time("tupdate")?.expect("a default")),
+            rng: device.seed.stream("pie"),
+            packets: VecDeque::new(),
+            book: Book::default(),
+            held: None,
+        })
+    }
+
+    /// Makes the updates that were due since the last call. Nothing moved in between, so that each is what
+    /// it would have been in its time.
+    fn catch_up(&mut self, now: Time) {
+        while self.timer.fires(now) {
+            let before = self.state;
+            self.state.update(self.book.backlog().bytes, &self.params);
+            if self.state == before {
+                self.timer.skip(now, 1);
+            }
+        }
+    }
+
+    fn next_packet(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.book.take(&packet);
+        self.state.on_dequeue(&packet, self.book.backlog().bytes, &self.params, now);
+        Some(packet)
+    }
+}
+
+impl Qdisc for Pie {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.catch_up(now);
+        let backlog = self.book.backlog();
+        let full = backlog.packets >= self.limit;
+        let strikes = !full
+            && self.state.strikes(packet.len, backlog.bytes, &self.params, &mut self.rng)
+            && !(self.state.may_mark(&self.params)
+                && self.book.mark(&mut packet, MarkReason::Early, fates));
+        if !full && !strikes {
+            self.book.arrive(&packet);
+            self.packets.push_back(packet);
+        } else {
+            self.state.on_drop();
+            let reason = if full { DropReason::Overlimit } else { DropReason::Early };
+            self.book.refuse(packet, reason, fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        self.catch_up(now);
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet(now)?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        self.catch_up(now);
+        if self.held.is_none() {
+            let packet = self.next_packet(now)?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+pub(crate) static PIE: Discipline = Discipline {
+    name: "pie",
+    summary: "proportional integral controller enhanced: drops at random so that the delay nears a target",
+    source: "Linux net/sched/sch_pie.c, include/net/pie.h; RFC 8033",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("1000"),
+            meaning: "most packets that may wait",
+        },
+        TARGET,
+        TUPDATE,
+        ALPHA,
+        BETA,
+        ECN,
+        BYTEMODE,
+        DQ_RATE_ESTIMATOR,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "pie limit 50 target 2ms tupdate 4ms",
+        "pie ecn bytemode limit 40 target 1ms alpha 32 beta 32",
+        "pie dq_rate_estimator target 1ms alpha 32",
+    ],
+    build: |set_up, device| Ok(Box::new(Pie::new(set_up, device)?)),
+};
+
+impl PieParams {
+    /// PIE's parameters of a discipline that has them under their usual names and marks up to a
+    /// probability of `percent`.
+    pub(crate) fn read(params: &Params, percent: u64, device: &Device) -> Result<Self, SetUpError> {
+        Ok(Self {
+            target: params.time("target")?.expect("a default"),
+            alpha: params.number("alpha")?,
+            beta: params.number("beta")?,
+            mark_up_to: params.switch("ecn").then_some(MAX_PROB / 100 * percent),
+            bytemode: params.switch("bytemode"),
+            dq_rate_estimator: params.switch("dq_rate_estimator"),
+            full_packet: device.full_packet(),
+        })
+    }
+}
+
+/// RFC 8033, section 5.1: above a probability of 10 % packets are dropped even if they could be marked.
+const MARK_UP_TO_PERCENT: u64 = 10;
+
+/// RFC 8033, section 5.2.
+pub(crate) const TARGET: Param = Param {
+    name: "target",
+    aliases: &[],
+    kind: Kind::Time,
+    default: DefaultValue::Is("15ms"),
+    meaning: "delay that the controller steers for",
+};
+
+/// RFC 8033, section 5.2.
+pub(crate) const TUPDATE: Param = Param {
+    name: "tupdate",
+    aliases: &[],
+    kind: Kind::Time,
+    default: DefaultValue::Is("15ms"),
+    meaning: "time between updates of the probability; the kernel's timer makes 20 ms of 15 ms",
+};
+
+/// `sch_pie.c`: 2/16 is RFC 8033's 1/8.
+pub(crate) const ALPHA: Param = Param {
+    name: "alpha",
+    aliases: &[],
+    kind: Kind::Number { unit: "1/16 per s", range: (0, 32) },
+    default: DefaultValue::Is("2"),
+    meaning: "how strongly the distance from the target counts",
+};
+
+/// `sch_pie.c`: 20/16 is RFC 8033's 1 1/4.
+pub(crate) const BETA: Param = Param {
+    name: "beta",
+    aliases: &[],
+    kind: Kind::Number { unit: "1/16 per s", range: (0, 32) },
+    default: DefaultValue::Is("20"),
+    meaning: "how strongly the change of the delay counts",
+};
+
+pub(crate) const ECN: Param = Param {
+    name: "ecn",
+    aliases: &[],
+    kind: Kind::Switch { off: Some("noecn") },
+    default: DefaultValue::Is("off"),
+    meaning: "mark packets whose sender speaks ECN while the probability is low, instead of dropping them",
+};
+
+pub(crate) const BYTEMODE: Param = Param {
+    name: "bytemode",
+    aliases: &[],
+    kind: Kind::Switch { off: Some("nobytemode") },
+    default: DefaultValue::Is("off"),
+    meaning: "drop short packets with a lower probability, by their length",
+};
+
+pub(crate) const DQ_RATE_ESTIMATOR: Param = Param {
+    name: "dq_rate_estimator",
+    aliases: &[],
+    kind: Kind::Switch { off: Some("no_dq_rate_estimator") },
+    default: DefaultValue::Is("off"),
+    meaning: "take the delay from the backlog and a measured drain rate instead of sojourn times",
+};
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, Duration, Ecn};
+
+    use super::*;
+    use crate::port::Ignore;
+
+    fn pie(set_up: &str) -> Pie {
+        Pie::new(&SetUp::parse(set_up).unwrap(), &Device::default()).unwrap()
+    }
+
+    fn packet(enqueued_at: Time, ecn: Ecn) -> Packet {
+        let label = weir_core::FlowLabel::default();
+        Packet { handle: 0, enqueued_at, label, len: 1514, owner: 0, dscp: Dscp::BE, ecn }
+    }
+
+    /// Ten packets at time zero, of which the first leaves after 100 ms.
+    fn waiting() -> Pie {
+        let mut queue = pie("pie");
+        for _ in 0..10 {
+            queue.enqueue(packet(Time::ZERO, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        }
+        queue.dequeue(Time::from_millis(100), &mut Ignore).unwrap();
+        queue
+    }
+
+    #[test]
+    fn how_often_it_is_asked_does_not_matter() {
+        let [mut often, mut once] = [waiting(), waiting()];
+        for ms in 101..=2000 {
+            often.catch_up(Time::from_millis(ms));
+        }
+        once.catch_up(Time::from_millis(2000));
+        assert_eq!(often.state, once.state);
+        assert!(once.state != PieState::default(), "it did move");
+    }
+
+    #[test]
+    fn a_long_rest_costs_nothing_and_forgets_everything() {
+        let mut queue = waiting();
+        queue.catch_up(Time::from_millis(2000));
+        while queue.dequeue(Time::from_millis(2000), &mut Ignore).is_some() {}
+        // A year of updates would not end; after the first that change nothing the rest are left out.
+        queue.catch_up(Time::ZERO + Duration::from_secs(31_536_000));
+        assert_eq!(queue.state, PieState::default());
+    }
+
+    #[test]
+    fn packets_are_marked_up_to_a_tenth_and_dropped_above() {
+        for (prob, marked) in [(MAX_PROB / 100 * 10, 1), (MAX_PROB / 100 * 10 + 1, 0)] {
+            let mut queue = pie("pie ecn");
+            for _ in 0..3 {
+                queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
+            }
+            queue.state = PieState::sure_to_strike(prob);
+            queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
+            let stats = queue.stats();
+            assert_eq!(stats.marked[MarkReason::Early as usize], marked);
+            assert_eq!(stats.dropped[DropReason::Early as usize].packets, 1 - marked);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `prio`: bands of which the first that has a packet sends.
+//!
+//! Follows Linux `net/sched/sch_prio.c` and iproute2 `tc/q_prio.c`. Nothing is done differently.
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::leaves::Leaves;
+use crate::priomap::{PRIOMAP, PrioMap};
+use crate::registry::Discipline;
+use crate::scheduler::{Sorter, bands};
+use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+
+struct Prio {
+    bands: usize,
+    sorter: Sorter,
+    leaves: Leaves,
+    wake_at: Option<Time>,
+}
+
+impl Prio {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let count = params.number("bands")?;
+        let map = PrioMap::default().overwritten(&params, count as u8)?;
+        let filters = Classifier::new(&set_up.filters);
+        Ok(Self {
+            bands: count as usize,
+            sorter: Sorter::Bands(filters, map, count as usize),
+            leaves: bands(set_up, count as u16, device)?,
+            wake_at: None,
+        })
+    }
+}
+
+impl Prio {
+    /// The first band that has a packet and may send it.
+    fn first_ready(&mut self, now: Time, fates: &mut dyn Fates) -> Option<usize> {
+        let ready = |band: &usize| self.leaves.peek_len(*band, now, fates).is_some();
+        let band = (0..self.bands).find(ready);
+        self.wake_at = if band.is_none() { self.leaves.next_wake(now) } else { None };
+        band
+    }
+}
+
+impl Qdisc for Prio {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        let band = self.sorter.class_of(&packet, &self.leaves).expect("every packet has a band");
+        self.leaves.enqueue(band, packet, now, fates);
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let band = self.first_ready(now, fates)?;
+        self.leaves.dequeue(band, now, fates)
+    }
+
+    // Unlike most, `prio_peek` leaves the packet where it is: a more important one that comes goes first.
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        let band = self.first_ready(now, fates)?;
+        self.leaves.peek(band, now, fates)
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.leaves.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.leaves.add_stats(&mut stats);
+        stats
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        self.leaves.show(visit);
+    }
+}
+
+pub(crate) static PRIO: Discipline = Discipline {
+    name: "prio",
+    summary: "bands of which the first that has a packet sends",
+    source: "Linux net/sched/sch_prio.c; iproute2 tc/q_prio.c",
+    params: &[
+        Param {
+            name: "bands",
+            aliases: &[],
+            kind: Kind::Bands { range: (2, 16) },
+            default: DefaultValue::Is("3"),
+            meaning: "number of bands, which are the classes 1: and on; band 0 is class 1",
+        },
+        PRIOMAP,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "prio bands 3",
+        "prio bands 4 priomap 3 2 1 0 fq_codel limit 20",
+        "qdisc add dev eth0 root handle 1: prio bands 3
+         qdisc add dev eth0 parent 1:1 handle 10: tbf rate 1mbit burst 2000 limit 6000
+         qdisc add dev eth0 parent 1:3 handle 30: codel limit 20
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
+         filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:3",
+    ],
+    build: |set_up, device| Ok(Box::new(Prio::new(set_up, device)?)),
+};

@@ -1,0 +1,232 @@
+//! `red`: random early detection.
+//!
+//! Follows Linux `net/sched/sch_red.c`; the algorithm is in [`algorithm`](self::algorithm), what `tc`
+//! computes for it in [`settings`](self::settings). Two things differ: `adaptive` adapts (today's `tc`
+//! sends it where the kernel does not look for it, so that Linux ignores it in silence), and `gentle` is
+//! ours.
+
+mod algorithm;
+mod settings;
+
+use weir_core::{Packet, Rng, Time};
+
+pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, Verdict};
+pub(crate) use self::settings::{
+    BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, RedSettings, burst,
+    required_size, size,
+};
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::fifo::{Fifo, Limit};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Red {
+    params: RedParams,
+    state: RedState,
+    policy: Policy,
+    /// When adaptive RED looks next; `None` before the first packet.
+    adapt_at: Option<Time>,
+    adaptive: bool,
+    rng: Rng,
+    child: Box<dyn Qdisc>,
+    /// What never reached the child, and every mark.
+    book: Book,
+}
+
+/// What becomes of a packet that RED picks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Mark where the sender speaks ECN.
+    pub ecn: bool,
+    /// Drop from the upper threshold on, ECN or not.
+    pub harddrop: bool,
+    /// Let packets wait that can only be dropped.
+    pub nodrop: bool,
+}
+
+impl Policy {
+    /// Carries out `verdict` on `packet`, and says whether and why it is to be dropped.
+    pub fn carry_out(
+        self,
+        verdict: Verdict,
+        packet: &mut Packet,
+        book: &mut Book,
+        fates: &mut dyn Fates,
+    ) -> Option<DropReason> {
+        let (may_mark, mark, drop) = match verdict {
+            Verdict::Pass => return None,
+            Verdict::Early => (self.ecn, MarkReason::Early, DropReason::Early),
+            Verdict::Forced => (self.ecn && !self.harddrop, MarkReason::Forced, DropReason::Forced),
+        };
+        let spared = may_mark && (book.mark(packet, mark, fates) || self.nodrop);
+        (!spared).then_some(drop)
+    }
+}
+
+impl Red {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let limit = required_size(&params, "limit")?;
+        let policy = Policy {
+            ecn: params.switch("ecn"),
+            harddrop: params.switch("harddrop"),
+            nodrop: params.switch("nodrop"),
+        };
+        if policy.nodrop && !policy.ecn {
+            return Err(SetUpError::new("red: `nodrop` has a meaning only beside `ecn`"));
+        }
+        let child = match &set_up.child {
+            Some(child) => child.build(device)?,
+            None => Box::new(Fifo::new(Limit::Bytes(u64::from(limit)))),
+        };
+        Ok(Self {
+            params: settings_of(&params, limit)?.for_kernel(&params)?,
+            state: RedState::default(),
+            policy,
+            adapt_at: None,
+            adaptive: params.switch("adaptive"),
+            rng: device.seed.stream("red"),
+            child,
+            book: Book::default(),
+        })
+    }
+
+    /// Makes up for every step of adaptive RED that was due by `now`. What it looks at changes with
+    /// arrivals, and when an idle time begins.
+    fn adapt(&mut self, now: Time) {
+        let Some(due) = &mut self.adapt_at else { return };
+        while *due <= now {
+            self.params.adapt(&self.state, *due);
+            *due += ADAPT_EVERY;
+        }
+    }
+}
+
+/// The settings of `red`, with thresholds that are not written as `tc` computes them (Floyd,
+/// "RED: discussions of setting parameters", 1997).
+fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
+    let average_packet = required_size(params, "avpkt")?;
+    let (min, max) = (size(params, "min")?, size(params, "max")?);
+    let max = max.unwrap_or_else(|| min.map_or(limit / 4, |min| min.saturating_mul(3)));
+    let min = min.unwrap_or(max / 3);
+    Ok(RedSettings {
+        min,
+        max,
+        unit: 1,
+        average_packet,
+        burst: burst(params, min, max, average_packet)?,
+        probability: params.probability("probability")?,
+        bandwidth: params.rate("bandwidth")?,
+        gentle: params.switch("gentle"),
+    })
+}
+
+impl Qdisc for Red {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        if self.adaptive && self.adapt_at.is_none() {
+            self.adapt_at = Some(now + ADAPT_EVERY);
+        }
+        self.adapt(now);
+        let average = self.state.update(&self.params, self.child.backlog().bytes, now);
+        let verdict = self.state.decide(&self.params, average, &mut self.rng);
+        match self.policy.carry_out(verdict, &mut packet, &mut self.book, fates) {
+            Some(reason) => self.book.turn_away(packet, reason, fates),
+            None => self.child.enqueue(packet, now, fates),
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = self.child.dequeue(now, fates);
+        if packet.is_none() {
+            self.adapt(now);
+            self.state.start_idling(now);
+        }
+        packet
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        self.child.peek(now, fates)
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.child.wake_at()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.child.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.child.stats();
+        stats += self.book.stats();
+        stats
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        self.child.classes(visit);
+    }
+}
+
+pub(crate) static RED: Discipline = Discipline {
+    name: "red",
+    summary: "random early detection: drops more and more as the average queue grows",
+    source: "Linux net/sched/sch_red.c, include/net/red.h; Floyd and Jacobson 1993",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Required,
+            meaning: "most bytes that may wait",
+        },
+        MIN_BYTES,
+        MAX_BYTES,
+        Param {
+            name: "avpkt",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Required,
+            meaning: "bytes of an average packet",
+        },
+        BURST,
+        PROBABILITY,
+        BANDWIDTH,
+        ECN,
+        HARDDROP,
+        Param {
+            name: "nodrop",
+            aliases: &[],
+            kind: Kind::Switch { off: None },
+            default: DefaultValue::Is("off"),
+            meaning: "beside `ecn`: let packets wait that cannot be marked",
+        },
+        Param {
+            name: "adaptive",
+            aliases: &["adaptative"],
+            kind: Kind::Switch { off: None },
+            default: DefaultValue::Is("off"),
+            meaning: "move the probability so that the average stays halfway between min and max",
+        },
+        Param {
+            name: "gentle",
+            aliases: &[],
+            kind: Kind::Switch { off: None },
+            default: DefaultValue::Is("off"),
+            meaning: "above max let the probability rise to 1 at twice max (not in Linux)",
+        },
+    ],
+    class_params: &[],
+    takes_child: true,
+    examples: &[
+        "red limit 40000 min 3000 max 9000 avpkt 1000 probability 0.1",
+        "red limit 30000 min 1500 max 4500 avpkt 500 burst 8 ecn adaptive gentle bandwidth 2mbit",
+        "red limit 30000 min 1000 max 3000 avpkt 500 ecn harddrop nodrop pfifo limit 5",
+        "red limit 30000 avpkt 500 codel limit 30",
+    ],
+    build: |set_up, device| Ok(Box::new(Red::new(set_up, device)?)),
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! RED's parameters as one writes them, and what `tc` makes of them before the kernel sees them.
+//!
+//! Follows iproute2 6.1 `tc/tc_red.c`: the weight of the average is the largest power of two that lets
+//! a burst pass, and the idle table models the packets that the line would have sent.
+
+use weir_core::{Bytes, Rate};
+
+use super::algorithm::{Average, CELLS, IdleDamping, RedParams};
+use crate::linux::burst_time;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+
+/// RED's parameters as `tc` takes them, with defaults filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedSettings {
+    /// Lower threshold of the average, in bytes or packets.
+    pub min: u32,
+    /// Upper threshold, in the same unit.
+    pub max: u32,
+    /// Bytes that one unit of the thresholds stands for: 1, or `avpkt` where they count packets.
+    pub unit: u32,
+    /// Bytes of an average packet (`avpkt`).
+    pub average_packet: u32,
+    /// Packets that may come at once without being dropped.
+    pub burst: u32,
+    /// Probability of a drop at the upper threshold, above 0.
+    pub probability: f64,
+    /// What the line sends, for the idle time; `None` lets the average stay.
+    pub bandwidth: Option<Rate>,
+    /// Whether the probability rises to 1 at twice the upper threshold instead of jumping there.
+    pub gentle: bool,
+}
+
+impl RedSettings {
+    /// The kernel's parameters.
+    ///
+    /// # Errors
+    /// If the thresholds are not in order or too large for the weight, the burst is too small for the
+    /// lower threshold, or the probability or bandwidth is out of what fixed point can hold. `params`
+    /// words the error.
+    pub fn for_kernel(&self, params: &Params) -> Result<RedParams, SetUpError> {
+        let Self { min, max, probability, .. } = *self;
+        if max < min {
+            return Err(params.bad("max", &max.to_string(), &format!("it is below `min` {min}")));
+        }
+        let weight_log = self.weight_log().ok_or_else(|| {
+            let least = 1 + u64::from(min) * u64::from(self.unit) / u64::from(self.average_packet);
+            let allowed = if u64::from(self.burst) < least {
+                format!("write at least {least}, or lower `min` {min}")
+            } else {
+                format!("a burst can only be allowed if `min` {min} is above one average packet")
+            };
+            params.bad("burst", &self.burst.to_string(), &allowed)
+        })?;
+        if u64::from(max) << weight_log >= 1 << 31 {
+            let allowed = format!(
+                "with a weight of 2^-{weight_log} (from `burst` {}) it must be below {}",
+                self.burst,
+                (1u64 << 31) >> weight_log
+            );
+            return Err(params.bad("max", &max.to_string(), &allowed));
+        }
+        let max_p = self.max_p().ok_or_else(|| {
+            let least = f64::from(max - min) * f64::from(self.unit) / 2f64.powi(31);
+            let allowed = format!("with these thresholds write a number above {least}, up to 1");
+            params.bad("probability", &probability.to_string(), &allowed)
+        })?;
+        let damping = match self.bandwidth {
+            None => None,
+            Some(rate) => Some(self.damping(weight_log, rate).ok_or_else(|| {
+                let allowed = "it is too little for packets of `avpkt` and this `burst`";
+                params.bad("bandwidth", &rate.to_string(), allowed)
+            })?),
+        };
+        let span = (max - min).max(1);
+        Ok(RedParams {
+            min: Average::from(min) << weight_log,
+            max: Average::from(max) << weight_log,
+            span,
+            weight_log,
+            max_p,
+            step: (max_p / span).max(1),
+            damping,
+            gentle: self.gentle,
+        })
+    }
+
+    /// The smallest `w` whose weight W = 2^-w lets `burst` packets pass the lower threshold:
+    /// burst + 1 - min/avpkt <= (1 - (1-W)^burst) / W (`tc_red_eval_ewma`).
+    fn weight_log(&self) -> Option<u32> {
+        let min_packets =
+            f64::from(self.min) * f64::from(self.unit) / f64::from(self.average_packet);
+        let wanted = f64::from(self.burst) + 1.0 - min_packets;
+        if wanted < 1.0 {
+            return None;
+        }
+        (1..32).find(|&log| {
+            let weight = 0.5f64.powi(log as i32);
+            wanted <= (1.0 - (1.0 - weight).powf(f64::from(self.burst))) / weight
+        })
+    }
+
+    /// The greatest probability as a fraction of 2^32, or `None` if `tc` finds none
+    /// (`tc_red_eval_P`). Probability 1 does not fit the fraction: `tc` then sends 0, and the kernel
+    /// falls back on the power of two that it got beside it (`red_maxp`), which may be far below 1.
+    fn max_p(&self) -> Option<u32> {
+        let bytes = f64::from(self.max - self.min) * f64::from(self.unit);
+        let per_byte = self.probability / bytes.max(1.0);
+        let log =
+            if bytes == 0.0 { 0 } else { (0..32).find(|&log| per_byte * 2f64.powi(log) > 1.0)? };
+        let fraction = (self.probability * 2f64.powi(32)) as u64 as u32;
+        Some(if fraction > 0 {
+            fraction
+        } else {
+            (u32::MAX >> log).wrapping_mul((self.max - self.min).max(1))
+        })
+    }
+
+    /// The idle table: in cell t stand the bits by which t cells of nothing but average packets would
+    /// shift the average, -log(1-W) t / time of a packet (`tc_red_eval_idle_damping`).
+    ///
+    /// `tc` counts the time of a packet in ticks of 64 ns while the kernel counts idle time in
+    /// microseconds, so that the average falls 15.6 times slower than the paper means. This is kept.
+    fn damping(&self, weight_log: u32, bandwidth: Rate) -> Option<IdleDamping> {
+        let ticks = burst_time(u64::from(self.average_packet), bandwidth) / 64;
+        let per_tick = -(1.0 - 0.5f64.powi(weight_log as i32)).ln() / ticks as f64;
+        let longest = f64::from(GREATEST_SHIFT) / per_tick;
+        let cell_log = (0..32).find(|&log| longest / 2f64.powi(log) < 512.0)? as u32;
+        let mut shifts = [0; CELLS];
+        for (cell, shift) in shifts.iter_mut().enumerate().skip(1) {
+            let bits = (cell << cell_log) as f64 * per_tick;
+            *shift = (bits as u8).min(GREATEST_SHIFT);
+        }
+        shifts[CELLS - 1] = GREATEST_SHIFT;
+        Some(IdleDamping { cell_log, shifts })
+    }
+}
+
+/// The value of a [`Kind::Size`], which `tc` keeps in 32 bits; 0 counts as not written, as there.
+///
+/// # Errors
+/// If it is no size, or 4 GiB or more.
+pub(crate) fn size(params: &Params, name: &str) -> Result<Option<u32>, SetUpError> {
+    params
+        .size(name)?
+        .map(Bytes::get)
+        .filter(|&bytes| bytes > 0)
+        .map(|bytes| {
+            u32::try_from(bytes)
+                .map_err(|_| params.bad(name, &bytes.to_string(), "write a size below 4gb"))
+        })
+        .transpose()
+}
+
+/// The value of a size that `tc` cannot do without.
+///
+/// # Errors
+/// If it is missing or 0.
+pub(crate) fn required_size(params: &Params, name: &str) -> Result<u32, SetUpError> {
+    size(params, name)?.ok_or_else(|| params.bad(name, "0", "write a size of at least 1 byte"))
+}
+
+/// `burst` as written, or as `tc` computes it from the thresholds in packets.
+///
+/// # Errors
+/// If it is no number.
+pub(crate) fn burst(params: &Params, min: u32, max: u32, packet: u32) -> Result<u32, SetUpError> {
+    let written = params.try_number("burst")?.filter(|&packets| packets > 0);
+    let computed = (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(packet));
+    Ok(written.unwrap_or(computed) as u32)
+}
+
+/// The greatest shift of the idle table: nothing is left of 32 bits.
+const GREATEST_SHIFT: u8 = 31;
+
+pub(crate) const MIN_BYTES: Param = Param {
+    name: "min",
+    aliases: &[],
+    kind: Kind::Size,
+    default: DefaultValue::Absent("max / 3"),
+    meaning: "average queue below which nothing is dropped",
+};
+
+pub(crate) const MAX_BYTES: Param = Param {
+    name: "max",
+    aliases: &[],
+    kind: Kind::Size,
+    default: DefaultValue::Absent("3 min, else limit / 4"),
+    meaning: "average queue from which everything is dropped or marked",
+};
+
+pub(crate) const BURST: Param = Param {
+    name: "burst",
+    aliases: &[],
+    kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
+    default: DefaultValue::Absent("(2 min + max) / (3 avpkt)"),
+    meaning: "packets that may come at once; sets the weight of the average",
+};
+
+pub(crate) const PROBABILITY: Param = Param {
+    name: "probability",
+    aliases: &[],
+    kind: Kind::Probability,
+    default: DefaultValue::Is("0.02"),
+    meaning: "share of packets dropped or marked as the average reaches max",
+};
+
+pub(crate) const BANDWIDTH: Param = Param {
+    name: "bandwidth",
+    aliases: &[],
+    kind: Kind::Rate,
+    default: DefaultValue::Is("10mbit"),
+    meaning: "rate of the line, by which the average falls while nothing waits",
+};
+
+pub(crate) const ECN: Param = Param {
+    name: "ecn",
+    aliases: &[],
+    kind: Kind::Switch { off: None },
+    default: DefaultValue::Is("off"),
+    meaning: "mark packets whose sender speaks ECN instead of dropping them",
+};
+
+pub(crate) const HARDDROP: Param = Param {
+    name: "harddrop",
+    aliases: &[],
+    kind: Kind::Switch { off: None },
+    default: DefaultValue::Is("off"),
+    meaning: "from max on drop packets even where `ecn` would mark them",
+};

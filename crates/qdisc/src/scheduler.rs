@@ -1,0 +1,143 @@
+//! Disciplines that only schedule: queues in classes, and a rule that says whose turn it is.
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::book::{Book, Held};
+use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::leaves::Leaves;
+use crate::priomap::PrioMap;
+use crate::tc::{ClassSetUp, Classifier, Handle, SetUp, SetUpError};
+
+/// Whose turn it is among classes, which are numbered from 0.
+pub(crate) trait Schedule: Send {
+    /// A packet of `len` bytes is about to join `class`.
+    fn before_enqueue(&mut self, class: usize, len: u32, leaves: &Leaves) {
+        let _ = (class, len, leaves);
+    }
+
+    /// A packet joined `class`, or was dropped by the queue in it.
+    fn after_enqueue(
+        &mut self,
+        class: usize,
+        leaves: &mut Leaves,
+        now: Time,
+        fates: &mut dyn Fates,
+    );
+
+    /// The next packet; `None` if nothing waits or the queue whose turn it is holds packets back.
+    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet>;
+}
+
+/// A discipline that does what a [`Schedule`] says. What was looked at is held, as Linux'
+/// `qdisc_peek_dequeued` does.
+pub(crate) struct Scheduler<S> {
+    schedule: S,
+    sorter: Sorter,
+    leaves: Leaves,
+    /// Packets that no class takes.
+    refused: Book,
+    held: Held,
+    wake_at: Option<Time>,
+}
+
+impl<S: Schedule> Scheduler<S> {
+    pub fn new(schedule: S, sorter: Sorter, leaves: Leaves) -> Self {
+        let (refused, held) = (Book::default(), Held::default());
+        Self { schedule, sorter, leaves, refused, held, wake_at: None }
+    }
+
+    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        let packet = self.schedule.next(&mut self.leaves, now, fates);
+        self.wake_at = if packet.is_none() { self.leaves.next_wake(now) } else { None };
+        packet
+    }
+}
+
+impl<S: Schedule> Qdisc for Scheduler<S> {
+    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+        let Some(class) = self.sorter.class_of(&packet, &self.leaves) else {
+            return self.refused.refuse(packet, DropReason::Unclassified, fates);
+        };
+        self.schedule.before_enqueue(class, packet.len, &self.leaves);
+        self.leaves.enqueue(class, packet, now, fates);
+        self.schedule.after_enqueue(class, &mut self.leaves, now, fates);
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.held.take().or_else(|| self.next_packet(now, fates))
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.get().is_none() {
+            let packet = self.next_packet(now, fates);
+            self.held.hold(packet);
+        }
+        self.held.get()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.held.add_to(self.leaves.backlog())
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.refused.stats();
+        self.leaves.add_stats(&mut stats);
+        self.held.take_from(stats)
+    }
+
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        self.leaves.show(visit);
+    }
+}
+
+/// Which class a packet belongs to.
+pub(crate) enum Sorter {
+    /// The one that a filter says; without one the packet is dropped (`drr_classify`).
+    Filters(Classifier),
+    /// The one that a filter says or, where none holds, that of the packet's priority. A filter that
+    /// says a band that is not there means the band of priority 0 (`prio_classify`).
+    Bands(Classifier, PrioMap, usize),
+}
+
+impl Sorter {
+    pub fn class_of(&self, packet: &Packet, leaves: &Leaves) -> Option<usize> {
+        match self {
+            Self::Filters(filters) => leaves.called(filters.classify(packet)?),
+            Self::Bands(filters, map, bands) => Some(match filters.classify(packet) {
+                None => map.band_of(packet),
+                Some(class) => (usize::from(class.minor).checked_sub(1))
+                    .filter(|band| band < bands)
+                    .unwrap_or_else(|| map.band_of_priority(0)),
+            }),
+        }
+    }
+}
+
+/// The queues of a discipline with `bands` bands, which are its classes 1 to `bands`: what was put into
+/// a band, else what the short form puts into every one, else Linux' default FIFO.
+pub(crate) fn bands(set_up: &SetUp, bands: u16, device: &Device) -> Result<Leaves, SetUpError> {
+    let major = set_up.major();
+    if let Some(class) = set_up.classes.iter().find(|class| class.id.minor > bands) {
+        return Err(SetUpError::new(format!(
+            "{}: there is no band `{}`; there are {major:x}:1 to {major:x}:{bands:x}",
+            set_up.discipline.name, class.id
+        )));
+    }
+    let band = |minor| {
+        let id = Handle { major, minor };
+        let written = set_up.classes.iter().find(|class| class.id == id);
+        written.cloned().unwrap_or_else(|| ClassSetUp {
+            id,
+            parent: Handle { major, minor: 0 },
+            words: Vec::new(),
+            leaf: set_up.child.clone(),
+        })
+    };
+    let classes = (1..=bands).map(band).collect();
+    Leaves::read(&SetUp { classes, ..set_up.clone() }, device)
+}

@@ -1,0 +1,528 @@
+//! `sfq`: stochastic fairness queueing. Flows are hashed over queues, and these take turns.
+//!
+//! Follows Linux `net/sched/sch_sfq.c`, with RED on each flow where it is asked for. One thing differs:
+//! the time of `perturb` runs from the first packet, and to the nanosecond.
+
+mod ranks;
+
+use std::collections::VecDeque;
+
+use weir_core::{Draw, Duration, Packet, Rng, Time};
+
+use self::ranks::Ranks;
+use crate::Device;
+use crate::book::Book;
+use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::red::{
+    BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst,
+    required_size, size,
+};
+use crate::registry::Discipline;
+use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+
+struct Sfq {
+    limit: u32,
+    depth: usize,
+    quantum: i32,
+    head_drop: bool,
+    red: Option<(RedParams, Policy)>,
+    classifier: Classifier,
+
+    /// The flow to which each value of the hash belongs now.
+    buckets: Vec<Option<u32>>,
+    flows: Vec<Flow>,
+    ranks: Ranks,
+    /// The flow that had its turn last; its successor is next.
+    last: Option<u32>,
+
+    key: u64,
+    perturbation: Option<Perturbation>,
+    rng: Rng,
+    book: Book,
+    held: Option<Packet>,
+}
+
+/// The queue of one value of the hash.
+#[derive(Default)]
+struct Flow {
+    packets: VecDeque<Packet>,
+    bytes: u64,
+    bucket: usize,
+    /// The flow that is served after this one.
+    next: u32,
+    /// Bytes that the flow may still send in this turn.
+    allot: i32,
+    red: RedState,
+}
+
+/// A new key for the hash every so often.
+struct Perturbation {
+    period: Duration,
+    /// `None` before the first packet.
+    due: Option<Time>,
+}
+
+/// How many packets and flows there may be.
+struct Sizes {
+    limit: u32,
+    depth: usize,
+    flows: usize,
+    divisor: usize,
+}
+
+impl Sfq {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        let params = set_up.params(device)?;
+        let Sizes { limit, depth, flows, divisor } = Sizes::read(&params)?;
+        let quantum = required_size(&params, "quantum")?;
+        if quantum > MOST_QUANTUM {
+            let allowed = format!("write a size up to {MOST_QUANTUM}");
+            return Err(params.bad("quantum", &quantum.to_string(), &allowed));
+        }
+        let period = Duration::from_millis(1_000 * params.number("perturb")?);
+        let mut rng = device.seed.stream("sfq");
+        Ok(Self {
+            limit,
+            depth,
+            // A quantum below 256 would spend all time on turns; Linux raises it in silence.
+            quantum: quantum.max(256) as i32,
+            head_drop: params.switch("headdrop"),
+            red: red_of(set_up, &params)?,
+            classifier: Classifier::new(&set_up.filters),
+            buckets: vec![None; divisor],
+            flows: std::iter::repeat_with(Flow::default).take(flows).collect(),
+            ranks: Ranks::new(flows, depth),
+            last: None,
+            key: rng.below(u64::MAX),
+            perturbation: (period > Duration::ZERO).then_some(Perturbation { period, due: None }),
+            rng,
+            book: Book::default(),
+            held: None,
+        })
+    }
+
+    /// The bucket of `packet`: what a filter says, else its hash.
+    fn bucket_of(&self, packet: &Packet) -> Option<usize> {
+        if self.classifier.is_empty() {
+            return Some(packet.label.rehashed(self.key) as usize & (self.buckets.len() - 1));
+        }
+        let number = usize::from(self.classifier.classify(packet)?.minor);
+        (1..=self.buckets.len()).contains(&number).then(|| number - 1)
+    }
+
+    /// The flow of `bucket`, a fresh one if it has none; `None` if all flows are taken.
+    fn flow_of(&mut self, bucket: usize) -> Option<u32> {
+        if let Some(index) = self.buckets[bucket] {
+            return Some(index);
+        }
+        let index = self.ranks.empty()?;
+        self.buckets[bucket] = Some(index);
+        let flow = &mut self.flows[index as usize];
+        flow.bucket = bucket;
+        flow.red = RedState::default();
+        Some(index)
+    }
+
+    /// Appends `packet` to the flow, which joins the round if it was empty.
+    fn push(&mut self, index: u32, packet: Packet) {
+        let flow = &mut self.flows[index as usize];
+        flow.bytes += u64::from(packet.len);
+        flow.packets.push_back(packet);
+        self.ranks.grow(index);
+        if flow.packets.len() > 1 {
+            return;
+        }
+        flow.allot = self.quantum;
+        match self.last.replace(index) {
+            None => flow.next = index,
+            // At the end of the round: a flow that keeps coming back must not starve the others.
+            Some(last) => {
+                let first = std::mem::replace(&mut self.flows[last as usize].next, index);
+                self.flows[index as usize].next = first;
+            }
+        }
+    }
+
+    /// RED on a flow that has packets: whether `packet` may wait, and if not, why.
+    fn judge(
+        &mut self,
+        index: u32,
+        packet: &mut Packet,
+        now: Time,
+        fates: &mut dyn Fates,
+    ) -> Option<DropReason> {
+        let (params, policy) = self.red.as_ref()?;
+        let flow = &mut self.flows[index as usize];
+        let average = flow.red.update(params, flow.bytes, now);
+        let verdict = flow.red.decide(params, average, &mut self.rng);
+        if self.head_drop {
+            // The sender hears of it sooner through the packet that leaves first.
+            let head = flow.packets.front_mut().expect("a flow of a bucket has packets");
+            policy.carry_out(verdict, head, &mut self.book, fates)?;
+        }
+        policy.carry_out(verdict, packet, &mut self.book, fates)
+    }
+
+    /// The flow is full or RED said so: the arrival goes, or with `headdrop` the flow's first packet.
+    fn drop_in_flow(
+        &mut self,
+        index: u32,
+        packet: Packet,
+        reason: DropReason,
+        fates: &mut dyn Fates,
+    ) {
+        if !self.head_drop {
+            return self.book.refuse(packet, reason, fates);
+        }
+        let flow = &mut self.flows[index as usize];
+        let head = flow.packets.pop_front().expect("a flow of a bucket has packets");
+        self.book.arrive(&packet);
+        flow.bytes = flow.bytes + u64::from(packet.len) - u64::from(head.len);
+        flow.packets.push_back(packet);
+        self.book.take(&head);
+        self.book.discard(head, reason, fates);
+    }
+
+    /// The queue is full: a packet of the longest flow goes. If all flows hold one packet, the flow
+    /// whose turn it is loses it.
+    fn drop_from_longest(&mut self, fates: &mut dyn Fates) {
+        let (longest, length) = self.ranks.longest();
+        let index = if length > 1 {
+            longest.expect("a flow of that length")
+        } else {
+            let last = self.last.expect("the queue is full");
+            let next = self.flows[last as usize].next;
+            self.leave_round(last, next);
+            next
+        };
+        let flow = &mut self.flows[index as usize];
+        let packet =
+            if self.head_drop { flow.packets.pop_front() } else { flow.packets.pop_back() };
+        let packet = packet.expect("a flow of the round has packets");
+        flow.bytes -= u64::from(packet.len);
+        self.ranks.shrink(index);
+        self.book.take(&packet);
+        self.book.discard(packet, DropReason::Overlimit, fates);
+    }
+
+    /// Serves the flows in turn.
+    fn next_packet(&mut self) -> Option<Packet> {
+        loop {
+            let last = self.last?;
+            let index = self.flows[last as usize].next;
+            let flow = &mut self.flows[index as usize];
+            if flow.allot <= 0 {
+                flow.allot += self.quantum;
+                self.last = Some(index);
+                continue;
+            }
+            let packet = flow.packets.pop_front().expect("a flow of the round has packets");
+            flow.bytes -= u64::from(packet.len);
+            flow.allot -= packet.len as i32;
+            let emptied = flow.packets.is_empty();
+            self.ranks.shrink(index);
+            self.book.take(&packet);
+            if emptied {
+                self.leave_round(last, index);
+            }
+            return Some(packet);
+        }
+    }
+
+    /// `index`, which comes after `last`, has nothing left: it leaves the round and its bucket.
+    fn leave_round(&mut self, last: u32, index: u32) {
+        let Flow { next, bucket, .. } = self.flows[index as usize];
+        self.buckets[bucket] = None;
+        if next == index {
+            self.last = None;
+        } else {
+            self.flows[last as usize].next = next;
+        }
+    }
+
+    /// Makes up for every perturbation that was due.
+    fn perturb(&mut self, now: Time, fates: &mut dyn Fates) {
+        let Some(Perturbation { period, due }) = &mut self.perturbation else { return };
+        let (period, mut at) = (*period, *due.get_or_insert(now + *period));
+        while at <= now {
+            self.key = self.rng.below(u64::MAX);
+            if self.classifier.is_empty() && self.last.is_some() {
+                self.rehash(at, fates);
+            }
+            at += period;
+        }
+        self.perturbation = Some(Perturbation { period, due: Some(at) });
+    }
+
+    /// Moves every packet to its flow under the new key, lest packets of one flow overtake each other.
+    fn rehash(&mut self, now: Time, fates: &mut dyn Fates) {
+        let mut packets = Vec::new();
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if flow.packets.is_empty() {
+                continue;
+            }
+            for packet in flow.packets.drain(..) {
+                self.ranks.shrink(index as u32);
+                packets.push(packet);
+            }
+            flow.bytes = 0;
+            self.buckets[flow.bucket] = None;
+        }
+        self.last = None;
+        for packet in packets {
+            let bucket = self.bucket_of(&packet).expect("nothing but the hash decides");
+            let room = self
+                .flow_of(bucket)
+                .filter(|&index| self.flows[index as usize].packets.len() < self.depth);
+            let Some(index) = room else {
+                self.book.take(&packet);
+                self.book.discard(packet, DropReason::Overlimit, fates);
+                continue;
+            };
+            if let Some((params, _)) = &self.red {
+                let flow = &mut self.flows[index as usize];
+                flow.red.update(params, flow.bytes, now);
+            }
+            self.push(index, packet);
+        }
+    }
+}
+
+impl Sizes {
+    /// The sizes as the kernel makes them fit one another (`sfq_change`).
+    fn read(params: &Params) -> Result<Self, SetUpError> {
+        let depth = params.number("depth")?.min(MOST_DEPTH);
+        let divisor = params.number("divisor")?;
+        if !divisor.is_power_of_two() {
+            return Err(params.bad("divisor", &divisor.to_string(), "write a power of two"));
+        }
+        let mut flows = params.number("flows")?.min(MOST_FLOWS).min(divisor);
+        let mut limit = DEFAULT_LIMIT;
+        if let Some(written) = params.try_number("limit")? {
+            limit = written.min(depth * flows);
+            flows = flows.min(limit);
+        }
+        if limit == 1 {
+            return Err(SetUpError::new(
+                "sfq: one flow of one packet is no queue: raise `depth` or `flows`",
+            ));
+        }
+        Ok(Self {
+            limit: limit as u32,
+            depth: depth as usize,
+            flows: flows as usize,
+            divisor: divisor as usize,
+        })
+    }
+}
+
+/// RED on each flow, if it is asked for, with the thresholds that `tc` computes.
+fn red_of(set_up: &SetUp, params: &Params) -> Result<Option<(RedParams, Policy)>, SetUpError> {
+    let Some(limit) = size(params, "redflowlimit")? else {
+        return match set_up.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
+            None => Ok(None),
+            Some(word) => Err(SetUpError::new(format!(
+                "sfq: `{word}` is about RED on each flow, which needs `redflowlimit`"
+            ))),
+        };
+    };
+    let max = size(params, "max")?.unwrap_or(limit / 4);
+    let min = size(params, "min")?.unwrap_or(max / 3);
+    if max > limit {
+        let allowed = format!("it is above `redflowlimit` {limit}");
+        return Err(params.bad("max", &max.to_string(), &allowed));
+    }
+    if min >= max {
+        return Err(params.bad("min", &min.to_string(), &format!("it is not below `max` {max}")));
+    }
+    let average_packet = required_size(params, "avpkt")?;
+    let settings = RedSettings {
+        min,
+        max,
+        unit: 1,
+        average_packet,
+        burst: burst(params, min, max, average_packet)?,
+        probability: params.probability("probability")?,
+        bandwidth: None,
+        gentle: false,
+    };
+    let policy = Policy {
+        ecn: params.switch("ecn"),
+        harddrop: params.switch("harddrop"),
+        ..Policy::default()
+    };
+    Ok(Some((settings.for_kernel(params)?, policy)))
+}
+
+impl Qdisc for Sfq {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+        self.perturb(now, fates);
+        let Some(bucket) = self.bucket_of(&packet) else {
+            return self.book.turn_away(packet, DropReason::Unclassified, fates);
+        };
+        let known = self.buckets[bucket].is_some();
+        let Some(index) = self.flow_of(bucket) else {
+            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        };
+        if known {
+            let full = self.flows[index as usize].packets.len() >= self.depth;
+            let reason = self.judge(index, &mut packet, now, fates);
+            if let Some(reason) = reason.or(full.then_some(DropReason::Overlimit)) {
+                return self.drop_in_flow(index, packet, reason, fates);
+            }
+        }
+        self.book.arrive(&packet);
+        self.push(index, packet);
+        if self.book.backlog().packets > self.limit {
+            self.drop_from_longest(fates);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+        self.perturb(now, fates);
+        let packet = match self.held.take() {
+            Some(packet) => {
+                self.book.take(&packet);
+                packet
+            }
+            None => self.next_packet()?,
+        };
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+        self.perturb(now, fates);
+        if self.held.is_none() {
+            let packet = self.next_packet()?;
+            self.book.hold(&packet);
+            self.held = Some(packet);
+        }
+        self.held.as_ref()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.book.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.book.stats()
+    }
+}
+
+pub(crate) static SFQ: Discipline = Discipline {
+    name: "sfq",
+    summary: "stochastic fairness queueing: flows hashed over queues that take turns",
+    source: "Linux net/sched/sch_sfq.c; McKenney 1990",
+    params: &[
+        Param {
+            name: "limit",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (2, u32::MAX as u64) },
+            default: DefaultValue::Absent("127"),
+            meaning: "most packets that may wait in all flows together (depth x flows at most)",
+        },
+        Param {
+            name: "perturb",
+            aliases: &[],
+            kind: Kind::Number { unit: "s", range: (0, i32::MAX as u64 / 250) },
+            default: DefaultValue::Is("0"),
+            meaning: "how often the hash gets a new key; 0: never",
+        },
+        Param {
+            name: "quantum",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Device("one full packet", |device| {
+                device.full_packet().to_string()
+            }),
+            meaning: "bytes that a flow may send in one turn (256 at least)",
+        },
+        Param {
+            name: "divisor",
+            aliases: &[],
+            kind: Kind::Number { unit: "values", range: (1, 65_536) },
+            default: DefaultValue::Is("1024"),
+            meaning: "how many values the hash has, a power of two",
+        },
+        Param {
+            name: "flows",
+            aliases: &[],
+            kind: Kind::Number { unit: "queues", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("128"),
+            meaning: "most flows that may have packets waiting (65408, divisor, limit at most)",
+        },
+        Param {
+            name: "depth",
+            aliases: &[],
+            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
+            default: DefaultValue::Is("127"),
+            meaning: "most packets of one flow (127 at most)",
+        },
+        Param {
+            name: "headdrop",
+            aliases: &[],
+            kind: Kind::Switch { off: None },
+            default: DefaultValue::Is("off"),
+            meaning: "drop a flow's first packet instead of its last, and mark that first",
+        },
+        Param {
+            name: "redflowlimit",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("no RED"),
+            meaning: "switches RED on each flow on; sets its thresholds where they are not written",
+        },
+        Param {
+            name: "min",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("max / 3"),
+            meaning: "RED: a flow's average backlog below which nothing is dropped",
+        },
+        Param {
+            name: "max",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Absent("redflowlimit / 4"),
+            meaning: "RED: a flow's average backlog from which everything is dropped or marked",
+        },
+        Param {
+            name: "avpkt",
+            aliases: &[],
+            kind: Kind::Size,
+            default: DefaultValue::Is("1000"),
+            meaning: "RED: bytes of an average packet",
+        },
+        BURST,
+        PROBABILITY,
+        ECN,
+        HARDDROP,
+    ],
+    class_params: &[],
+    takes_child: false,
+    examples: &[
+        "sfq limit 12 depth 4 quantum 600",
+        "sfq limit 20 headdrop perturb 1 divisor 4 depth 6",
+        "sfq redflowlimit 30000 min 1500 max 4000 burst 3 ecn headdrop flows 3 probability 0.3",
+        "sfq redflowlimit 20000 min 1500 max 4000 burst 3 ecn harddrop limit 40",
+        "sfq limit 3 depth 1",
+    ],
+    build: |set_up, device| Ok(Box::new(Sfq::new(set_up, device)?)),
+};
+
+/// The parameters that are about RED alone.
+const RED_WORDS: [&str; 7] = ["min", "max", "avpkt", "burst", "probability", "ecn", "harddrop"];
+
+/// `SFQ_MAX_DEPTH`, also the limit where none is written.
+const MOST_DEPTH: u64 = 127;
+const DEFAULT_LIMIT: u64 = MOST_DEPTH;
+
+/// `SFQ_MAX_FLOWS`.
+const MOST_FLOWS: u64 = 65_536 - MOST_DEPTH - 1;
+
+/// 1 MiB (`sfq_change`).
+const MOST_QUANTUM: u32 = 1 << 20;
+
+#[cfg(test)]
+mod tests;

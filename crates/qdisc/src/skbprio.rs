@@ -1,0 +1,122 @@
+//! `skbprio`: 64 priorities; the highest is sent first, and the lowest is dropped for a higher one.
+//!
+//! Follows Linux `net/sched/sch_skbprio.c`. Nothing is done differently. Priorities come from the old TOS
+//! bits as Linux reads them, so that 0, 2, 4 and 6 are seen.
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Time};
+
+use crate::Device;
+use crate::book::{Book, Held};
+use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::linux::priority_of_tos;
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
+
+struct SkbPrio {
+    limit: u32,
+    queues: [VecDeque<Packet>; PRIORITIES],
+    /// A bit for each priority whose queue has packets.
+    waiting: u64,
+    book: Book,
+    held: Held,
+}
+
+impl SkbPrio {
+    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+        Ok(Self {
+            limit: set_up.params(device)?.number("limit")? as u32,
+            queues: std::array::from_fn(|_| VecDeque::new()),
+            waiting: 0,
+            book: Book::default(),
+            held: Held::default(),
+        })
+    }
+
+    fn lowest(&self) -> Option<usize> {
+        (self.waiting != 0).then(|| self.waiting.trailing_zeros() as usize)
+    }
+
+    fn highest(&self) -> Option<usize> {
+        self.waiting.checked_ilog2().map(|priority| priority as usize)
+    }
+
+    fn next_packet(&mut self) -> Option<Packet> {
+        let packet = self.take(self.highest()?, VecDeque::pop_front);
+        self.book.depart(&packet);
+        Some(packet)
+    }
+
+    /// Takes what `pick` takes from the queue of `priority`.
+    fn take(
+        &mut self,
+        priority: usize,
+        pick: fn(&mut VecDeque<Packet>) -> Option<Packet>,
+    ) -> Packet {
+        let queue = &mut self.queues[priority];
+        let packet = pick(queue).expect("the priority waits");
+        if queue.is_empty() {
+            self.waiting &= !(1 << priority);
+        }
+        self.book.take(&packet);
+        packet
+    }
+}
+
+impl Qdisc for SkbPrio {
+    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+        let priority = usize::from(priority_of_tos(packet.tos()));
+        if self.backlog().packets >= self.limit {
+            let Some(lowest) = self.lowest().filter(|&lowest| lowest < priority) else {
+                return self.book.refuse(packet, DropReason::Overlimit, fates);
+            };
+            // The youngest of the least important makes room.
+            let victim = self.take(lowest, VecDeque::pop_back);
+            self.book.discard(victim, DropReason::Overlimit, fates);
+        }
+        self.book.arrive(&packet);
+        self.queues[priority].push_back(packet);
+        self.waiting |= 1 << priority;
+    }
+
+    fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+        self.held.take().or_else(|| self.next_packet())
+    }
+
+    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+        if self.held.get().is_none() {
+            let packet = self.next_packet();
+            self.held.hold(packet);
+        }
+        self.held.get()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.held.add_to(self.book.backlog())
+    }
+
+    fn stats(&self) -> Stats {
+        self.held.take_from(self.book.stats())
+    }
+}
+
+pub(crate) static SKBPRIO: Discipline = Discipline {
+    name: "skbprio",
+    summary: "the highest priority is sent first, and the lowest is dropped for a higher one",
+    source: "Linux net/sched/sch_skbprio.c",
+    params: &[Param {
+        name: "limit",
+        aliases: &[],
+        kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
+        default: DefaultValue::Is("64"),
+        meaning: "most packets that may wait",
+    }],
+    class_params: &[],
+    takes_child: false,
+    examples: &["skbprio limit 10", "skbprio limit 0"],
+    build: |set_up, device| Ok(Box::new(SkbPrio::new(set_up, device)?)),
+};
+
+/// `SKBPRIO_MAX_PRIORITY`.
+const PRIORITIES: usize = 64;

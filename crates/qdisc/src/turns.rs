@@ -1,0 +1,135 @@
+//! Flows that take turns: deficit round robin in which a flow that had nothing waiting is served
+//! before the others, once (RFC 8290, section 4.2).
+
+/// Whose turn it is among the flows of a discipline, which are numbered from 0.
+pub(crate) struct Turns {
+    /// Bytes that a flow may send in one turn.
+    quantum: i32,
+    flows: Vec<Turn>,
+    /// Flows that had nothing waiting until now.
+    new: Chain,
+    old: Chain,
+}
+
+/// Where one flow stands.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// Bytes that the flow may still send in this turn.
+    deficit: i32,
+    waiting: bool,
+    /// The flow that is served after this one.
+    next: Option<u32>,
+}
+
+/// Flows in the order in which they are served, threaded through [`Turn::next`].
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    ends: Option<(u32, u32)>,
+}
+
+impl Turns {
+    pub fn new(flows: usize, quantum: u32) -> Self {
+        // A quantum below 256 would spend all time on turns; Linux raises it in silence.
+        let quantum = quantum.max(SMALLEST_QUANTUM) as i32;
+        let flows = vec![Turn::default(); flows];
+        Self { quantum, flows, new: Chain::default(), old: Chain::default() }
+    }
+
+    /// `flow` has packets. If it had none it is served before the old flows, with a whole quantum.
+    pub fn join(&mut self, flow: usize) {
+        let turn = &mut self.flows[flow];
+        if !turn.waiting {
+            turn.waiting = true;
+            turn.deficit = self.quantum;
+            self.new.push(flow as u32, &mut self.flows);
+        }
+    }
+
+    /// The flow whose turn it is.
+    pub fn current(&mut self) -> Option<usize> {
+        loop {
+            let flow = self.chain().ends?.0;
+            let turn = &mut self.flows[flow as usize];
+            if turn.deficit > 0 {
+                return Some(flow as usize);
+            }
+            turn.deficit += self.quantum;
+            self.leave();
+            self.old.push(flow, &mut self.flows);
+        }
+    }
+
+    /// `flow` sent `len` bytes in its turn.
+    pub fn charge(&mut self, flow: usize, len: u32) {
+        self.flows[flow].deficit -= len as i32;
+    }
+
+    /// The flow whose turn it is has nothing to send.
+    pub fn pass(&mut self) {
+        let was_new = self.new.ends.is_some();
+        let Some(flow) = self.leave() else { return };
+        if was_new && self.old.ends.is_some() {
+            // One pass through the old flows first: a flow that keeps coming back as new must not
+            // starve them.
+            self.old.push(flow, &mut self.flows);
+        } else {
+            self.flows[flow as usize].waiting = false;
+        }
+    }
+
+    /// Takes the flow whose turn it is out of its chain.
+    fn leave(&mut self) -> Option<u32> {
+        let chain = if self.new.ends.is_some() { &mut self.new } else { &mut self.old };
+        chain.pop(&self.flows)
+    }
+
+    fn chain(&self) -> Chain {
+        if self.new.ends.is_some() { self.new } else { self.old }
+    }
+}
+
+impl Chain {
+    fn push(&mut self, flow: u32, flows: &mut [Turn]) {
+        flows[flow as usize].next = None;
+        match &mut self.ends {
+            None => self.ends = Some((flow, flow)),
+            Some((_, tail)) => {
+                flows[*tail as usize].next = Some(flow);
+                *tail = flow;
+            }
+        }
+    }
+
+    fn pop(&mut self, flows: &[Turn]) -> Option<u32> {
+        let (head, tail) = self.ends?;
+        self.ends = flows[head as usize].next.map(|next| (next, tail));
+        Some(head)
+    }
+}
+
+/// `sch_fq_codel.c` and `sch_fq_pie.c`.
+const SMALLEST_QUANTUM: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_flow_is_served_once_before_the_old_ones() {
+        let mut turns = Turns::new(3, 1500);
+        turns.join(0);
+        turns.charge(0, 1500);
+        assert_eq!(turns.current(), Some(0), "alone, and old with a new quantum");
+        turns.join(1);
+        assert_eq!(turns.current(), Some(1), "new goes first");
+        turns.charge(1, 100);
+        turns.pass();
+        turns.join(1);
+        assert_eq!(turns.current(), Some(0), "coming back at once does not make it new");
+        turns.charge(0, 1500);
+        assert_eq!(turns.current(), Some(1));
+        turns.pass();
+        turns.pass();
+        assert_eq!(turns.current(), None);
+    }
+}

@@ -1,0 +1,99 @@
+"""`weir conformance`: queue disciplines held against recordings of real Linux."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.progress import track
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.ui.terminal import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of one recording: its name, a verdict of `VERDICTS`, and a remark."""
+
+    name: str
+    verdict: str
+    remark: str
+
+
+@click.command("conformance")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+def command(folder: Path, *, as_json: bool) -> None:
+    """Replay recordings of real Linux queue disciplines through ours, a line each.
+
+    An exact recording must agree packet by packet: order, drops, marks, times within 3 ns. Of one that
+    depends on random numbers the means over 20 seeds must lie in the recording's range, widened by a tenth.
+    The file `exceptions.json` in DIR holds the names of recordings that differ on purpose, each with its
+    reason.
+
+    Exit code 1 if a recording is not met.
+    """
+    files = sorted(path for path in folder.glob("*.json") if path.name != EXCEPTIONS)
+    if not files:
+        raise UsageError(f"{folder} has no recordings: files NAME.json as docs/validation.md describes them")
+    exceptions = _exceptions(folder / EXCEPTIONS)
+    lines = [
+        _judge(path, exceptions)
+        for path in track(files, "Replaying recordings", console=messages, transient=True, disable=as_json)
+    ]
+    unused = exceptions.keys() - {path.stem for path in files}
+    if unused:
+        raise UsageError(f"{folder / EXCEPTIONS} excepts `{min(unused)}`, of which there is no recording")
+    counts = Counter(line.verdict for line in lines)
+    if as_json:
+        click.echo(json.dumps({"counts": counts, "recordings": [asdict(line) for line in lines]}, indent=2))
+    else:
+        _show(lines, counts)
+    if counts[FAILS]:
+        raise SystemExit(1)
+
+
+def _exceptions(path: Path) -> Mapping[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        reasons = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
+        raise UsageError(f"{path} must be a JSON object of names and reasons")
+    return reasons
+
+
+def _judge(path: Path, exceptions: Mapping[str, str]) -> Line:
+    try:
+        _, verdict, remark = _native.conformance(path.read_text())
+    except (OSError, UnicodeDecodeError, _native.NativeError) as error:
+        verdict, remark = FAILS, str(error)
+    if path.stem in exceptions:
+        if verdict == FAILS:
+            verdict, remark = EXCEPTED, exceptions[path.stem]
+        else:
+            verdict, remark = FAILS, f"it agrees, and yet {EXCEPTIONS} excepts it"
+    return Line(path.stem, verdict, remark)
+
+
+def _show(lines: Sequence[Line], counts: Mapping[str, int]) -> None:
+    width = max(len(line.name) for line in lines)
+    for line in lines:
+        click.echo(f"{line.verdict:8}  {line.name:{width}}  {line.remark}")
+    click.echo("\n" + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+
+
+EXCEPTIONS: Final = "exceptions.json"
+EXCEPTED: Final = "excepted"
+FAILS: Final = "fails"
+VERDICTS: Final = ("exact", "in range", EXCEPTED, FAILS)
