@@ -33,3 +33,7 @@ class Interrupted(WeirError):
 
 class LabError(WeirError):
     """The lab could not do what was asked."""
+
+
+class NetError(WeirError):
+    """A server elsewhere cannot be reached, refuses, or went away."""

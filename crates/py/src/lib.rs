@@ -9,6 +9,7 @@
 mod conformance;
 mod describe;
 mod lab;
+mod measure;
 mod simulate;
 
 use pyo3::create_exception;
@@ -30,6 +31,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
+    #[pymodule_export]
+    use super::measure::measure;
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

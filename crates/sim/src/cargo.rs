@@ -131,6 +131,7 @@ impl Fates for Cargo {
                 up,
                 down: None,
                 timer_error: Duration::ZERO,
+                server: None,
             });
         }
     }

@@ -110,6 +110,7 @@ impl PingTrain {
                     up,
                     down: up.map(|up| rtt - up),
                     timer_error: Duration::ZERO,
+                    server: None,
                 })
             }
         }

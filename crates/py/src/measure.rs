@@ -1,0 +1,41 @@
+//! Measurements of the path to a server elsewhere.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+use weir_client::{Outcome, Request};
+use weir_record::Recorder;
+
+use crate::fail;
+use crate::simulate::Report;
+
+/// Measures what `request` says, JSON, and writes the record into `folder`; returns whether it came to its
+/// end. `manifest` and `progress` are as those of `simulate`.
+#[pyfunction]
+pub(crate) fn measure(
+    py: Python<'_>,
+    request: &str,
+    manifest: &str,
+    folder: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<bool> {
+    let request: Request = serde_json::from_str(request).map_err(fail)?;
+    let mut report = Report::to(progress);
+    let outcome = py.detach(|| -> PyResult<Outcome> {
+        let mut recorder =
+            Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
+        let outcome = weir_client::measure(&request, &mut recorder);
+        let mut last = Map::new();
+        if let Ok(outcome) = &outcome {
+            last.insert("reached_ns".to_owned(), Value::from(outcome.reached.as_nanos()));
+        }
+        let complete = outcome.as_ref().is_ok_and(|outcome| outcome.complete);
+        recorder.finish(complete, last).map_err(fail)?;
+        outcome.map_err(fail)
+    })?;
+    match report.raised {
+        Some(error) => Err(error),
+        None => Ok(outcome.complete),
+    }
+}
