@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
 @click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
-def command(  # noqa: PLR0913 - one word each on the command line
+def command(
     host: str,
     *,
     auth: Path | None,

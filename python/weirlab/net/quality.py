@@ -36,16 +36,14 @@ def _of_this_machine(record: Record, said: dict[str, Any]) -> Iterator[str]:
     machine = said.get("machine") or {}
     if machine.get("wireless"):
         saves = {True: " and saves power", None: " and may save power"}.get(machine.get("power_save"), "")
-        yield (
-            f"`{machine['interface']}` is wireless{saves}: its own queue, airtime and sleep are in all figures"
-        )
+        yield (f"`{machine['interface']}` is wireless{saves}: its queue, airtime and sleep count too")
 
 
 def _of_the_server(said: dict[str, Any], figures: Measured) -> Iterator[str]:
     if figures.idle.min > FAR_MS:
         yield (
-            f"the server is {figures.idle.min:.0f} ms away: the bottleneck may be far from here, and TCP takes "
-            "long to fill the line"
+            f"the server is {figures.idle.min:.0f} ms away: the bottleneck may be far, and TCP "
+            "takes long to fill the line"
         )
     if figures.idle.p95 > 3 * figures.idle.median and figures.idle.p95 - figures.idle.median > BUSY_MS:
         yield "pings varied a lot before there was any load: the line was in use by others, or is wireless"
@@ -84,8 +82,8 @@ def _of_the_flows(record: Record) -> Iterator[str]:
         last = inside if isinstance(inside, int) else span[0]
         if last - span[0] < LEAST_SHARE * (span[1] - span[0]):
             yield (
-                f"the {name} stopped after {(last - span[0]) / 1e9:.1f} of {(span[1] - span[0]) / 1e9:.1f} s: "
-                "it is truncated"
+                f"the {name} stopped after {(last - span[0]) / 1e9:.1f} of "
+                f"{(span[1] - span[0]) / 1e9:.1f} s: it is truncated"
             )
     if "receive_window_limited_ns" not in record.tcp.columns:
         return
@@ -95,7 +93,8 @@ def _of_the_flows(record: Record) -> Iterator[str]:
     busy, window = int(ends["busy_ns"].sum() or 0), int(ends["window"].sum() or 0)
     if busy and window > MOST_WINDOW * busy:
         yield (
-            f"senders waited {window / busy:.0%} of their time for the receiver's window: the line may carry more"
+            f"senders waited {window / busy:.0%} of their time for the receiver's window: "
+            "the line may carry more"
         )
 
 

@@ -134,6 +134,6 @@ def _shade(axes: Axes, record: Record) -> None:
 STEP_NS = 200_000_000
 
 NOTE = (
-    f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: pings, "
-    "line: their median within 200 ms. Letters: bufferbloat grade of the mean increase once the line was full."
+    f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
+    "pings, line: their median within 200 ms. Letters: grade of the increase once the line was full."
 )

@@ -48,7 +48,7 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
     bloat = scores.scores[0]
     yield Text(f"Grade {scores.grade}: {bloat.says}", style="bold")
     worst = figures.worst
-    if worst is None or scores.grade in ("A+", "A"):
+    if scores.grade in ("A+", "A"):
         return
     yield Text(
         f"It is worst in phase {PHASES[worst.phase]}. The queue in front of the slowest line is too deep."

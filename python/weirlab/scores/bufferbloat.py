@@ -24,15 +24,15 @@ def grade(increase_ms: float) -> str:
 def worse_direction(figures: Measured) -> dict[str, Any]:
     """The grade of the phase in which pings grew most: what a call suffers while somebody uploads."""
     worst = figures.worst
-    assert worst is not None
     letter = grade(worst.increase_ms)
+    longer = f"{max(worst.increase_ms, 0):.0f} ms longer"
     return {
         "name": "bufferbloat",
         "formula": "DSLReports/Waveform thresholds on the mean increase of the worst phase, Weir 1",
         "value": letter,
         "unit": "",
         "parts": {name: round(one.increase_ms, 3) for name, one in figures.loaded.items()},
-        "says": f"With the line full a ping takes {max(worst.increase_ms, 0):.0f} ms longer: {MEANING[letter]}",
+        "says": f"With the line full a ping takes {longer}: {MEANING[letter]}",
     }
 
 

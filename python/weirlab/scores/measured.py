@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import polars as pl
 
 from weirlab.stats import Distribution, describe
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -25,6 +25,7 @@ class Loaded:
     Attributes:
         phase: its name: `download`, `upload`, or `load` for both at once.
         start_ns, end_ns: what was taken.
+        latency: figures of `rtt_ms`.
         rtt_ms: round trips of all UDP and ICMP probes: packets in a flow of their own.
         in_flow_ms: smoothed round trips of the loads' own senders (TCP_INFO): packets within the load.
         down_mbps, up_mbps: goodput; None without loads that way.
@@ -35,6 +36,7 @@ class Loaded:
     phase: str
     start_ns: int
     end_ns: int
+    latency: Distribution
     rtt_ms: NDArray[np.float64]
     in_flow_ms: NDArray[np.float64]
     down_mbps: float | None
@@ -42,13 +44,6 @@ class Loaded:
     sent: int
     lost: int
     increase_ms: float
-
-    @property
-    def latency(self) -> Distribution:
-        """The usual figures of the round trips."""
-        figures = describe(pl.Series(self.rtt_ms))
-        assert figures is not None
-        return figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +53,7 @@ class Measured:
     Attributes:
         idle: round trips without load, in milliseconds.
         idle_rtts: the same, ping by ping, in order.
-        loaded: the phases with load, by name.
+        loaded: the phases with load, by name; there is one at least.
         idle_sent, idle_lost: probes without load.
     """
 
@@ -85,9 +80,9 @@ class Measured:
         return one.down_mbps if way == "down" else one.up_mbps
 
     @property
-    def worst(self) -> Loaded | None:
+    def worst(self) -> Loaded:
         """The phase in which pings grew most."""
-        return max(self.loaded.values(), key=lambda one: one.increase_ms, default=None)
+        return max(self.loaded.values(), key=lambda one: one.increase_ms)
 
     @property
     def loss_rate(self) -> float | None:
@@ -126,21 +121,22 @@ def measured(record: Record) -> Measured | None:
 def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) -> Loaded | None:
     start, end = max(span[0] + SETTLING_NS, _full(record, name)), span[1]
     pings = _pings(record, start, end)
-    answered = pings["rtt_ms"].drop_nulls().to_numpy()
-    if answered.size == 0:
+    latency = describe(pings["rtt_ms"])
+    if latency is None:
         return None
     senders = record.tcp.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end))["srtt_ns"].drop_nulls()
     return Loaded(
         phase=name,
         start_ns=start,
         end_ns=end,
-        rtt_ms=answered,
+        latency=latency,
+        rtt_ms=pings["rtt_ms"].drop_nulls().to_numpy(),
         in_flow_ms=senders.to_numpy() / 1e6,
         down_mbps=_goodput(record, "down", start, end),
         up_mbps=_goodput(record, "up", start, end),
         sent=pings.height,
         lost=pings["rtt_ms"].null_count(),
-        increase_ms=float(answered.mean()) - idle_mean,
+        increase_ms=latency.mean - idle_mean,
     )
 
 
