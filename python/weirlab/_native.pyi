@@ -21,6 +21,7 @@ __all__ = [
     "parse_size",
     "parse_time",
     "rng_name",
+    "run_method",
     "simulate",
     "tcp_profiles",
 ]
@@ -76,6 +77,7 @@ def measure(
 def parse_size(text: str) -> int: ...
 def parse_time(text: str) -> int: ...
 def rng_name() -> str: ...
+def run_method(request: str, progress: Callable[[int], bool] | None) -> str: ...
 def simulate(
     manifest: str,
     traces: Mapping[str, str],

@@ -8,10 +8,12 @@
 
 mod error;
 mod loads;
+mod methods;
 mod run;
 mod session;
 mod target;
 
 pub use error::ClientError;
+pub use methods::{MethodRequest, Url, run_method};
 pub use run::{Outcome, RampPhase, RampPlan, Request, measure};
 pub use target::Target;

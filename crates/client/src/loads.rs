@@ -33,8 +33,10 @@ pub(crate) struct Order {
 /// What the thread tells.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
-    /// Bytes of downloads that arrived here.
-    Throughput(ThroughputRow),
+    /// A load has its connection, and this end this congestion control.
+    Running { flow: u32, congestion: String },
+    /// Bytes of downloads that arrived here, and segments with data, in order or not.
+    Throughput(ThroughputRow, u32),
     /// The senders of uploads.
     Tcp(TcpRow),
     /// A connection could not be had, or broke before its time.
@@ -84,6 +86,9 @@ struct Load {
     delivered: u64,
     /// Delivered bytes and bytes on the wire at the last sample.
     seen: (u64, u64),
+    seen_segments: u32,
+    /// What the kernel told before the connection was broken off.
+    last_info: Option<TcpInfo>,
     first_data: Option<Time>,
     last_data: Option<Time>,
     ended: Option<Time>,
@@ -102,11 +107,7 @@ enum Phase {
 }
 
 impl Loads {
-    pub fn new(
-        setting: Setting,
-        orders: Receiver<Order>,
-        told: Sender<Told>,
-    ) -> io::Result<Self> {
+    pub fn new(setting: Setting, orders: Receiver<Order>, told: Sender<Told>) -> io::Result<Self> {
         // What a line or a tunnel compresses would not be measured.
         let mut data = vec![0; WRITE];
         getrandom::fill(&mut data).map_err(io::Error::other)?;
@@ -150,6 +151,8 @@ impl Loads {
                 left,
                 delivered: 0,
                 seen: (0, 0),
+                seen_segments: 0,
+                last_info: None,
                 first_data: None,
                 last_data: None,
                 ended: None,
@@ -217,7 +220,14 @@ impl Loads {
         let flow = ready.token as u32;
         let Some(load) = self.loads.get_mut(&flow) else { return };
         let clock = self.setting.clock;
+        let asked = load.phase == Phase::Asking;
         let result = load.go_on(ready, &self.epoll, &self.data, || clock.now());
+        if asked && load.phase == Phase::Running {
+            let name = socket_of(&load.socket).tcp_congestion().unwrap_or_default();
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let congestion = String::from_utf8_lossy(name).into_owned();
+            let _ = self.told.send(Told::Running { flow, congestion });
+        }
         self.note(flow, result);
     }
 
@@ -271,7 +281,10 @@ impl Loads {
                 wire_bytes: now.1 - load.seen.1,
             };
             load.seen = now;
-            let _ = self.told.send(Told::Throughput(row));
+            let segments = load.info().map_or(load.seen_segments, |info| info.received_segments());
+            let more = segments.saturating_sub(load.seen_segments);
+            load.seen_segments = load.seen_segments.max(segments);
+            let _ = self.told.send(Told::Throughput(row, more));
         }
     }
 
@@ -309,7 +322,7 @@ impl Load {
     }
 
     fn info(&self) -> Option<TcpInfo> {
-        TcpInfo::of(self.socket.as_ref()?).ok()
+        self.last_info.or_else(|| TcpInfo::of(self.socket.as_ref()?).ok())
     }
 
     /// Does what its socket is ready for.
@@ -352,7 +365,11 @@ impl Load {
         }
         self.head.extend_from_slice(&buffer[..got]);
         let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return if self.head.len() > ANSWER { Err(io::ErrorKind::InvalidData.into()) } else { Ok(()) };
+            return if self.head.len() > ANSWER {
+                Err(io::ErrorKind::InvalidData.into())
+            } else {
+                Ok(())
+            };
         };
         if !self.head.starts_with(b"HTTP/1.1 101") {
             let line = self.head.split(|&byte| byte == b'\r').next().unwrap_or_default();
@@ -415,6 +432,7 @@ impl Load {
             && let Some(socket) = &self.socket
         {
             let _ = epoll.remove(socket);
+            self.last_info = TcpInfo::of(socket).ok();
             // Nothing of it shall still be under way when another load is measured.
             let _ = option::abort(socket);
         }
@@ -431,7 +449,11 @@ fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     let tos = u32::from(order.dscp) << 2;
-    if domain == Domain::IPV4 { socket.set_tos_v4(tos)? } else { socket.set_tclass_v6(tos)? }
+    if domain == Domain::IPV4 {
+        socket.set_tos_v4(tos)?
+    } else {
+        socket.set_tclass_v6(tos)?
+    }
     if order.direction == Direction::Up {
         if let Some(name) = &order.congestion {
             socket.set_tcp_congestion(name.as_bytes())?;

@@ -19,8 +19,8 @@ use weir_protocol::weir::{
 use weir_record::Recorder;
 use weir_tcp::Overrides;
 use weir_world::{
-    Flow, FlowRow, IpVersion, LiveTcp, Opener, ProbeKind, Scenario, Sink, TcpRow,
-    TcpSettings, ThroughputRow, Verdict,
+    Flow, FlowRow, IpVersion, LiveTcp, Opener, ProbeKind, Scenario, Sink, TcpRow, TcpSettings,
+    ThroughputRow, Verdict,
 };
 
 use crate::loads::{Loads, Order, Setting, Told, Totals};
@@ -115,13 +115,16 @@ fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
         ));
     }
     for flow in &scenario.flows {
-        check_flow(flow, grant).map_err(|reason| {
-            ClientError::new(format!("flow `{}`: {reason}", flow.name))
-        })?;
+        check_flow(flow, grant)
+            .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
     }
     let most = grant.limits.flows as usize;
     let at_once = |one: &Flow| {
-        scenario.flows.iter().filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns).count()
+        scenario
+            .flows
+            .iter()
+            .filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns)
+            .count()
     };
     if let Some(count) = scenario.flows.iter().map(at_once).max().filter(|&count| count > most) {
         return refuse(format!("{count} flows at once: this server allows {most}"));
@@ -143,9 +146,11 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
         return Err("opened_by server: the world net opens all connections from here".into());
     }
     if flow.tcp.overrides != Overrides::default() {
-        return Err("its TCP is changed: the world net speaks the two machines' own TCP, of which only \
+        return Err(
+            "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
                     the congestion control can be chosen"
-            .into());
+                .into(),
+        );
     }
     let name = &flow.tcp.congestion_control;
     let available = match flow.direction {
@@ -173,7 +178,8 @@ fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
                 return refuse("this server answers no datagrams".into());
             }
             ProbeKind::Udp => {
-                let (least, most) = (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
+                let (least, most) =
+                    (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
                 if !(least..=most).contains(&probe.payload_bytes) {
                     let bytes = probe.payload_bytes;
                     return refuse(format!("payload {bytes} bytes: write {least} to {most}"));
@@ -231,19 +237,20 @@ struct Climb {
     ramp: Ramp,
     window: (Time, Time),
     next_look: Time,
-    /// Bytes of this direction since the last look.
-    bytes: u64,
+    /// Segments that arrived since the last look. In order or not: bytes in order come in leaps, a gap's
+    /// and all that waited behind it.
+    segments: u64,
 }
 
 /// What is known of a load.
 #[derive(Clone, Debug, Default)]
 struct Known {
     asked: bool,
-    started: Option<String>,
     /// The last that the server told.
     last: Option<FlowSample>,
     seen_bytes: u64,
     seen_wire: u64,
+    seen_segments: u32,
     ended: Option<(Time, EndReason)>,
     totals: Option<Totals>,
     failed: bool,
@@ -347,7 +354,8 @@ impl<'r> Run<'r> {
         let down = flow.direction == weir_world::Direction::Down;
         let named = flow.tcp.congestion_control != MACHINES_OWN;
         let sampling = &self.scenario.sampling;
-        let sample = [sampling.throughput_ns, sampling.tcp_ns].into_iter().filter(|&ns| ns > 0).min();
+        let sample =
+            [sampling.throughput_ns, sampling.tcp_ns].into_iter().filter(|&ns| ns > 0).min();
         let request = FlowRequest {
             flow: number as u32,
             direction: if down { Direction::Down } else { Direction::Up },
@@ -387,9 +395,12 @@ impl<'r> Run<'r> {
                 continue;
             }
             climb.next_look = now + Duration::from_nanos(plan.interval_ns);
-            let added = climb.ramp.interval(std::mem::take(&mut climb.bytes));
+            let added = climb.ramp.interval(std::mem::take(&mut climb.segments));
             let running = climb.ramp.flows() - added;
-            more.extend((0..added).map(|n| (direction, climb.phase.clone(), running + n, now, climb.window.1)));
+            more.extend(
+                (0..added)
+                    .map(|n| (direction, climb.phase.clone(), running + n, now, climb.window.1)),
+            );
         }
         let any = !more.is_empty();
         for (direction, phase, number, start, stop) in more {
@@ -419,7 +430,7 @@ impl<'r> Run<'r> {
         self.note_scenario(record);
         if known.is_none() {
             let next_look = window.0 + Duration::from_nanos(plan.interval_ns);
-            let climb = Climb { phase: phase.to_owned(), ramp, window, next_look, bytes: 0 };
+            let climb = Climb { phase: phase.to_owned(), ramp, window, next_look, segments: 0 };
             self.ramps.insert(direction, climb);
         }
         Ok(())
@@ -434,7 +445,11 @@ impl<'r> Run<'r> {
         (start, stop): (Time, Time),
     ) -> Result<(), ClientError> {
         let way = if direction == Way::Down { "download" } else { "upload" };
-        let name = if phase == way { format!("{way} {}", number + 1) } else { format!("{way} {} ({phase})", number + 1) };
+        let name = if phase == way {
+            format!("{way} {}", number + 1)
+        } else {
+            format!("{way} {} ({phase})", number + 1)
+        };
         self.scenario.flows.push(Flow {
             name,
             direction: match direction {
@@ -479,13 +494,8 @@ impl<'r> Run<'r> {
         match message {
             ServerMessage::Opened { flow, ticket } => self.order(flow, ticket),
             ServerMessage::Started { flow, congestion, .. } => {
-                let known = self.flow(flow)?;
-                known.started = Some(congestion.clone());
-                let flow = &mut self.scenario.flows[flow as usize];
-                let theirs = flow.direction == weir_world::Direction::Down;
-                if flow.tcp.congestion_control == MACHINES_OWN && theirs {
-                    flow.tcp.congestion_control = congestion;
-                }
+                self.flow(flow)?;
+                self.name_congestion(flow, Way::Down, congestion);
                 Ok(())
             }
             ServerMessage::Samples { t_ns, flows } => {
@@ -511,6 +521,15 @@ impl<'r> Run<'r> {
                 Err(ClientError::new(format!("the server ended the session: {reason}")))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The sender of a load, which `way` it sends, has this congestion control.
+    fn name_congestion(&mut self, flow: u32, way: Way, name: String) {
+        let flow = &mut self.scenario.flows[flow as usize];
+        let down = flow.direction == weir_world::Direction::Down;
+        if down == (way == Way::Down) && flow.tcp.congestion_control == MACHINES_OWN {
+            flow.tcp.congestion_control = name;
         }
     }
 
@@ -567,6 +586,9 @@ impl<'r> Run<'r> {
                 let wire = sample.tcp.as_ref().map_or(known.seen_wire, |tcp| {
                     tcp.received_bytes + u64::from(tcp.received_segments) * u64::from(header)
                 });
+                let arrived = sample.tcp.as_ref().map_or(0, |tcp| tcp.received_segments);
+                let segments = u64::from(arrived.saturating_sub(known.seen_segments));
+                known.seen_segments = known.seen_segments.max(arrived);
                 let bytes = sample.bytes - known.seen_bytes.min(sample.bytes);
                 let row = ThroughputRow {
                     t,
@@ -579,7 +601,7 @@ impl<'r> Run<'r> {
                 known.last = Some(sample);
                 record.throughput(&row);
                 if let Some(climb) = self.ramps.get_mut(&Way::Up) {
-                    climb.bytes += bytes;
+                    climb.segments += segments;
                 }
             }
         }
@@ -595,9 +617,12 @@ impl<'r> Run<'r> {
         }
         while let Ok(told) = self.told.try_recv() {
             match told {
-                Told::Throughput(row) => {
+                Told::Running { flow, congestion } => {
+                    self.name_congestion(flow, Way::Up, congestion)
+                }
+                Told::Throughput(row, segments) => {
                     if let Some(climb) = self.ramps.get_mut(&Way::Down) {
-                        climb.bytes += row.bytes;
+                        climb.segments += u64::from(segments);
                     }
                     record.throughput(&row);
                 }

@@ -48,8 +48,7 @@ impl Session {
     pub fn open(target: &Target, secret: Option<&Secret>) -> Result<Self, ClientError> {
         let server = &target.authority;
         let fail = |error: &io::Error| ClientError::io(format_args!("server `{server}`"), error);
-        let stream =
-            TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
+        let stream = TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
         let local = stream.local_addr().map_err(|error| fail(&error))?;
         let set_up = stream
             .set_nodelay(true)
@@ -100,7 +99,9 @@ impl Session {
                 }
             }
         }
-        best.ok_or_else(|| ClientError::new("the server does not answer over its control connection"))
+        best.ok_or_else(|| {
+            ClientError::new("the server does not answer over its control connection")
+        })
     }
 
     /// Says something.
@@ -137,8 +138,7 @@ impl Talk<'_> {
         let nonce = Token(getrandom::u64().map_err(|error| {
             ClientError::new(format!("this machine has no random numbers: {error}"))
         })?);
-        let hello =
-            ClientMessage::Hello { version: VERSION, client: SOFTWARE.to_owned(), nonce };
+        let hello = ClientMessage::Hello { version: VERSION, client: SOFTWARE.to_owned(), nonce };
         send(&mut self.socket, &hello)?;
         let ServerMessage::Welcome { server: software, challenge, .. } = self.listen()? else {
             return Err(self.odd("welcome"));

@@ -31,9 +31,8 @@ impl Target {
 }
 
 fn authority(words: &str) -> Result<String, ClientError> {
-    let wrong = || {
-        ClientError::new(format!("server `{words}`: write HOST, HOST:PORT or [IPV6]:PORT"))
-    };
+    let wrong =
+        || ClientError::new(format!("server `{words}`: write HOST, HOST:PORT or [IPV6]:PORT"));
     if words.starts_with("https://") {
         return Err(ClientError::new(format!(
             "server `{words}`: Weir's own protocol is spoken without TLS: write http:// or the name alone"

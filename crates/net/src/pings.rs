@@ -60,7 +60,8 @@ impl Pings {
     /// # Errors
     /// The first thing that went wrong.
     pub fn join(self) -> Result<(), NetError> {
-        let bug = || Err(NetError::new("the thread of the probes ended by a bug: please report it"));
+        let bug =
+            || Err(NetError::new("the thread of the probes ended by a bug: please report it"));
         let ended = self.thread.join().unwrap_or_else(|_| bug());
         self.plan.control.failure().map_or(ended, Err)
     }

@@ -26,6 +26,8 @@ pub struct Cloudflare {
     main: Option<Request>,
     probe: Option<Request>,
     probe_due: Option<Time>,
+    /// The connection of probes, and whether it is open.
+    probes: (Id, bool),
     /// Round trips of the present set, and the least duration of its requests.
     set_probes: Vec<f64>,
     set_least: Option<f64>,
@@ -60,13 +62,13 @@ struct Request {
 }
 
 const BULK: Id = 1;
-const PROBES: Id = 2;
+const FIRST_PROBES: Id = 2;
 
 impl Cloudflare {
     /// The engine's default sequence.
     #[must_use]
     pub fn new() -> Self {
-        Self { steps: sequence(), next_id: 3, ..Self::default() }
+        Self { steps: sequence(), next_id: 3, probes: (FIRST_PROBES, false), ..Self::default() }
     }
 
     /// Begins what comes next.
@@ -95,7 +97,7 @@ impl Cloudflare {
         }
         self.over = true;
         actions.push(Action::Close { id: BULK });
-        actions.push(Action::Close { id: PROBES });
+        actions.push(Action::Close { id: self.probes.0 });
         actions.push(Action::Finish);
     }
 
@@ -104,8 +106,10 @@ impl Cloudflare {
         if let Some(probe) = self.probe.take() {
             // Its answer would count for another set.
             actions.push(Action::Close { id: probe.id });
-            actions.push(Action::Close { id: PROBES });
-            actions.push(Action::Open { id: PROBES, kind: Connection::Http1 });
+            actions.push(Action::Close { id: self.probes.0 });
+            self.probes = (self.next_id, false);
+            self.next_id += 1;
+            actions.push(Action::Open { id: self.probes.0, kind: Connection::Http1 });
         }
         self.probe_due = None;
         let probes = std::mem::take(&mut self.set_probes);
@@ -123,7 +127,9 @@ impl Cloudflare {
         self.next_id += 1;
         let (path, upload, bytes) = match step {
             Step::Latency { .. } => (format!("{DOWN}?bytes=0"), None, 0),
-            Step::Load { way: Way::Down, bytes, .. } => (format!("{DOWN}?bytes={bytes}"), None, bytes),
+            Step::Load { way: Way::Down, bytes, .. } => {
+                (format!("{DOWN}?bytes={bytes}"), None, bytes)
+            }
             Step::Load { way: Way::Up, bytes, .. } => {
                 (format!("{UP}?bytes={bytes}"), Some(bytes), bytes)
             }
@@ -155,11 +161,12 @@ impl Cloudflare {
     }
 
     fn on_wake(&mut self, now: Time, actions: &mut Vec<Action>) {
-        if self.probe_due.is_none_or(|due| now < due) || self.probe.is_some() {
+        let (on, is_open) = self.probes;
+        if self.probe_due.is_none_or(|due| now < due) || self.probe.is_some() || !is_open {
             return;
         }
         self.probe_due = None;
-        self.probe = Some(self.request(now, Step::Latency { count: 1 }, PROBES, actions));
+        self.probe = Some(self.request(now, Step::Latency { count: 1 }, on, actions));
     }
 }
 
@@ -170,14 +177,17 @@ impl Method for Cloudflare {
         }
         match event {
             Event::Begin => {
-                for id in [BULK, PROBES] {
+                for id in [BULK, FIRST_PROBES] {
                     actions.push(Action::Open { id, kind: Connection::Http1 });
                 }
             }
-            Event::Opened { .. } => {
+            Event::Opened { id, .. } => {
+                self.probes.1 |= id == self.probes.0;
                 self.open += 1;
                 if self.open == 2 {
                     self.go_on(now, actions);
+                } else {
+                    self.on_wake(now, actions);
                 }
             }
             Event::Head { id, status, server } => {
@@ -205,7 +215,7 @@ impl Method for Cloudflare {
             }
             Event::Failed { id, reason } => {
                 let main = self.main.is_some_and(|request| request.id == id);
-                if id <= PROBES || main {
+                if id == BULK || id == self.probes.0 || main {
                     self.failure = Some(reason.to_owned());
                     self.over = true;
                     actions.push(Action::Finish);
@@ -302,13 +312,15 @@ mod tests {
         loop {
             for action in std::mem::take(&mut actions) {
                 count += 1;
-                let mut plan = |after: u64, told: Told| agenda.entry((now + after, count)).or_default().push(told);
+                let mut plan = |after: u64, told: Told| {
+                    agenda.entry((now + after, count)).or_default().push(told)
+                };
                 match action {
-                    Action::Open { id, .. } if now == 0 => plan(20, Told::Opened(id)),
+                    Action::Open { id, .. } => plan(20, Told::Opened(id)),
                     Action::Request { id, on, path, upload } => {
                         let bytes: u64 = path.rsplit('=').next().unwrap().parse().unwrap();
                         let body = bytes / rate;
-                        let first = if on == PROBES { 80 } else { 20 };
+                        let first = if on != BULK { 80 } else { 20 };
                         let first = first + if upload.is_some() { body } else { 0 };
                         plan(first, Told::Head(id));
                         plan(first + if upload.is_some() { 0 } else { body }, Told::Ended(id));

@@ -6,9 +6,7 @@
 
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::ndt7::{
-    DOWNLOAD, DURATION_NS, LONGEST_NS, SUBPROTOCOL, UPLOAD, message_size,
-};
+use weir_protocol::ndt7::{DOWNLOAD, DURATION_NS, LONGEST_NS, SUBPROTOCOL, UPLOAD, message_size};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
@@ -135,8 +133,8 @@ impl Method for Ndt7 {
     fn result(&self) -> Value {
         let seconds = |half: &Half| half.elapsed.as_nanos() as f64 / 1e9;
         let field = |half: &Half, name: &str| half.last.as_ref()?["TCPInfo"][name].as_f64();
-        let down = (self.download.bytes > 0)
-            .then(|| mbps(self.download.bytes, seconds(&self.download)));
+        let down =
+            (self.download.bytes > 0).then(|| mbps(self.download.bytes, seconds(&self.download)));
         let up = field(&self.upload, "ElapsedTime")
             .filter(|&micros| micros > 0.0)
             .and_then(|micros| Some(field(&self.upload, "BytesReceived")? * 8.0 / micros));

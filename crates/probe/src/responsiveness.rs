@@ -135,7 +135,8 @@ impl Responsiveness {
         // A foreign probe is counted from its request on; its handshakes count by themselves.
         self.probes.insert(connection, Probe { foreign: Some(connection), began: now });
         actions.push(Action::Open { id: connection, kind: Connection::Http2 });
-        let open: Vec<Id> = self.loads.iter().filter(|(_, open)| *open).map(|(id, _)| *id).collect();
+        let open: Vec<Id> =
+            self.loads.iter().filter(|(_, open)| *open).map(|(id, _)| *id).collect();
         let Some(&on) = open.get(self.turn % open.len().max(1)) else { return };
         self.turn += 1;
         let path = self.small();
@@ -186,7 +187,9 @@ impl Responsiveness {
         };
         let times = [all(|i| &i.tcp), all(|i| &i.tls), all(|i| &i.http), all(|i| &i.own)];
         let foreign: Vec<f64> = times[..3].iter().flatten().copied().collect();
-        let (Some(foreign), Some(own)) = (mean(&foreign), times[3]) else { return (None, None, times) };
+        let (Some(foreign), Some(own)) = (mean(&foreign), times[3]) else {
+            return (None, None, times);
+        };
         if times[0].is_none() || times[2].is_none() {
             return (None, None, times);
         }
@@ -303,7 +306,9 @@ impl Method for Responsiveness {
                 if id <= CONFIG_REQUEST || of_load || self.transfers.contains_key(&id) {
                     self.failure = Some(reason.to_owned());
                     self.finish(actions);
-                } else if let Some(Probe { foreign: Some(connection), .. }) = self.probes.remove(&id) {
+                } else if let Some(Probe { foreign: Some(connection), .. }) =
+                    self.probes.remove(&id)
+                {
                     actions.push(Action::Close { id: connection });
                 }
             }

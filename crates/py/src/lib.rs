@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
-    use super::measure::measure;
+    use super::measure::{measure, run_method};
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use weir_client::{Outcome, Request};
+use weir_client::{MethodRequest, Outcome, Request};
 use weir_record::Recorder;
 
 use crate::fail;
@@ -37,5 +37,22 @@ pub(crate) fn measure(
     match report.raised {
         Some(error) => Err(error),
         None => Ok(outcome.complete),
+    }
+}
+
+/// Runs a foreign speed test that `request` names, JSON, and returns what its own client would show, as
+/// JSON. `progress` is as that of `simulate`.
+#[pyfunction]
+pub(crate) fn run_method(
+    py: Python<'_>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request: MethodRequest = serde_json::from_str(request).map_err(fail)?;
+    let mut report = Report::to(progress);
+    let result = py.detach(|| weir_client::run_method(&request, |now| report.on_progress(now)));
+    match report.raised {
+        Some(error) => Err(error),
+        None => result.map(|value| value.to_string()).map_err(fail),
     }
 }

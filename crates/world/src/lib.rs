@@ -8,7 +8,8 @@ mod sample;
 mod scenario;
 
 pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ServerTurn, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ServerTurn, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 pub use scenario::{
     Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Phase, Probe, ProbeKind,

@@ -22,7 +22,7 @@ class TestPlan:
         idle, load: lengths of the phase without load and of each with it, such as `4s`.
         ping: time between two pings.
         most_flows: flows at most, each way.
-        cc: congestion control; each machine's own if None.
+        cc: congestion control of all loads; `default` for each machine's own.
         seed: seed of when pings begin.
     """
 
@@ -32,7 +32,7 @@ class TestPlan:
     load: str
     ping: str
     most_flows: int
-    cc: str | None
+    cc: str
     seed: int
 
     @classmethod
@@ -88,7 +88,7 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
         ],
         "most": plan.most_flows,
         "interval_ns": INTERVAL_NS,
-        "congestion": plan.cc,
+        "congestion": None if plan.cc == MACHINES_OWN else plan.cc,
     }
     return Planned(replace(run, scenario=scenario), ramp)
 
@@ -112,6 +112,7 @@ def _time(name: str, text: str) -> int:
     return nanoseconds
 
 
+MACHINES_OWN = "default"
 SHORTEST_LOAD_NS = 3_000_000_000
 INTERVAL_NS = 500_000_000
 """Between two looks whether the line is full."""

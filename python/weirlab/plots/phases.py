@@ -50,7 +50,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
 
 def _throughput(axes: Axes, record: Record) -> None:
     highest = 0.0
-    for direction, name, style in zip(("down", "up"), ("download", "upload"), theme.styles(2), strict=True):
+    for (direction, name), style in zip(DIRECTIONS, theme.styles(2), strict=True):
         t, mbps = _total(record, direction)
         if t.size == 0:
             continue
@@ -118,7 +118,8 @@ def _shade(axes: Axes, record: Record) -> None:
         for edge in (start, end):
             axes.axvline(edge, color=theme.GRID, linewidth=0.8, zorder=0.5)
         name = PHASES.get(phase["name"], phase["name"])
-        if axes.get_subplotspec() is not None and axes.get_subplotspec().is_first_row():
+        place = axes.get_subplotspec()
+        if place is not None and place.is_first_row():
             axes.annotate(
                 name,
                 ((start + end) / 2, 1),
@@ -130,6 +131,8 @@ def _shade(axes: Axes, record: Record) -> None:
                 color=theme.QUIET,
             )
 
+
+DIRECTIONS: tuple[tuple[Direction, str], ...] = (("down", "download"), ("up", "upload"))
 
 STEP_NS = 200_000_000
 

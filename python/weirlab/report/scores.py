@@ -8,6 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from weirlab.stats.one_way import one_way
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +36,7 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
             f"{latency.median:.1f} ms",
             f"p95 {latency.p95:.1f}, max {latency.max:.1f} ms{lost}",
         )
+    _add_ways(table, record, figures)
     table.add_section()
     for score in scores.scores:
         value = f"{score.value} {score.unit}".strip()
@@ -41,6 +44,19 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
             score.name, value, " ".join(part for part in (score.says, f"[{score.formula}]") if part)
         )
     return table
+
+
+def _add_ways(table: Table, record: Record, figures: Measured) -> None:
+    """In which direction pings waited."""
+    ways = one_way(record)
+    if ways is None:
+        return
+    for name, one in figures.loaded.items():
+        inside = (ways.t_ns >= one.start_ns) & (ways.t_ns < one.end_ns)
+        if inside.any():
+            up, down = float(ways.up_ms[inside].mean()), float(ways.down_ms[inside].mean())
+            words = f"mean beyond the least of each way, within {ways.bound_ms:.1f} ms"
+            table.add_row(f"wait, {PHASES[name]}", f"up {up:.1f}, down {down:.1f} ms", words)
 
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:

@@ -76,7 +76,7 @@ class NetWorld:
         """
         request = {"host": self.host, "secret": self.secret, "scenario": run.scenario, "seed": run.seed}
         manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS)
-        manifest |= {"machine": machine(self.host), **(said or {})}
+        manifest |= {"set_up": run.link.title, "machine": machine(self.host), **(said or {})}
         try:
             return _native.measure(
                 json.dumps({**request, "ramp": ramp}), json.dumps(manifest), folder, progress
