@@ -37,3 +37,7 @@ class AssertionBroken(WeirError):
 
 class LabError(WeirError):
     """The lab could not do what was asked."""
+
+
+class NetError(WeirError):
+    """A server elsewhere cannot be reached, refuses, or went away."""

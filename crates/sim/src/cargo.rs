@@ -210,6 +210,7 @@ impl Fates for Cargo {
                 up,
                 down: None,
                 timer_error: Duration::ZERO,
+                server: None,
             });
         }
     }

@@ -10,8 +10,8 @@ mod scenario;
 mod shaper;
 
 pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ServerTurn, ShaperRow, Sink, TcpRow,
+    ThroughputRow, Verdict,
 };
 pub use scenario::{
     Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,

@@ -68,6 +68,16 @@ def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
     return check(ScenarioSpec, base | _from_line(base, words), "command line")
 
 
+def secret_of(file: Path | None) -> str | None:
+    """The first line of a file with a server's secret."""
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{file}` cannot be read as a secret: {error}") from error
+
+
 def _is_scenario(path: Path) -> bool:
     """Whether a file is a scenario: a test file has no key `test`."""
     import tomllib  # noqa: PLC0415 - only for files

@@ -179,15 +179,18 @@ def _latency(record: Record) -> LatencySummary:
 
 
 def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
-    flows = record.flow_names.filter(pl.col("direction") == direction).select("flow", "name")
+    start, end = _load(record)
+    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+    flows = record.flow_names.filter((pl.col("direction") == direction) & during).select("flow", "name")
     return record.throughput.join(flows, on="flow")
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
-    flows = record.flows.filter(pl.col("direction") == direction)
+    start, end = _load(record)
+    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+    flows = record.flows.filter((pl.col("direction") == direction) & during)
     if flows.height == 0:
         return None
-    start, end = _load(record)
     seconds = (end - start) / 1e9
     arrived = (
         _flows_of(record, direction)

@@ -5,6 +5,7 @@ mod echo;
 mod icmp;
 mod message;
 mod prober;
+mod session;
 mod sockets;
 mod tcp;
 mod ttl;
