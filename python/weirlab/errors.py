@@ -41,3 +41,7 @@ class LabError(WeirError):
 
 class NetError(WeirError):
     """A server elsewhere cannot be reached, refuses, or went away."""
+
+
+class ShapeError(WeirError):
+    """An interface cannot be shaped, or its shaper did not help."""

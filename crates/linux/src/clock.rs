@@ -11,7 +11,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// Lets the calling thread go before others, if this user may: without that right it stays as it is.
-pub(crate) fn go_first() {
+pub fn go_first() {
     // SAFETY: plain numbers; 0 is the calling thread. Whether it worked changes nothing but how late
     // packets are, which is recorded anyway.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, URGENT) };

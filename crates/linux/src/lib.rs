@@ -9,6 +9,7 @@ mod clock;
 mod datapath;
 mod device;
 mod hosts;
+mod intercept;
 mod isolate;
 mod kernel_path;
 mod lateness;
@@ -23,12 +24,15 @@ mod veth;
 mod watch;
 
 pub use buffers::FlowFate;
+pub use clock::go_first;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use hosts::{Device, Hosts};
+pub use intercept::{Held, Intercept};
 pub use isolate::{Namespace, isolate};
 pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
 pub use program::{Program, name_hosts};
 pub use rows::OwnedQueueRow;
+pub use tc::kernel_lacks;
 pub use watch::QueueWatch;
 
 /// What cannot be done, in one sentence.

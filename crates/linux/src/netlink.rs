@@ -161,7 +161,7 @@ impl Netlink {
 }
 
 /// The messages in what the kernel has sent at once: their types, and what stands behind their headers.
-fn answers(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
         let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
@@ -172,7 +172,7 @@ fn answers(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// The code at the front of a message of type NLMSG_ERROR.
-fn error_of(body: &[u8]) -> Option<i32> {
+pub(crate) fn error_of(body: &[u8]) -> Option<i32> {
     Some(i32::from_ne_bytes(body.get(..4)?.try_into().ok()?))
 }
 

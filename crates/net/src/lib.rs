@@ -30,4 +30,5 @@ pub use clock::Clock;
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
 pub use pings::Pings;
+pub use probes::Reflector;
 pub use tcp_info::TcpInfo;

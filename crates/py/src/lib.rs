@@ -11,6 +11,7 @@ mod describe;
 mod lab;
 mod measure;
 mod serve;
+mod shape;
 mod simulate;
 
 use pyo3::create_exception;
@@ -36,6 +37,8 @@ mod _native {
     use super::measure::{measure, run_method};
     #[pymodule_export]
     use super::serve::serve;
+    #[pymodule_export]
+    use super::shape::{choose_shaper, replay_shaper, shape, shaper_status, stop_shaper};
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

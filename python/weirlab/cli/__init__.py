@@ -20,6 +20,7 @@ COMMANDS = {
     "plot": "Draw charts of records.",
     "lab": "Run any program on an emulated line.",
     "serve": "Answer measurements: Weir's own, and those of other speed tests.",
+    "shape": "Shape a network interface: low latency under load, without being told rates.",
     "validate": "Run a scenario in several worlds and say where they agree.",
     "conformance": "Hold queue disciplines against recordings of real Linux.",
     "study": "Hold the simulator against a real Linux, and against the lab.",

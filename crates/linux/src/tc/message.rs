@@ -1,6 +1,8 @@
-//! Messages about queue disciplines and classes: rtnetlink(7), include/uapi/linux/rtnetlink.h.
+//! Messages about queue disciplines and classes: rtnetlink(7), include/uapi/linux/rtnetlink.h. Those to
+//! other parts of the kernel have another header behind netlink's and the same attributes.
 
-/// A message about a discipline or class, as it is written.
+/// A message, as it is written.
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     bytes: Vec<u8>,
 }
@@ -17,19 +19,22 @@ pub(crate) struct About {
 }
 
 impl Message {
-    /// A message of that type, without attributes yet.
+    /// A message of that type about a discipline or class, without attributes yet.
     pub fn new(kind: u16, flags: u16, about: About) -> Self {
+        // The family, AF_UNSPEC, and padding come first.
+        let numbers = [0, about.index, about.handle, about.parent, 0];
+        Self::with_header(kind, flags, &numbers.map(u32::to_ne_bytes).concat())
+    }
+
+    /// A message of that type, with `header` behind netlink's own, without attributes yet.
+    pub fn with_header(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend(0u32.to_ne_bytes());
         bytes.extend(kind.to_ne_bytes());
         bytes.extend((NLM_F_REQUEST | flags).to_ne_bytes());
         bytes.extend(1u32.to_ne_bytes());
         bytes.extend(0u32.to_ne_bytes());
-        // The family, AF_UNSPEC, and padding.
-        bytes.extend(0u32.to_ne_bytes());
-        for number in [about.index, about.handle, about.parent, 0] {
-            bytes.extend(number.to_ne_bytes());
-        }
+        bytes.extend(header);
         Self { bytes }
     }
 

@@ -3,7 +3,7 @@
 //! The line is a `tbf` at the root with the hop's queue beneath it; a hop without a rate has its queue at
 //! the root. What `tc` would be told is told to the kernel directly: no program is needed.
 
-mod message;
+pub(crate) mod message;
 mod options;
 mod stats;
 
@@ -18,7 +18,8 @@ use self::message::{About, Message};
 use self::stats::counts_of;
 pub(crate) use self::stats::{CodelCounts, Counts};
 use crate::LinuxError;
-use crate::netlink::Netlink;
+use crate::isolate::Namespace;
+use crate::netlink::{Netlink, index_of};
 
 /// What keeps the kernel's disciplines from standing for the path of `scenario`, whatever kernel it is.
 ///
@@ -258,6 +259,18 @@ fn make(netlink: &Netlink, message: Message, name: &str) -> Result<(), LinuxErro
         )),
         _ => LinuxError::io(&format!("this kernel refuses the queue discipline `{name}`"), error),
     })
+}
+
+/// Why this kernel does not have the discipline `name`, if it does not or nobody can tell: tried on the
+/// loopback device of a network namespace made for it.
+#[must_use]
+pub fn kernel_lacks(name: &str) -> Option<LinuxError> {
+    let attempt = || {
+        let netlink = Netlink::new()?;
+        let about = About { index: index_of("lo")?, handle: FIRST_FREE << 16, parent: TC_H_ROOT };
+        make(&netlink, new_qdisc(about, name), name)
+    };
+    Namespace::new().and_then(|namespace| namespace.within(attempt)).err()
 }
 
 /// Packets that the bucket of a line holds at least.

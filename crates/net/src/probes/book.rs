@@ -124,6 +124,15 @@ impl Book {
         last.checked_sub(u32::from(behind))
     }
 
+    /// Pings sent before `time` count as under way no longer.
+    pub fn forget_before(&mut self, time: Time) {
+        while let Some(first) = self.under_way.first_entry()
+            && first.get().at < time
+        {
+            first.remove();
+        }
+    }
+
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }

@@ -1,0 +1,156 @@
+//! Packets of a device, held back by the kernel until this process says what becomes of each.
+//!
+//! ```text
+//! out: local or forwarded ─> postrouting, device D ─> queue of this process ─> D's own queue ─> line
+//! in:  line ─> D ─> prerouting, device D ─> queue of this process ─> local or forwarded
+//! ```
+//!
+//! A table of nf_tables of our own hands the packets to NFQUEUE. Nothing that was there is changed, so that
+//! restoring is removing; and the kernel removes it by itself when this process ends, however it does:
+//! the table belongs to our socket (`NFT_TABLE_F_OWNER`, Linux 5.12). On older kernels it stays, and lets
+//! everything pass where nobody listens (`NFQ_FLAG_BYPASS`), until [`Intercept::heal`] removes it.
+
+mod nfqueue;
+mod nft;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::LinuxError;
+use crate::netlink::index_of;
+use nfqueue::{Queues, Verdict};
+use nft::Rule;
+
+/// The packets of a device on their way out, in, or both.
+#[derive(Debug)]
+pub struct Intercept {
+    queues: Queues,
+    /// The number of the first queue: one for the way out, the next for the way in.
+    first: u16,
+    table: nft::Table,
+}
+
+/// A packet that the kernel holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held<'a> {
+    /// Which way: 0 out, 1 in.
+    pub way: usize,
+    /// Its number on that way.
+    pub id: u32,
+    /// It, from the IP header on.
+    pub bytes: &'a [u8],
+}
+
+impl Intercept {
+    /// Takes the packets of `device` in the calling thread's network namespace that go the ways asked for,
+    /// `[out, in]`.
+    ///
+    /// # Errors
+    /// If there is no such device, this user may not, or this kernel cannot: which, in one sentence.
+    pub fn new(device: &str, ways: [bool; 2]) -> Result<Self, LinuxError> {
+        index_of(device)?;
+        let (queues, first) = Queues::open(WAYS, MOST_HELD)?;
+        let table = nft::Table::create(&table_name(device), device, &rules(ways, first))?;
+        Ok(Self { queues, first, table })
+    }
+
+    /// Whether [`new`](Self::new) would do its work now, which the kernel judges without doing anything: how
+    /// packets would be handed over, for people.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn check(device: &str, ways: [bool; 2]) -> Result<&'static str, LinuxError> {
+        index_of(device)?;
+        let (_, first) = Queues::open(WAYS, MOST_HELD)?;
+        nft::check(&table_name(device), device, &rules(ways, first))
+    }
+
+    /// Removes what an earlier process left at `device`, if it left anything: whether it did.
+    ///
+    /// # Errors
+    /// If this user may not, or another process is at work there.
+    pub fn heal(device: &str) -> Result<bool, LinuxError> {
+        nft::remove(&table_name(device))
+    }
+
+    /// What tells that packets wait.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.queues.fd()
+    }
+
+    /// Which rules hand the packets over, for people.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.table.kind()
+    }
+
+    /// The next packet, without waiting.
+    ///
+    /// # Errors
+    /// If the kernel does not give it.
+    pub fn receive(&mut self) -> io::Result<Option<Held<'_>>> {
+        let first = self.first;
+        let packet = self.queues.receive()?;
+        Ok(packet.map(|packet| Held {
+            way: usize::from(packet.queue - first),
+            id: packet.id,
+            bytes: packet.bytes,
+        }))
+    }
+
+    /// Lets a packet go on, with other bytes if some are given; to be [flushed](Self::flush).
+    pub fn pass(&mut self, way: usize, id: u32, bytes: Option<&[u8]>) {
+        self.queues.judge(self.first + way as u16, id, Verdict::Accept, bytes);
+    }
+
+    /// A packet goes no further; to be [flushed](Self::flush).
+    pub fn discard(&mut self, way: usize, id: u32) {
+        self.queues.judge(self.first + way as u16, id, Verdict::Drop, None);
+    }
+
+    /// Tells the kernel what was decided.
+    ///
+    /// # Errors
+    /// If the kernel does not listen.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.queues.flush()
+    }
+
+    /// Packets so far that went past this process because it did not read them in time.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.queues.missed()
+    }
+}
+
+fn rules(ways: [bool; 2], first: u16) -> Vec<Rule> {
+    let wanted = (0..WAYS).filter(|&way| ways[usize::from(way)]);
+    wanted.map(|way| rule(way, first + way)).collect()
+}
+
+/// Before addresses are translated on the way out and after on the way in, so that hosts behind this
+/// machine are told apart: beside NF_IP_PRI_NAT_SRC (100) and NF_IP_PRI_NAT_DST (-100).
+const fn rule(way: u16, queue: u16) -> Rule {
+    match way {
+        0 => Rule {
+            chain: "out",
+            hook: nft::POSTROUTING,
+            priority: 90,
+            on: nft::META_OIFNAME,
+            queue,
+        },
+        _ => {
+            Rule { chain: "in", hook: nft::PREROUTING, priority: -90, on: nft::META_IIFNAME, queue }
+        }
+    }
+}
+
+fn table_name(device: &str) -> String {
+    format!("weir-shape-{device}")
+}
+
+const WAYS: u16 = 2;
+/// Packets of a way that the kernel holds at most; those beyond pass. Disciplines hold 10240 by default
+/// (sch_fq_codel.c, sch_cake.c), and none is to be without an answer.
+const MOST_HELD: u32 = 20_480;

@@ -1,0 +1,122 @@
+//! Where a shaper is asked how it is, and to end: a socket that has no file.
+//!
+//! Its name is in Linux' abstract namespace (unix(7)), of which every network namespace has one of its own,
+//! as it has devices. It goes with the process, however that ends, and only one process can have it.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+
+use crate::ShapeError;
+
+/// What is told at the door, and what is asked there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Door {
+    /// The last view, as JSON.
+    pub view: Arc<Mutex<String>>,
+    /// Somebody wants an end.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Door {
+    /// Opens the door of `device`, in a thread of its own.
+    pub fn open(device: &str) -> Result<Self, ShapeError> {
+        let listener = address(device).and_then(|address| UnixListener::bind_addr(&address));
+        let listener = listener.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => taken(device),
+            _ => ShapeError::io("cannot open a socket for others to ask at", error),
+        })?;
+        let door = Self::default();
+        let answering = door.clone();
+        std::thread::Builder::new()
+            .name("door".to_owned())
+            .spawn(move || {
+                for visitor in listener.incoming().flatten() {
+                    // Whoever is gone before the answer did not want it.
+                    let _ = answering.answer(&visitor);
+                }
+            })
+            .map_err(|error| ShapeError::io("cannot start a thread", error))?;
+        Ok(door)
+    }
+
+    fn answer(&self, visitor: &UnixStream) -> std::io::Result<()> {
+        visitor.set_read_timeout(Some(PATIENCE))?;
+        visitor.set_write_timeout(Some(PATIENCE))?;
+        let mut asked = String::new();
+        BufReader::new(visitor).read_line(&mut asked)?;
+        let mut out = visitor;
+        match asked.trim() {
+            "stop" => {
+                let who = getsockopt(visitor, sockopt::PeerCredentials)?.uid();
+                if who == 0 || who == geteuid().as_raw() {
+                    self.stop.store(true, Ordering::Relaxed);
+                    writeln!(out, "{{}}")
+                } else {
+                    writeln!(
+                        out,
+                        r#"{{"error": "only root and the user who started it may stop it"}}"#
+                    )
+                }
+            }
+            _ => {
+                let view = self.view.lock().expect("nobody panics with it").clone();
+                writeln!(out, "{view}")
+            }
+        }
+    }
+}
+
+/// The last view of the shaper of `device`, as JSON.
+///
+/// # Errors
+/// If there is no shaper there.
+pub fn ask(device: &str) -> Result<String, ShapeError> {
+    say(device, "status")
+}
+
+/// Asks the shaper of `device` to end, which restores what was there: its answer, as JSON.
+///
+/// # Errors
+/// If there is no shaper there.
+pub fn stop(device: &str) -> Result<String, ShapeError> {
+    say(device, "stop")
+}
+
+/// Somebody shapes `device` already.
+pub(crate) fn taken(device: &str) -> ShapeError {
+    ShapeError::new(format!(
+        "`{device}` is being shaped already: see `weir shape status {device}`, or end it with `weir shape stop \
+         {device}`"
+    ))
+}
+
+fn say(device: &str, what: &str) -> Result<String, ShapeError> {
+    let talk = || {
+        let mut stream = UnixStream::connect_addr(&address(device)?)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        writeln!(stream, "{what}")?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        Ok(answer.trim().to_owned())
+    };
+    talk().map_err(|error: std::io::Error| match error.kind() {
+        ErrorKind::ConnectionRefused => ShapeError::new(format!(
+            "`{device}` is not being shaped, as far as this network namespace goes"
+        )),
+        _ => ShapeError::io(&format!("the shaper of `{device}` does not answer"), error),
+    })
+}
+
+fn address(device: &str) -> std::io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("weir-shape-{device}"))
+}
+
+/// Nobody at the door waits for longer.
+const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,283 @@
+//! The loop: packets, probes, the controller, one after another in one thread.
+
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, Sender};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use weir_control::{Controller, Decision, Delay, Side, State, TICK};
+use weir_core::{Duration, FlowKey, Rate, TcpHeader, Time};
+use weir_net::Clock;
+
+use crate::ShapeError;
+use crate::log::Log;
+use crate::passive::Passive;
+use crate::reflectors::Reflectors;
+use crate::settings::Settings;
+use crate::userspace::{Userspace, Watch};
+use crate::view::{SideView, View};
+
+/// What the loop works with.
+pub(crate) struct Engine {
+    clock: Clock,
+    settings: Settings,
+    userspace: Userspace,
+    controller: Box<dyn Controller>,
+    observer: Observer,
+    log: Option<Log>,
+    /// Nobody has asked to shape yet.
+    open: bool,
+    decided: [Option<Decision>; 2],
+    decisions: u64,
+    /// Delays that were not shown yet, and when a view was shown last.
+    delays: Vec<(u64, u64, u32)>,
+    shown: Time,
+    shown_bytes: [u64; 2],
+}
+
+/// What the loop is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Open,
+    Shape,
+    Stop,
+}
+
+/// What sees every packet.
+struct Observer {
+    reflectors: Reflectors,
+    passive: Passive,
+    /// Round trips of connections that were seen, and whether they are wanted.
+    seen: Vec<Delay>,
+    wanted: bool,
+}
+
+impl Watch for Observer {
+    fn is_probe(&self, key: &FlowKey, side: Side) -> bool {
+        let (ours, there): (u16, IpAddr) = match side {
+            Side::Egress => (key.sport, key.dst),
+            Side::Ingress => (key.dport, key.src),
+        };
+        self.reflectors.is_probe(key, ours, there)
+    }
+
+    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, now: Time) {
+        let there = if side == Side::Egress { key.dst } else { key.src };
+        self.reflectors.traffic_with(there, bytes);
+        if side == Side::Ingress {
+            self.see(key, tcp, side, now);
+        }
+    }
+
+    fn goes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time) {
+        // On the way out time counts from when a packet leaves the shaper.
+        if side == Side::Egress {
+            self.see(key, tcp, side, now);
+        }
+    }
+}
+
+impl Observer {
+    fn see(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time) {
+        if let Some(delay) = tcp.and_then(|tcp| self.passive.on_packet(key, tcp, side, now))
+            && self.wanted
+        {
+            self.seen.push(delay);
+        }
+    }
+}
+
+impl Engine {
+    /// From here on packets are held back.
+    pub fn new(settings: &Settings, seed: u64) -> Result<Self, ShapeError> {
+        let clock = Clock::starting_in(Duration::ZERO);
+        let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
+        let userspace = Userspace::new(settings, seed)?;
+        let observer = Observer {
+            reflectors: Reflectors::new(&settings.reflectors, clock.now()),
+            passive: Passive::default(),
+            seen: Vec::new(),
+            wanted: false,
+        };
+        Ok(Self {
+            clock,
+            userspace,
+            controller: settings.control.build(),
+            observer,
+            log,
+            open: settings.open,
+            decided: [None; 2],
+            decisions: 0,
+            delays: Vec::new(),
+            shown: Time::ZERO,
+            shown_bytes: [0; 2],
+            settings: settings.clone(),
+        })
+    }
+
+    /// Works until it is told to stop or its time is over. Views go to `views`. Returns how many decisions
+    /// were made.
+    pub fn run(
+        mut self,
+        orders: &Receiver<Order>,
+        views: &Sender<View>,
+    ) -> Result<u64, ShapeError> {
+        // To be woken when asked, and not up to 50 us later.
+        let _ = prctl::set_timerslack(1);
+        weir_linux::go_first();
+        let mut tick = self.clock.now();
+        let mut looked = tick;
+        loop {
+            let now = self.clock.now();
+            if self.settings.time_ns.is_some_and(|end| now.as_nanos() >= end) {
+                return Ok(self.decisions);
+            }
+            match orders.try_recv() {
+                Ok(Order::Stop) => return Ok(self.decisions),
+                Ok(order) => self.obey(order, now),
+                Err(_) => {}
+            }
+            self.userspace.work(&mut self.observer, now)?;
+            self.probe(now);
+            if now >= tick {
+                // Probes have left since.
+                self.tick(self.clock.now());
+                // Ticks that were missed are not made up for.
+                tick = now + TICK;
+            }
+            if now.since(self.shown) >= SHOW && views.send(self.view(now)).is_err() {
+                return Ok(self.decisions);
+            }
+            if now.since(looked) >= LOOK {
+                looked = now;
+                self.look()?;
+            }
+            self.wait(tick)?;
+        }
+    }
+
+    fn obey(&mut self, order: Order, now: Time) {
+        self.open = order == Order::Open;
+        self.controller = self.settings.control.build();
+        self.decided = [None; 2];
+        if let Some(log) = &mut self.log {
+            log.open(self.open, now);
+        }
+        for side in Side::ALL {
+            self.userspace.set_rate(side, None, now);
+        }
+    }
+
+    fn probe(&mut self, now: Time) {
+        let Observer { reflectors, seen, wanted, .. } = &mut self.observer;
+        let mut delays = std::mem::take(seen);
+        while let Some(delay) = reflectors.answer(self.clock, now) {
+            delays.push(delay);
+        }
+        for delay in delays.drain(..) {
+            self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
+            self.controller.on_delay(&delay, now);
+            if let Some(log) = &mut self.log {
+                log.delay(&delay, now);
+            }
+        }
+        *seen = delays;
+        // While it is open there may be no controller that wants any, and delays are what is wanted.
+        let every = self.controller.probe_every();
+        let every =
+            if self.open { Some(every.map_or(PROBE_OPEN, |it| it.min(PROBE_OPEN))) } else { every };
+        if let Some((source, sent)) = reflectors.ask(every, self.clock, now) {
+            self.controller.on_sent(source, sent);
+            if let Some(log) = &mut self.log {
+                log.sent(source, sent);
+            }
+        }
+        // Connections tell less exactly than probes: they are asked where nobody answers those.
+        *wanted = !reflectors.is_heard(now);
+    }
+
+    fn tick(&mut self, now: Time) {
+        let traffic = Side::ALL.map(|side| self.userspace.traffic(side));
+        if let Some(log) = &mut self.log {
+            log.tick(&traffic, now);
+        }
+        if self.open {
+            return;
+        }
+        let Self { controller, userspace, log, decided, decisions, .. } = self;
+        controller.on_tick(&traffic, now, &mut |decision| {
+            userspace.set_rate(decision.side, decision.rate.map(bounded), now);
+            decided[decision.side as usize] = Some(decision);
+            *decisions += 1;
+            if let Some(log) = log {
+                log.decision(&decision, now);
+            }
+        });
+    }
+
+    /// Whether the device is still there.
+    fn look(&self) -> Result<(), ShapeError> {
+        let device = self.settings.device.as_str();
+        nix::net::if_::if_nametoindex(device)
+            .map(|_| ())
+            .map_err(|_| ShapeError::new(format!("the device `{device}` has gone")))
+    }
+
+    fn view(&mut self, now: Time) -> View {
+        let seconds = now.since(self.shown).as_secs_f64();
+        self.shown = now;
+        let sides = Side::ALL.map(|side| {
+            let counts = self.userspace.counts(side)?;
+            let before = std::mem::replace(&mut self.shown_bytes[side as usize], counts.bytes);
+            let decided = self.decided[side as usize];
+            Some(SideView {
+                rate_bps: decided.and_then(|it| it.rate).map(|rate| bounded(rate).as_bps()),
+                load_bps: ((counts.bytes - before) as f64 * 8.0 / seconds) as u64,
+                state: decided.map_or(State::Idle, |it| it.state).name(),
+                reason: decided.map_or("", |it| it.reason.name()),
+                value: decided.map_or(0.0, |it| it.value),
+                unit: decided.map_or("", |it| it.reason.unit()),
+                counts,
+            })
+        });
+        View {
+            t_ns: now.as_nanos(),
+            pid: std::process::id(),
+            device: self.settings.device.clone(),
+            open: self.open,
+            sides,
+            delays: std::mem::take(&mut self.delays),
+            reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
+            missed: self.userspace.missed(),
+        }
+    }
+
+    /// Until something comes or is due.
+    fn wait(&self, tick: Time) -> Result<(), ShapeError> {
+        let due = [Some(tick), Some(self.observer.reflectors.next()), self.userspace.wake_at()];
+        let due = due.into_iter().flatten().min().expect("there is a tick");
+        let pause = self.clock.until(due).as_nanos();
+        let pause = TimeSpec::new((pause / 1_000_000_000) as i64, (pause % 1_000_000_000) as i64);
+        let fds = std::iter::once(self.userspace.fd()).chain(self.observer.reflectors.fds());
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match ppoll(&mut fds, Some(pause), None) {
+            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(error) => Err(ShapeError::io("cannot wait for packets", error)),
+        }
+    }
+}
+
+/// The rate, never below the least with which a line still works.
+fn bounded(rate: Rate) -> Rate {
+    rate.max(Rate::from_kbit(LEAST_KBIT))
+}
+
+/// Whatever a controller says: a full packet then takes 120 ms, and TCP still makes progress.
+const LEAST_KBIT: u64 = 100;
+/// Views a second: 5.
+const SHOW: Duration = Duration::from_millis(200);
+/// How soon it is seen that a device has gone.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two probes while nothing is shaped: delays are then all that is wanted.
+const PROBE_OPEN: Duration = Duration::from_millis(20);

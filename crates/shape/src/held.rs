@@ -1,0 +1,75 @@
+//! The packets that the kernel holds for us, found by the handles of their descriptors.
+
+use weir_core::{Packet, TcpHeader};
+use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_wire::Headers;
+
+/// A packet that waits in one of our disciplines.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub way: usize,
+    /// The kernel's number for it.
+    pub id: u32,
+    pub headers: Headers,
+    /// From the IP header on.
+    pub bytes: Vec<u8>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct HeldPackets {
+    slots: Vec<Option<Held>>,
+    free: Vec<usize>,
+    /// Memory of packets that have gone.
+    spare: Vec<Vec<u8>>,
+    /// Those that a discipline has dropped: way and the kernel's number.
+    pub dropped: Vec<(usize, u32)>,
+}
+
+impl HeldPackets {
+    /// Keeps a packet: its handle.
+    pub fn put(&mut self, way: usize, id: u32, headers: Headers, packet: &[u8]) -> u64 {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(packet);
+        let held = Held { way, id, headers, bytes };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(held);
+        slot as u64
+    }
+
+    /// A packet goes: it, to be given [back](Self::give_back) when it is done with.
+    pub fn take(&mut self, handle: u64) -> Held {
+        let slot = handle as usize;
+        self.free.push(slot);
+        self.slots[slot].take().expect("a handle is taken once")
+    }
+
+    /// A packet has gone.
+    pub fn give_back(&mut self, held: Held) {
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(held.bytes);
+        }
+    }
+}
+
+impl Fates for HeldPackets {
+    fn on_drop(&mut self, packet: Packet, _: DropReason) {
+        let held = self.take(packet.handle);
+        self.dropped.push((held.way, held.id));
+        self.give_back(held);
+    }
+
+    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        let held = self.slots[packet.handle as usize].as_ref()?;
+        held.headers.tcp_header(&held.bytes)
+    }
+}
+
+/// Pieces of memory that are kept for packets to come.
+const MOST_SPARE: usize = 1024;

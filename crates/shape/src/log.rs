@@ -1,0 +1,255 @@
+//! The log of a run: all that went into the controller and all that came out, a line of JSON each.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `{"weir_shape": 1, "settings": {...}}` | the first: version and settings |
+//! | `{"t": ns, "sent": source}` | a probe left |
+//! | `{"t": ns, "delay": {...}}` | a delay was measured |
+//! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of egress and ingress |
+//! | `{"t": ns, "open": true or false}` | everything is let through from now on, or the controller begins anew |
+//! | `{"t": ns, "decision": {...}}` | the controller decided |
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weir_control::{Control, Controller, Decision, Delay, OneWay, Side, Traffic};
+use weir_core::{Duration, Time};
+
+use crate::ShapeError;
+use crate::settings::Settings;
+
+/// A log that is being written.
+pub(crate) struct Log {
+    file: BufWriter<File>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    weir_shape: u32,
+    settings: Settings,
+}
+
+/// A line but the first.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Line {
+    t: u64,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Sent(u32),
+    Delay { source: u32, sent: u64, rtt: u64, one_way: Option<(i64, i64)> },
+    Tick([Option<(u64, u64, u64)>; 2]),
+    Open(bool),
+    Decision { side: Way, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
+}
+
+/// A side, as logs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Way {
+    Egress,
+    Ingress,
+}
+
+impl Log {
+    /// Begins a log in a file that does not exist yet.
+    pub fn create(file: &Path, settings: &Settings) -> Result<Self, ShapeError> {
+        let what = format!("cannot write the log `{}`", file.display());
+        let mut file =
+            BufWriter::new(File::create_new(file).map_err(|error| ShapeError::io(&what, error))?);
+        let head = Head { weir_shape: VERSION, settings: settings.clone() };
+        writeln!(file, "{}", json(&head)).map_err(|error| ShapeError::io(&what, error))?;
+        Ok(Self { file })
+    }
+
+    pub fn sent(&mut self, source: u32, now: Time) {
+        self.write(now, What::Sent(source));
+    }
+
+    pub fn delay(&mut self, delay: &Delay, now: Time) {
+        let one_way = delay.one_way.map(|ways| (ways.there_ns, ways.back_ns));
+        let (sent, rtt) = (delay.sent.as_nanos(), delay.rtt.as_nanos());
+        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way });
+    }
+
+    pub fn tick(&mut self, traffic: &[Option<Traffic>; 2], now: Time) {
+        let counters = traffic.map(|it| it.map(|it| (it.bytes, it.packets, it.backlog_bytes)));
+        self.write(now, What::Tick(counters));
+    }
+
+    pub fn open(&mut self, open: bool, now: Time) {
+        self.write(now, What::Open(open));
+    }
+
+    pub fn decision(&mut self, decision: &Decision, now: Time) {
+        self.write(now, decided(decision));
+        // Whoever reads along sees decisions at once.
+        let _ = self.file.flush();
+    }
+
+    fn write(&mut self, now: Time, what: What) {
+        // A full disk must not end a shaper: the log ends there.
+        let _ = writeln!(self.file, "{}", json(&Line { t: now.as_nanos(), what }));
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain JSON")
+}
+
+fn decided(decision: &Decision) -> What {
+    What::Decision {
+        side: if decision.side == Side::Egress { Way::Egress } else { Way::Ingress },
+        rate_bps: decision.rate.map(weir_core::Rate::as_bps),
+        state: decision.state.name().to_owned(),
+        reason: decision.reason.name().to_owned(),
+        value: decision.value,
+    }
+}
+
+/// Runs the controller of the log in `text`, or `control` instead of it, over what went into it. `show` is
+/// given each decision as a line of the log; with the log's own controller they are those of the log.
+///
+/// Returns how many decisions the log has, how many came out, and how many of them are the same.
+///
+/// # Errors
+/// If `text` is no log: at which line.
+pub fn replay(
+    text: &str,
+    control: Option<Control>,
+    show: &mut dyn FnMut(&str),
+) -> Result<[usize; 3], ShapeError> {
+    let bad = |number: usize, error: &dyn std::fmt::Display| {
+        ShapeError::new(format!("line {number} is not of a shaper's log: {error}"))
+    };
+    let mut lines = text.lines().zip(1..);
+    let (first, _) = lines.next().ok_or_else(|| bad(1, &"there is none"))?;
+    let head: Head = serde_json::from_str(first).map_err(|error| bad(1, &error))?;
+    if head.weir_shape != VERSION {
+        return Err(bad(1, &format!("its version is {}, and {VERSION} is read", head.weir_shape)));
+    }
+    let control = control.unwrap_or(head.settings.control);
+    let mut run =
+        Replay { controller: control.build(), open: head.settings.open, decided: Vec::new() };
+    let mut logged = Vec::new();
+    for (line, number) in lines {
+        match serde_json::from_str::<Line>(line) {
+            Ok(Line { what: What::Decision { .. }, .. }) => logged.push(line),
+            Ok(Line { t, what }) => run.feed(Time::from_nanos(t), &what, &control, show),
+            // The process was ended while it wrote.
+            Err(_) if !text.ends_with('\n') && text.lines().count() == number => break,
+            Err(error) => return Err(bad(number, &error)),
+        }
+    }
+    let same = logged.iter().zip(&run.decided).filter(|(one, other)| one == other).count();
+    Ok([logged.len(), run.decided.len(), same])
+}
+
+struct Replay {
+    controller: Box<dyn Controller>,
+    open: bool,
+    decided: Vec<String>,
+}
+
+impl Replay {
+    fn feed(&mut self, now: Time, what: &What, control: &Control, show: &mut dyn FnMut(&str)) {
+        match *what {
+            What::Sent(source) => self.controller.on_sent(source, now),
+            What::Delay { source, sent, rtt, one_way } => {
+                let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
+                let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
+                self.controller.on_delay(&Delay { source, sent, rtt, one_way }, now);
+            }
+            What::Open(open) => {
+                self.open = open;
+                self.controller = control.build();
+            }
+            What::Tick(counters) if !self.open => {
+                let traffic = counters.map(|it| {
+                    it.map(|(bytes, packets, backlog_bytes)| Traffic {
+                        bytes,
+                        packets,
+                        backlog_bytes,
+                    })
+                });
+                let mut decide = |decision: Decision| {
+                    let line = json(&Line { t: now.as_nanos(), what: decided(&decision) });
+                    show(&line);
+                    self.decided.push(line);
+                };
+                self.controller.on_tick(&traffic, now, &mut decide);
+            }
+            What::Tick(_) | What::Decision { .. } => {}
+        }
+    }
+}
+
+const VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use weir_control::AutoSettings;
+    use weir_core::Framing;
+
+    use super::*;
+
+    #[test]
+    fn a_replay_decides_what_was_decided_and_another_controller_something_else() {
+        let control = Control::Auto(AutoSettings::default());
+        let settings = Settings {
+            device: "eth0".into(),
+            control,
+            queues: [Some("fq_codel".into()), Some("fq_codel".into())],
+            framing: Framing::ETHERNET,
+            backend: None,
+            reflectors: vec![],
+            time_ns: None,
+            log: None,
+            open: false,
+        };
+        let mut file = std::env::temp_dir();
+        file.push(format!("weir-shape-log-test-{}", std::process::id()));
+        let mut log = Log::create(&file, &settings).unwrap();
+        // A line of 10 Mbit/s on which 12 arrive: delays rise by 0.2 s a second.
+        let mut controller = control.build();
+        let mut decisions = 0;
+        for step in 0..500u64 {
+            let now = Time::from_millis(20 * step);
+            let queue = Duration::from_millis(10 + 4 * step);
+            let sent = Time::from_nanos(now.as_nanos().saturating_sub(queue.as_nanos()));
+            controller.on_sent(0, now);
+            log.sent(0, now);
+            let delay = Delay { source: 0, sent, rtt: queue, one_way: None };
+            controller.on_delay(&delay, now);
+            log.delay(&delay, now);
+            let bytes = 30_000 * step;
+            let traffic = [Some(Traffic { bytes, packets: bytes / 1500, backlog_bytes: 0 }); 2];
+            log.tick(&traffic, now);
+            controller.on_tick(&traffic, now, &mut |decision| {
+                decisions += 1;
+                log.decision(&decision, now);
+            });
+        }
+        drop(log);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(decisions > 5, "{decisions}");
+        assert_eq!(replay(&text, None, &mut |_| {}).unwrap(), [decisions; 3]);
+        // Ended while it wrote.
+        let cut = &text[..text.len() - 5];
+        assert!(replay(cut, None, &mut |_| {}).is_ok());
+        let fixed = Control::Fixed { egress_bps: Some(1_000_000), ingress_bps: None };
+        let mut shown = Vec::new();
+        let counts = replay(&text, Some(fixed), &mut |line| shown.push(line.to_owned())).unwrap();
+        assert_eq!(counts, [decisions, 2, 0]);
+        assert!(shown[0].contains(r#""side":"egress","rate_bps":1000000"#), "{}", shown[0]);
+        let error = replay("{}", None, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.starts_with("line 1 is not of a shaper's log: "), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! A shaper from start to end.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+
+use crate::door::Door;
+use crate::engine::{Engine, Order};
+use crate::settings::Settings;
+use crate::view::View;
+use crate::{ShapeError, choose};
+
+/// What whoever looks on wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Go on.
+    Continue,
+    /// Let everything through.
+    Open,
+    /// Shape, with a controller that begins anew.
+    Shape,
+    /// End.
+    Stop,
+}
+
+/// Shapes until `show`, which is given a view as JSON a few times a second, somebody at the door or the
+/// settings want an end. What was there before is there again when it returns. Returns how many decisions
+/// were made.
+///
+/// # Errors
+/// If the device cannot be shaped, or no longer: why.
+pub fn run(
+    settings: &Settings,
+    seed: u64,
+    show: &mut dyn FnMut(&str) -> Command,
+) -> Result<u64, ShapeError> {
+    settings.check()?;
+    choose(settings)?;
+    let door = Door::open(&settings.device)?;
+    let engine = Engine::new(settings, seed)?;
+    let (order, orders) = mpsc::channel();
+    let (sender, views) = mpsc::channel::<View>();
+    // Packets do not wait for a terminal that does.
+    let thread = std::thread::Builder::new()
+        .name("shaper".to_owned())
+        .spawn(move || engine.run(&orders, &sender))
+        .map_err(|error| ShapeError::io("cannot start a thread", error))?;
+    for view in views {
+        let text = serde_json::to_string(&view).expect("a view is plain JSON");
+        door.view.lock().expect("nobody panics with it").clone_from(&text);
+        let stopped = door.stop.load(Ordering::Relaxed);
+        let wanted = match if stopped { Command::Stop } else { show(&text) } {
+            Command::Continue => continue,
+            Command::Open => Order::Open,
+            Command::Shape => Order::Shape,
+            Command::Stop => Order::Stop,
+        };
+        // A loop that has ended says why below.
+        let _ = order.send(wanted);
+    }
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

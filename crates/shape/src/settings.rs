@@ -1,0 +1,88 @@
+//! What a shaper is told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weir_control::{Control, Side};
+use weir_core::Framing;
+use weir_qdisc::{Device, Port, SetUp};
+
+use crate::ShapeError;
+
+/// What a shaper is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The device.
+    pub device: String,
+    /// Who sets the rates.
+    pub control: Control,
+    /// The queue set-ups of egress and ingress, in tc syntax; `None` leaves a side alone.
+    pub queues: [Option<String>; 2],
+    /// How bytes are counted.
+    pub framing: Framing,
+    /// Which backend; the best available one if `None`.
+    pub backend: Option<Backend>,
+    /// Whom to probe: the well-known and those that the traffic goes to, if empty.
+    pub reflectors: Vec<Target>,
+    /// Ends by itself after so many ns.
+    pub time_ns: Option<u64>,
+    /// Where to log what went in and what was decided.
+    pub log: Option<PathBuf>,
+    /// Lets everything through at first, until it is told to shape.
+    #[serde(default)]
+    pub open: bool,
+}
+
+/// Who holds packets back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The kernel's own disciplines.
+    Kernel,
+    /// Weir's own, on packets that the kernel hands over.
+    Userspace,
+}
+
+/// One to probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// By ICMP echo.
+    Icmp(IpAddr),
+    /// By UDP to a server that tells its times.
+    Udp(SocketAddr),
+}
+
+impl Settings {
+    /// Checks everything that can be checked beforehand.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ShapeError> {
+        self.control.check().map_err(ShapeError::new)?;
+        if self.queues.iter().all(Option::is_none) {
+            return Err(ShapeError::new("neither egress nor ingress is to be shaped: leave one"));
+        }
+        if self.device.is_empty() || self.device.len() >= MOST_NAME {
+            return Err(ShapeError::new(format!(
+                "`{}` is no name of a device: write 1 to {} characters",
+                self.device,
+                MOST_NAME - 1
+            )));
+        }
+        Side::ALL.into_iter().try_for_each(|side| self.port(side, 0).map(|_| ()))
+    }
+
+    /// The port of a side, if it is shaped.
+    pub(crate) fn port(&self, side: Side, seed: u64) -> Result<Option<Port>, ShapeError> {
+        let Some(text) = &self.queues[side as usize] else { return Ok(None) };
+        let device = Device { seed: weir_core::Seed::new(seed), ..Device::default() };
+        let qdisc = SetUp::parse(text)?.build(&device)?;
+        Ok(Some(Port::shaped(qdisc, self.framing)))
+    }
+}
+
+/// IFNAMSIZ, with the zero at the end.
+const MOST_NAME: usize = 16;

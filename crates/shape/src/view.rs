@@ -1,0 +1,62 @@
+//! What a shaper shows of itself.
+
+use serde::Serialize;
+
+/// What a shaper shows of itself a few times a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct View {
+    /// Nanoseconds since the start.
+    pub t_ns: u64,
+    /// The process that shapes.
+    pub pid: u32,
+    /// The device.
+    pub device: String,
+    /// Whether everything is let through because nobody has asked to shape yet.
+    pub open: bool,
+    /// Egress and ingress; `None` for one that is left alone.
+    pub sides: [Option<SideView>; 2],
+    /// Delays since the last view: when what was measured left, ns; the round trip, ns; its source.
+    pub delays: Vec<(u64, u64, u32)>,
+    /// Who answers probes.
+    pub reflectors: Vec<String>,
+    /// Packets that passed because they were not read in time.
+    pub missed: u64,
+}
+
+/// One side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SideView {
+    /// The rate, bit/s; `None` lets everything through.
+    pub rate_bps: Option<u64>,
+    /// What crossed the line since the last view, bit/s.
+    pub load_bps: u64,
+    /// The state's name.
+    pub state: &'static str,
+    /// Why it was entered, in a word, a number and its unit.
+    pub reason: &'static str,
+    /// The number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Totals and what waits.
+    pub counts: SideCounts,
+}
+
+/// What a side's queue has done since the start, and what waits in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SideCounts {
+    /// Bytes that crossed the line, as the framing counts them.
+    pub bytes: u64,
+    /// Bytes that left the queue, likewise.
+    pub departed_bytes: u64,
+    /// Packets that wait now.
+    pub backlog_packets: u64,
+    /// Bytes that wait now.
+    pub backlog_bytes: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Mean time that packets waited since the last view, in ns.
+    pub sojourn_ns: Option<u64>,
+}

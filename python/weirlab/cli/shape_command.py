@@ -1,0 +1,354 @@
+"""`weir shape`: a shaper on a real interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+from rich.live import Live
+from rich.markup import escape
+
+from weirlab import _native
+from weirlab.errors import ShapeError, UsageError
+from weirlab.shape import Proof, Prover, line_of, metrics_of, read_config, settings_of, table_of
+from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+from weirlab.ui import console, note
+from weirlab.ui.terminal import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from weirlab.shape import ShaperView
+
+T = TypeVar("T")
+
+
+class _StartUnlessNamed(click.Group):
+    """A group of which a word that is none of its commands is the device to start at."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """`start`, unless another command is named."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["start", *args])
+
+
+@click.group(
+    "shape",
+    cls=_StartUnlessNamed,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+def command() -> None:
+    """Shape a network interface: `weir shape eth0`. Keeps latency low under load, without being told rates.
+
+    \b
+    weir shape eth0                         until Ctrl-C; `weir shape start --help` has the options
+    weir shape eth0 --prove --load 'COMMAND that loads the line'
+    weir shape status eth0
+
+    What was there before is there again when it ends, however it does.
+    """  # noqa: D301 - \b keeps click from folding the examples
+
+
+@command.command("start")
+@click.argument("device", metavar="IFACE")
+@click.option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path), help="TOML file with any of these."
+)
+@click.option("--egress", metavar="RATE", help="`auto` (the default), a rate that stays, or `none`.")
+@click.option("--ingress", metavar="RATE", help="Likewise, on the way in.")
+@click.option("--egress-max", metavar="RATE", help="`auto` never sets a higher rate.")
+@click.option("--ingress-max", metavar="RATE", help="Likewise, on the way in.")
+@click.option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
+@click.option("--egress-queue", metavar="TC", help="Queue set-up, in tc syntax; cake by default.")
+@click.option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
+@click.option("--framing", metavar="NAME", help="How bytes are counted; ethernet by default.")
+@click.option(
+    "--reflector", "reflectors", multiple=True, metavar="HOST", help="HOST or udp:HOST:PORT to probe."
+)
+@click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
+@click.option("--time", metavar="TIME", help="End by itself, such as after `30min`.")
+@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--quiet", is_flag=True, help="Show nothing while it goes on.")
+@click.option(
+    "--prove", is_flag=True, help="Measure without and with it, print the factor, undo it if it is none."
+)
+@click.option(
+    "--load", metavar="SHELL", help="With --prove: a command that loads the line until it is ended."
+)
+@click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True, help="With --prove.")
+@click.option(
+    "--measure", metavar="TIME", default="5s", show_default=True, help="With --prove: a stage's time."
+)
+@click.option(
+    "--most-cost",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="With --prove: of throughput.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+def start(device: str, **words: Any) -> None:
+    """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
+    said = {} if words["config"] is None else read_config(words["config"])
+    named = {name: words[name] for name in WORDS if words[name] is not None}
+    if words["reflectors"]:
+        named["reflectors"] = list(words["reflectors"])
+    settings = settings_of(device, {**said, **named}, "shape", words["log"])
+    settings["open"] = words["prove"]
+    choice = _ask(lambda: json.loads(_native.choose_shaper(json.dumps(settings))))
+    if words["dry_run"]:
+        _show_dry_run(settings, choice, as_json=words["as_json"])
+        return
+    note(f"backend {choice['backend']}: {choice['why']}")
+    if words["prove"]:
+        _prove(settings, words)
+        return
+    shown = _Shown(quiet=words["quiet"])
+    decisions = _shape(settings, shown.show)
+    shown.close()
+    if words["as_json"]:
+        click.echo(json.dumps({"decisions": decisions}))
+    note(f"{device} is as it was")
+
+
+@command.command("status")
+@click.argument("device", metavar="IFACE")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@click.option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
+def status(device: str, *, as_json: bool, prometheus: bool) -> None:
+    """Say what the shaper of IFACE does."""
+    text = _ask(lambda: _native.shaper_status(device))
+    if as_json:
+        click.echo(text or "{}")
+    elif prometheus:
+        click.echo(metrics_of(cast("ShaperView", json.loads(text))) if text else "", nl=False)
+    elif text:
+        view = cast("ShaperView", json.loads(text))
+        console.print(table_of(view))
+        console.print(
+            f"process {view['pid']}; probes answered by {', '.join(view['reflectors']) or 'nobody'}"
+        )
+
+
+@command.command("stop")
+@click.argument("device", metavar="IFACE")
+def stop(device: str) -> None:
+    """End the shaper of IFACE, which restores what was there."""
+    answer = json.loads(_ask(lambda: _native.stop_shaper(device)) or "{}")
+    if "error" in answer:
+        raise ShapeError(answer["error"])
+    for _ in range(STOP_LOOKS):
+        try:
+            _native.shaper_status(device)
+        except _native.NativeError:
+            return
+        time.sleep(STOP_PAUSE_S)
+    raise ShapeError(
+        f"the shaper of {device} was asked to end and has not after {STOP_LOOKS * STOP_PAUSE_S:g} s"
+    )
+
+
+@command.command("replay")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--mode", type=click.Choice(["ping", "bandwidth"]), help="What `auto` would have done so instead."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
+def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
+    """Run the controller over what went into it, and show what it would have done."""
+    control = None if mode is None else json.dumps({"auto": {"mode": mode}})
+
+    def show(line: str) -> None:
+        click.echo(line if as_json else _decision(json.loads(line)))
+
+    text = log.read_text(encoding="utf-8", errors="replace")
+    logged, made, same = _ask(lambda: _native.replay_shaper(text, control, show))
+    note(f"{made} decisions; the log has {logged}, of which {same} are the same")
+
+
+WORDS = (
+    "egress",
+    "ingress",
+    "egress_max",
+    "ingress_max",
+    "mode",
+    "egress_queue",
+    "ingress_queue",
+    "framing",
+    "backend",
+    "time",
+)
+"""The options that a file may have too."""
+STOP_LOOKS = 50
+STOP_PAUSE_S = 0.1
+
+
+def _ask(question: Callable[[], T]) -> T:
+    try:
+        return question()
+    except _native.NativeError as error:
+        raise ShapeError(str(error)) from error
+
+
+def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int | None:
+    """Shapes until `show` says `stop`: how many decisions were made; None if somebody interrupted it."""
+    seed = int.from_bytes(os.urandom(7), "big")
+
+    def on_view(text: str) -> str:
+        return show(cast("ShaperView", json.loads(text)))
+
+    try:
+        return _ask(lambda: _native.shape(json.dumps(settings), seed, on_view))
+    except KeyboardInterrupt:
+        # The usual end: everything has been undone.
+        return None
+
+
+class _Shown:
+    """Shows views: a table that changes on a terminal, a line a second elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._live = None if quiet or not messages.is_terminal else Live(console=messages, transient=True)
+        self._quiet = quiet
+        self._next_ns = 0
+        self._delays: list[tuple[int, int, int]] = []
+
+    def show(self, view: ShaperView) -> str:
+        if self._live is not None:
+            self._live.start()
+            self._live.update(table_of(view))
+        elif not self._quiet:
+            self._delays += view["delays"]
+            if view["t_ns"] >= self._next_ns:
+                self._next_ns = view["t_ns"] + 1_000_000_000
+                view["delays"], self._delays = self._delays, []
+                click.echo(line_of(view), err=True)
+        return "continue"
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
+    measure_s = _ask(lambda: _native.parse_time(words["measure"])) / 1e9
+    rounds = words["rounds"]
+    prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"])
+    if words["load"] is None:
+        raise UsageError("--prove needs --load with a command that loads the line, such as a long download")
+    if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
+        raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")
+    without, shaped = SETTLE_OPEN_S + measure_s, SETTLE_SHAPED_S + measure_s
+    note(
+        f"measuring for {prover.total_s:.0f} s: {rounds} times {without:g} s without and {shaped:g} s with "
+        "it, then idle"
+    )
+    with _load(words["load"]) as end_load:
+        led = _Led(prover, words, end_load)
+        _shape(settings, led.show)
+    led.shown.close()
+    if led.result is None:
+        raise ShapeError("it was ended before the measurement was complete; everything is as it was")
+    if isinstance(led.result, str):
+        raise ShapeError(f"nothing could be proved, and everything is as it was: {led.result}")
+    if led.result.verdict is not None:
+        raise ShapeError(f"everything is as it was: {led.result.verdict}")
+
+
+class _Led:
+    """A shaper that a prover leads, and that shapes on if it helps."""
+
+    def __init__(self, prover: Prover, words: dict[str, Any], end_load: Callable[[], None]) -> None:
+        self.shown = _Shown(quiet=words["quiet"])
+        self.result: Proof | str | None = None
+        self._prover = prover
+        self._as_json = words["as_json"]
+        self._end_load = end_load
+
+    def show(self, view: ShaperView) -> str:
+        self.shown.show(view.copy())
+        if self.result is not None:
+            return "continue"
+        wanted = self._prover.step(view)
+        if self._prover.kind == "idle":
+            self._end_load()
+        if self._prover.kind is not None:
+            return wanted
+        self.result = self._prover.proof()
+        self.shown.close()
+        _show_proof(self.result, as_json=self._as_json)
+        if isinstance(self.result, str) or self.result.verdict is not None:
+            return "stop"
+        note(f"{view['device']} is shaped from now on; end it with Ctrl-C")
+        return "shape"
+
+
+@contextmanager
+def _load(shell: str) -> Iterator[Callable[[], None]]:
+    """Runs a command with everything that it starts; what it gives ends them."""
+    process = subprocess.Popen(["/bin/sh", "-c", shell], stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def end() -> None:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+    try:
+        yield end
+    finally:
+        end()
+
+
+def _show_proof(result: Proof | str, *, as_json: bool) -> None:
+    if as_json:
+        told = {"verdict": result} if isinstance(result, str) else asdict(result)
+        click.echo(json.dumps(told, indent=2))
+    elif isinstance(result, Proof):
+        factor = result.factor
+        interval = "" if factor.low is None else f" (95 % interval {factor.low:.1f} to {factor.high:.1f})"
+        times = (
+            "none: latency does not rise with it"
+            if factor.factor is None
+            else f"{factor.factor:.1f}{interval}"
+        )
+        latency = f"{result.before_ms:.1f} ms without it, {result.after_ms:.1f} ms with it"
+        rates = f"{result.before_mbps:.2f} Mbit/s without it, {result.after_mbps:.2f} Mbit/s with it"
+        console.print(f"round trip, idle     {result.idle_ms:.1f} ms")
+        console.print(f"increase under load  {latency}")
+        console.print(f"factor               {times}")
+        console.print(f"throughput           {rates} ({-result.cost:+.1%})")
+
+
+def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"settings": settings, **choice}, indent=2))
+        return
+    console.print(f"backend {choice['backend']}: {escape(choice['why'])}")
+    for name, queue in zip(("egress", "ingress"), settings["queues"], strict=True):
+        console.print(f"{name}: {'left alone' if queue is None else escape(queue)}")
+    kind, rates = next(iter(settings["control"].items()))
+    console.print(f"rates: {kind} {escape(json.dumps(rates))}")
+    probed = ", ".join(next(iter(one.values())) for one in settings["reflectors"])
+    console.print(f"probes: {probed or 'public resolvers, and the hosts that the traffic goes to'}")
+    console.print(
+        f"table that would be made, and goes with the process: inet weir-shape-{escape(settings['device'])}"
+    )
+
+
+def _decision(line: dict[str, Any]) -> str:
+    what = line["decision"]
+    rate = "open" if what["rate_bps"] is None else f"{what['rate_bps'] / 1e6:.2f} Mbit/s"
+    return (
+        f"{line['t'] / 1e9:9.2f} s  {what['side']:8} {rate:15} {what['state'].replace('_', ' '):12} "
+        f"{what['reason']} {what['value']:.3g}"
+    )

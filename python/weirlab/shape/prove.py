@@ -1,0 +1,156 @@
+"""Whether a shaper helps: the line under load, in turn without and with it, and idle.
+
+Stages of the two kinds alternate, so that what else changes meanwhile falls on both. The increase of the
+round trip is that above its mean while the line is idle, a reflector at a time; a second's mean is one value,
+since the round trips within a second are not independent of each other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weirlab.stats.comparison import Factor, factor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weirlab.shape.view import ShaperView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What came of the measurement.
+
+    Attributes:
+        idle_ms: mean round trip of the idle line.
+        before_ms, after_ms: mean increase of the round trip under load, without and with the shaper.
+        factor: before / after, with its 95 % interval.
+        before_mbps, after_mbps: what crossed the line under load, both directions together.
+        cost: share of it that the shaper costs, 0 to 1; below 0 if it gains.
+        verdict: None if the shaper helps, otherwise why it is undone.
+    """
+
+    idle_ms: float
+    before_ms: float
+    after_ms: float
+    factor: Factor
+    before_mbps: float
+    after_mbps: float
+    cost: float
+    verdict: str | None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of time: `kind` is `before`, `after` or `idle`; what is measured comes behind `settle`."""
+
+    kind: str
+    settle_s: float
+    measure_s: float
+
+
+class Prover:
+    """Leads a shaper through the stages. It is shown views, and says what is to be done."""
+
+    def __init__(self, *, rounds: int, measure_s: float, most_cost: float) -> None:
+        """So many rounds, in which each kind is measured so long; a cost above `most_cost` is too much."""
+        one = [Stage("before", SETTLE_OPEN_S, measure_s), Stage("after", SETTLE_SHAPED_S, measure_s)]
+        self._stages = [*one * rounds, Stage("idle", SETTLE_OPEN_S, measure_s)]
+        self._most_cost = most_cost
+        self._stage = -1
+        self._began = 0.0
+        self._delays: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
+        self._loads: dict[str, list[float]] = defaultdict(list)
+
+    @property
+    def total_s(self) -> float:
+        """How long it takes."""
+        return sum(stage.settle_s + stage.measure_s for stage in self._stages)
+
+    @property
+    def kind(self) -> str | None:
+        """What is being measured; None behind the end."""
+        return self._stages[self._stage].kind if self._stage < len(self._stages) else None
+
+    def step(self, view: ShaperView) -> str:
+        """Takes a view in: what the shaper is to do, `continue`, `open` or `shape`."""
+        now = view["t_ns"] / 1e9
+        if self._stage < 0 or now >= self._began + self._length():
+            self._stage += 1
+            self._began = now
+            return "shape" if self.kind == "after" else "open"
+        stage = self._stages[self._stage]
+        begins = self._began + stage.settle_s
+        if now >= begins:
+            for sent, rtt, source in view["delays"]:
+                if sent / 1e9 >= begins and source < FIRST_PASSIVE:
+                    self._delays[stage.kind].append((sent, rtt / 1e6, source))
+            sides = [side for side in view["sides"] if side is not None]
+            self._loads[stage.kind].append(sum(side["load_bps"] for side in sides) / 1e6)
+        return "continue"
+
+    def _length(self) -> float:
+        stage = self._stages[self._stage]
+        return stage.settle_s + stage.measure_s
+
+    def proof(self) -> Proof | str:
+        """What came of it, or why nothing did."""
+        by_source: dict[int, list[float]] = defaultdict(list)
+        for _, rtt, source in self._delays["idle"]:
+            by_source[source].append(rtt)
+        idle = {source: float(np.mean(rtts)) for source, rtts in by_source.items()}
+        if not idle:
+            return "nobody answered probes while the line was idle: name a reflector that does"
+        before, after = (_increases(self._delays[kind], idle) for kind in ("before", "after"))
+        if not before or not after:
+            return "nobody who answered probes on the idle line did so under load: name a reflector that does"
+        rates = [float(np.mean(self._loads[kind])) for kind in ("before", "after", "idle")]
+        if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
+            return (
+                f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
+                "it was to be idle; `--load` takes a command that loads it"
+            )
+        found = factor(before, after, same=False)
+        cost = 1 - rates[1] / rates[0]
+        return Proof(
+            idle_ms=float(np.mean(list(idle.values()))),
+            before_ms=float(np.mean(before)),
+            after_ms=float(np.mean(after)),
+            factor=found,
+            before_mbps=rates[0],
+            after_mbps=rates[1],
+            cost=cost,
+            verdict=self._verdict(float(np.mean(before)), float(np.mean(after)), found, cost),
+        )
+
+    def _verdict(self, before: float, after: float, found: Factor, cost: float) -> str | None:
+        if after >= before or (found.low is not None and found.low <= 1):
+            what = f"the increase was {before:.1f} ms without it, {after:.1f} ms with it"
+            return f"latency did not improve: {what}"
+        if cost > self._most_cost:
+            return f"throughput fell by {cost:.1%}, and {self._most_cost:.1%} is allowed"
+        return None
+
+
+def _increases(delays: Iterable[tuple[int, float, int]], idle: dict[int, float]) -> list[float]:
+    """The mean increase of each second, ms."""
+    seconds: dict[int, list[float]] = defaultdict(list)
+    for sent, rtt, source in delays:
+        if source in idle:
+            seconds[sent // 1_000_000_000].append(rtt - idle[source])
+    return [float(np.mean(values)) for _, values in sorted(seconds.items())]
+
+
+SETTLE_OPEN_S = 3.0
+"""Until the queue of a bloated line is full, or empty again."""
+SETTLE_SHAPED_S = 5.0
+"""Until a controller that knows nothing of the line has found its rate; docs/shape.md has the figures."""
+FIRST_PASSIVE = 1 << 16
+"""Sources from here on are the user's connections (crates/shape/src/passive.rs): none of them is idle."""
+LEAST_MBPS = 0.1
+LEAST_LOAD = 2.0
+"""A loaded line carries so much more than an idle one."""

@@ -1,0 +1,130 @@
+"""What a shaper is told: words of the command line or of a file, and the native module's settings."""
+
+from __future__ import annotations
+
+import socket
+import tomllib
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.models import Model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ShapeWords(Model):
+    """What may be said of a shaper; nothing of it needs to be.
+
+    Attributes:
+        egress, ingress: `auto`, a rate such as `35mbit` that stays, or `none` to leave that side alone.
+        egress_max, ingress_max: `auto` never sets a higher rate.
+        mode: what matters more to `auto`, short delays or all of the rate.
+        egress_queue, ingress_queue: queue set-up of that side, in tc syntax.
+        framing: how bytes are counted, a name of `tc-cake(8)`.
+        reflectors: whom to probe: `HOST` by ICMP, `udp:HOST:PORT` by UDP to a `weir serve`.
+        backend: who holds packets back.
+        time: ends by itself after so long.
+    """
+
+    egress: str = "auto"
+    ingress: str = "auto"
+    egress_max: str | None = None
+    ingress_max: str | None = None
+    mode: Literal["ping", "bandwidth"] = "ping"
+    egress_queue: str = "cake diffserv4 dual-srchost"
+    ingress_queue: str = "cake diffserv4 dual-dsthost"
+    framing: str = "ethernet"
+    reflectors: list[str] = Field(default_factory=list)
+    backend: Literal["auto", "kernel", "userspace"] = "auto"
+    time: str | None = None
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """What a TOML file says of a shaper: the names of `ShapeWords`.
+
+    Raises:
+        UsageError: if it cannot be read.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{file}: {error}") from error
+
+
+def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None = None) -> dict[str, Any]:
+    """The settings of the native module, for what was said about the shaper of `device`.
+
+    Raises:
+        UsageError: if something of it cannot be: which, and what is allowed.
+    """
+    words = check(ShapeWords, said, where)
+    try:
+        return _settings(device, words, log)
+    except _native.NativeError as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any]:
+    framings = _native.framings()
+    if words.framing not in framings:
+        raise UsageError(f"framing `{words.framing}`: write one of {', '.join(framings)}")
+    sides = {"egress": words.egress, "ingress": words.ingress}
+    shaped = {side: said for side, said in sides.items() if said != "none"}
+    queues = [
+        words.egress_queue if "egress" in shaped else None,
+        words.ingress_queue if "ingress" in shaped else None,
+    ]
+    return {
+        "device": device,
+        "control": _control(words, shaped),
+        "queues": queues,
+        "framing": framings[words.framing],
+        "backend": None if words.backend == "auto" else words.backend,
+        "reflectors": [_reflector(reflector) for reflector in words.reflectors],
+        "time_ns": None if words.time is None else _native.parse_time(words.time),
+        "log": None if log is None else str(log.absolute()),
+        "open": False,
+    }
+
+
+def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
+    if all(said == "auto" for said in shaped.values()):
+        most = {"egress": words.egress_max, "ingress": words.ingress_max}
+        limits = {f"{side}_max_bps": _native.parse_rate(rate) for side, rate in most.items() if rate}
+        return {"auto": {"mode": words.mode, **limits}}
+    if "auto" in shaped.values():
+        raise UsageError(
+            f"egress `{words.egress}` and ingress `{words.ingress}`: write `auto` or a rate for both, or "
+            "`none` for one"
+        )
+    rates = {side: _native.parse_rate(rate) for side, rate in shaped.items()}
+    return {"fixed": {"egress_bps": rates.get("egress"), "ingress_bps": rates.get("ingress")}}
+
+
+def _reflector(written: str) -> dict[str, str]:
+    if not written.startswith("udp:"):
+        return {"icmp": _address(written)}
+    host, _, port = written.removeprefix("udp:").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(
+            f"reflector `{written}`: write `HOST`, or `udp:HOST:PORT` with a port from 1 to 65535"
+        )
+    address = _address(host.strip("[]"))
+    return {"udp": f"[{address}]:{port}" if ":" in address else f"{address}:{port}"}
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)[0][4][0])
+    except OSError as error:
+        raise UsageError(f"reflector `{host}`: no such host is known") from error

@@ -1,0 +1,133 @@
+"""What a shaper shows of itself, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Counts(TypedDict):
+    """What a side's queue has done since the start, and what waits in it."""
+
+    bytes: int
+    departed_bytes: int
+    backlog_packets: int
+    backlog_bytes: int
+    dropped: int
+    marked: int
+    sojourn_ns: int | None
+
+
+class SideView(TypedDict):
+    """One side."""
+
+    rate_bps: int | None
+    load_bps: int
+    state: str
+    reason: str
+    value: float
+    unit: str
+    counts: Counts
+
+
+class ShaperView(TypedDict):
+    """What a shaper shows a few times a second; `delays` are when, round trip (both ns), and source."""
+
+    t_ns: int
+    pid: int
+    device: str
+    open: bool
+    sides: list[SideView | None]
+    delays: list[tuple[int, int, int]]
+    reflectors: list[str]
+    missed: int
+
+
+SIDES = ("egress", "ingress")
+
+
+def line_of(view: ShaperView) -> str:
+    """A view in one line."""
+    parts = [f"{view['t_ns'] / 1e9:7.1f} s"]
+    for name, side in zip(SIDES, view["sides"], strict=True):
+        if side is not None:
+            parts.append(f"{name} {_rate(side)}, {side['load_bps'] / 1e6:.2f} Mbit/s used, {_state(side)}")
+    parts.append(_delay(view))
+    return "; ".join(parts)
+
+
+def table_of(view: ShaperView) -> Table:
+    """A view as a table."""
+    table = Table(title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {_delay(view)}", title_justify="left")
+    for heading in ("", "rate", "used", "state", "because", "waiting", "dropped", "marked"):
+        table.add_column(heading)
+    for name, side in zip(SIDES, view["sides"], strict=True):
+        if side is not None:
+            counts = side["counts"]
+            waiting = f"{counts['backlog_packets']} packets"
+            if counts["sojourn_ns"] is not None:
+                waiting += f", {counts['sojourn_ns'] / 1e6:.1f} ms"
+            table.add_row(
+                name,
+                _rate(side),
+                f"{side['load_bps'] / 1e6:.2f} Mbit/s",
+                side["state"].replace("_", " "),
+                _reason(side),
+                waiting,
+                str(counts["dropped"]),
+                str(counts["marked"]),
+            )
+    return table
+
+
+def metrics_of(view: ShaperView) -> str:
+    """A view as metrics in Prometheus' text format, version 0.0.4."""
+    lines: list[str] = []
+
+    def metric(name: str, kind: str, meaning: str, values: list[tuple[str, float | None]]) -> None:
+        lines.extend([f"# HELP weir_shape_{name} {meaning}", f"# TYPE weir_shape_{name} {kind}"])
+        device = view["device"].replace("\\", "\\\\").replace('"', '\\"')
+        for labels, value in values:
+            if value is not None:
+                lines.append(f'weir_shape_{name}{{device="{device}"{labels}}} {value!r}')
+
+    def each(name: str, kind: str, meaning: str, value: Callable[[SideView], float | None]) -> None:
+        sides = zip(SIDES, view["sides"], strict=True)
+        metric(name, kind, meaning, [(f',side="{what}"', value(side)) for what, side in sides if side])
+
+    each("rate_bps", "gauge", "Rate; absent while everything passes.", lambda side: side["rate_bps"])
+    each("load_bps", "gauge", "What crosses the line.", lambda side: side["load_bps"])
+    each("bytes_total", "counter", "Bytes that crossed it.", lambda side: side["counts"]["bytes"])
+    each("backlog_bytes", "gauge", "What waits.", lambda side: side["counts"]["backlog_bytes"])
+    each("dropped_packets_total", "counter", "Packets dropped.", lambda side: side["counts"]["dropped"])
+    each("marked_packets_total", "counter", "Packets marked.", lambda side: side["counts"]["marked"])
+    delays = sorted(rtt for _, rtt, _ in view["delays"])
+    median = delays[len(delays) // 2] / 1e9 if delays else None
+    metric(
+        "delay_seconds", "gauge", "Median round trip of the last 0.2 s; absent without one.", [("", median)]
+    )
+    metric("missed_packets_total", "counter", "Packets that passed unseen.", [("", view["missed"])])
+    return "\n".join(lines) + "\n"
+
+
+def _rate(side: SideView) -> str:
+    return "open" if side["rate_bps"] is None else f"{side['rate_bps'] / 1e6:.2f} Mbit/s"
+
+
+def _state(side: SideView) -> str:
+    return f"{side['state'].replace('_', ' ')} ({_reason(side)})" if side["reason"] else side["state"]
+
+
+def _reason(side: SideView) -> str:
+    return f"{side['reason']} {side['value']:.3g} {side['unit']}".strip() if side["unit"] else side["reason"]
+
+
+def _delay(view: ShaperView) -> str:
+    delays = sorted(rtt for _, rtt, _ in view["delays"])
+    if not delays:
+        return "no delay measured"
+    return f"delay {delays[len(delays) // 2] / 1e6:.1f} ms"

@@ -1,0 +1,298 @@
+"""`weir shape` on the device of a lab: nothing configured, whatever ends it. Real time: short runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.lab.check import try_lab
+from weirlab.shape import Proof, Prover, metrics_of, settings_of
+from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+TRIAL = try_lab()
+needs_lab = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+
+SERVER = """
+import socket, threading
+def serve(near):
+    try:
+        if near.recv(1) == b"d":
+            while True:
+                near.sendall(bytes(65536))
+        while near.recv(65536):
+            pass
+    except OSError:
+        pass
+server = socket.create_server(("", 5001), backlog=50)
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+
+UPLOAD = """
+import socket, threading, time
+def load():
+    far = socket.create_connection(("server", 5001))
+    far.sendall(b"u")
+    while True:
+        far.sendall(bytes(65536))
+for _ in range(4):
+    threading.Thread(target=load, daemon=True).start()
+time.sleep(60)
+"""
+
+# What a program sees of the kernel: tables of nf_tables (a dump of NFT_MSG_GETTABLE), and queues to programs.
+LOOK = """
+import json, os, pathlib, signal, socket, struct, subprocess, sys, time
+WEIR = [sys.executable, "-m", "weirlab", "shape"]
+[device] = (name for _, name in socket.if_nameindex() if name != "lo")
+
+def tables():
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as near:
+        near.bind((0, 0))
+        near.send(struct.pack("=IHHIIBBH", 20, 10 << 8 | 1, 0x301, 1, 0, 0, 0, 0))
+        said = b""
+        while True:
+            part = near.recv(65536)
+            said += part
+            if struct.unpack("=H", part[4:6])[0] == 3:
+                return said.count(b"weir-shape-")
+
+def queues():
+    text = pathlib.Path(f"/proc/{os.getpid()}/net/netfilter/nfnetlink_queue").read_text()
+    return len(text.splitlines())
+
+def start():
+    shaper = subprocess.Popen([*WEIR, device, "--quiet"], stderr=subprocess.PIPE, text=True)
+    for _ in range(200):
+        done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
+        if done.returncode == 0 and "sides" in done.stdout:
+            return shaper, json.loads(done.stdout)
+        time.sleep(0.05)
+    raise SystemExit(f"no shaper: {done.stderr}")
+
+def answers():
+    near = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    near.settimeout(10)
+    near.connect(("server", 5001))
+    near.sendall(b"d")
+    return len(near.recv(100, socket.MSG_WAITALL))
+
+def state():
+    return {"tables": tables(), "queues": queues(), "answers": answers()}
+"""
+
+
+def in_lab(weir: Weir, folder: Path, script: str) -> Any:
+    """What a script at the client's end of a bloated line prints, as JSON, and the lab's warnings."""
+    (folder / "server.py").write_text(SERVER)
+    (folder / "upload.py").write_text(UPLOAD)
+    (folder / "script.py").write_text(LOOK + script)
+    server = f"{sys.executable} {folder / 'server.py'}"
+    words = ("lab", "exec", "--link", "cable-20-8", "--server-command", server, "--", sys.executable)
+    done = weir(*words, str(folder / "script.py"))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+@needs_lab
+def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, tmp_path: Path) -> None:
+    [told, after], warnings = in_lab(
+        weir,
+        tmp_path,
+        f"""
+load = f"exec {{sys.executable}} {tmp_path / "upload.py"}"
+words = ["--prove", "--load", load, "--rounds", "1", "--measure", "4s", "--time", "24s", "--json", "--quiet"]
+done = subprocess.run([*WEIR, device, *words, "--log", "log"], stdout=subprocess.PIPE, text=True)
+print(json.dumps([json.loads(done.stdout), state()]))
+""",
+    )
+    assert after == {"tables": 0, "queues": 0, "answers": 100}
+    counts = _native.replay_shaper((tmp_path / "log").read_text(), None, lambda _: None)
+    assert counts[0] > 10
+    assert set(counts) == {counts[0]}, "a replay decides what was decided"
+    if "emulator" in warnings:
+        pytest.skip(f"the machine is busy: {warnings.strip()}")
+    assert told["before_ms"] > 30
+    # A loaded line may even answer sooner than an idle one, whose processors sleep: then there is no factor.
+    assert told["after_ms"] < told["before_ms"] / 5
+    assert told["factor"]["factor"] is None or told["factor"]["factor"] > 5
+    assert told["cost"] < 0.2
+
+
+@needs_lab
+@pytest.mark.parametrize("end", ["KILL", "TERM", "INT", "stop"])
+def test_whatever_ends_it_the_old_state_is_back(weir: Weir, tmp_path: Path, end: str) -> None:
+    [before, view, during, code, after], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""
+before = state()
+shaper, view = start()
+during = state()
+if "{end}" == "stop":
+    subprocess.run([*WEIR, "stop", device], check=True)
+else:
+    os.kill(view["pid"], signal.SIG{"KILL" if end == "stop" else end})
+code = shaper.wait(10)
+print(json.dumps([before, view, during, code, state()]))
+""",
+    )
+    assert before == after == {"tables": 0, "queues": 0, "answers": 100}
+    assert during == {"tables": 1, "queues": 2, "answers": 100}
+    assert code == (-9 if end == "KILL" else 0)
+    assert [side["state"] for side in view["sides"]] == ["idle", "idle"]
+
+
+@needs_lab
+def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(weir: Weir, tmp_path: Path) -> None:
+    [refused, again], _ = in_lab(
+        weir,
+        tmp_path,
+        """
+shaper, view = start()
+refused = subprocess.run([*WEIR, device, "--time", "1s"], capture_output=True, text=True).stderr
+os.kill(view["pid"], signal.SIGKILL)
+shaper.wait(10)
+done = subprocess.run([*WEIR, device, "--time", "500ms", "--quiet"], capture_output=True, text=True)
+print(json.dumps([refused, done.returncode]))
+""",
+    )
+    assert "is being shaped already" in refused
+    assert again == 0
+
+
+@needs_lab
+def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(weir: Weir, tmp_path: Path) -> None:
+    [dry, missing, kernel, after], _ = in_lab(
+        weir,
+        tmp_path,
+        """
+def say(*words):
+    done = subprocess.run([*WEIR, *words], capture_output=True, text=True)
+    return [done.returncode, done.stdout, done.stderr]
+dry = say(device, "--dry-run", "--json")
+print(json.dumps([dry, say("nosuch0"), say(device, "--backend", "kernel"), state()]))
+""",
+    )
+    chosen = json.loads(dry[1])
+    assert chosen["backend"] == "userspace"
+    assert "the backend `kernel` cannot be used: " in chosen["why"]
+    assert missing[0] == 1
+    assert "there is no device `nosuch0`" in missing[2]
+    assert kernel[0] == 1
+    assert kernel[2].startswith("weir: the backend `kernel` cannot be used: ")
+    assert after == {"tables": 0, "queues": 0, "answers": 100}
+
+
+def test_words_become_settings_and_wrong_ones_are_named() -> None:
+    settings = settings_of("eth0", {}, "shape")
+    assert settings["control"] == {"auto": {"mode": "ping"}}
+    assert settings["queues"] == ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"]
+    said = {
+        "egress": "8mbit",
+        "ingress": "none",
+        "reflectors": ["10.0.0.1", "udp:[fd00::1]:2112"],
+        "time": "2s",
+    }
+    settings = settings_of("eth0", said, "shape")
+    assert settings["control"] == {"fixed": {"egress_bps": 8_000_000, "ingress_bps": None}}
+    assert settings["queues"][1] is None
+    assert settings["reflectors"] == [{"icmp": "10.0.0.1"}, {"udp": "[fd00::1]:2112"}]
+    assert settings["time_ns"] == 2_000_000_000
+    for wrong, named in [
+        ({"egress": "8mbit"}, "write `auto` or a rate for both"),
+        ({"framing": "x"}, "framing `x`: write one of none, "),
+        ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
+        ({"egress_max": "fast"}, "fast"),
+        ({"colour": "red"}, "colour"),
+    ]:
+        with pytest.raises(UsageError, match=named):
+            settings_of("eth0", wrong, "shape")
+
+
+def led(idle_ms: float, before: tuple[float, float], after: tuple[float, float]) -> Proof | str:
+    """What comes of round trips (ms) and rates (Mbit/s) of the three kinds of stages."""
+    prover = Prover(rounds=2, measure_s=4, most_cost=0.1)
+    assert prover.total_s == 2 * (SETTLE_OPEN_S + 4 + SETTLE_SHAPED_S + 4) + SETTLE_OPEN_S + 4
+    shown: dict[str | None, tuple[float, float]] = {"before": before, "after": after, "idle": (idle_ms, 0.01)}
+    now, commands = 0, []
+    while prover.kind is not None:
+        rtt, rate = shown[prover.kind]
+        # Every second is a little different; whatever comes from a connection does not count.
+        rtt += (now // 1_000_000_000) % 3 * 0.1
+        delays = [(now, int(rtt * 1e6), 0), (now, 1, 1 << 16)]
+        side = {"load_bps": rate * 1e6}
+        wanted = prover.step({"t_ns": now, "delays": delays, "sides": [side, None]})  # type: ignore[typeddict-item]
+        commands += [] if wanted == "continue" else [wanted]
+        now += 200_000_000
+    assert commands == ["open", "shape", "open", "shape", "open", "open"]
+    return prover.proof()
+
+
+def test_a_proof_has_the_factor_and_its_interval() -> None:
+    proof = led(10, (60, 10), (15, 9.5))
+    assert isinstance(proof, Proof)
+    assert proof.verdict is None
+    assert proof.before_ms == pytest.approx(50, abs=0.1)
+    assert proof.after_ms == pytest.approx(5, abs=0.1)
+    factor = proof.factor
+    assert factor.factor == pytest.approx(10, abs=0.3)
+    assert factor.low is not None
+    assert factor.high is not None
+    assert factor.low < factor.factor < factor.high
+    assert proof.cost == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ((60, 10), (60, 10), "latency did not improve"),
+        ((60, 10), (15, 5), "throughput fell by 50.0%, and 10.0% is allowed"),
+        ((60, 0.01), (15, 0.01), "the line was not loaded"),
+    ],
+)
+def test_what_does_not_help_is_undone(
+    before: tuple[float, float], after: tuple[float, float], said: str
+) -> None:
+    proof = led(10, before, after)
+    assert said in str(proof.verdict if isinstance(proof, Proof) else proof)
+
+
+def test_metrics_are_what_prometheus_reads() -> None:
+    counts = {
+        "bytes": 7,
+        "departed_bytes": 7,
+        "backlog_packets": 0,
+        "backlog_bytes": 0,
+        "dropped": 2,
+        "marked": 1,
+    }
+    side = {"rate_bps": None, "load_bps": 5, "state": "idle", "reason": "", "value": 0.0, "unit": ""}
+    egress = {**side, "rate_bps": 8_000_000, "counts": {**counts, "sojourn_ns": None}}
+    view: Any = {"t_ns": 1, "pid": 2, "device": "eth0", "open": False, "sides": [egress, None], "missed": 3}
+    text = metrics_of({**view, "delays": [(0, 15_000_000, 0)], "reflectors": []})
+    values = [line for line in text.splitlines() if not line.startswith("#")]
+    assert values == [
+        'weir_shape_rate_bps{device="eth0",side="egress"} 8000000',
+        'weir_shape_load_bps{device="eth0",side="egress"} 5',
+        'weir_shape_bytes_total{device="eth0",side="egress"} 7',
+        'weir_shape_backlog_bytes{device="eth0",side="egress"} 0',
+        'weir_shape_dropped_packets_total{device="eth0",side="egress"} 2',
+        'weir_shape_marked_packets_total{device="eth0",side="egress"} 1',
+        'weir_shape_delay_seconds{device="eth0"} 0.015',
+        'weir_shape_missed_packets_total{device="eth0"} 3',
+    ]
+    silent = metrics_of({**view, "sides": [None, None], "delays": [], "reflectors": []})
+    assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-1:]
