@@ -105,9 +105,7 @@ def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) 
     ],
 )
 def test_wrong_words_are_one_sentence(words: list[str], code: int, message: str) -> None:
-    done = subprocess.run(
-        [*WEIR, "serve", *words], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([*WEIR, "serve", *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code
     assert message in done.stderr
     assert done.stderr.startswith("weir: ")
@@ -191,13 +189,44 @@ def test_speedtest_cli_completes(server: Server) -> None:
     for direction in ("download", "upload"):
         assert 0.1 * RATE_MBIT < result[direction] / 1e6 < 1.15 * RATE_MBIT, result
     assert 0 < result["ping"] < 1000
-    print(f"speedtest-cli: {result['download'] / 1e6:.1f}/{result['upload'] / 1e6:.1f} Mbit/s, {result['ping']} ms")
+    print(f"speedtest-cli: {result['download'] / 1e6:.1f}/{result['upload'] / 1e6:.1f} Mbit/s")
+
+
+def test_responsiveness_over_http2_and_tls(server: Server) -> None:
+    """Both sets of names, one byte, a load that goes on, an upload: over one HTTP/2 connection with TLS."""
+    curl = program("curl")
+    base = f"https://{server.address}"
+    ask = [curl, "--silent", "--insecure", "--http2", "--write-out", "\n%{http_version} %{http_code}"]
+    config, protocol = run([*ask, f"{base}/.well-known/nq"]).rsplit("\n", 1)
+    assert protocol == "2 200"
+    urls = json.loads(config)["urls"]
+    assert urls["small_download_url"] == urls["small_https_download_url"] == f"{base}/small"
+    assert run([*ask, urls["small_download_url"]]) == "w\n2 200"
+    upload = [*ask, "--data-binary", "@-", urls["upload_url"]]
+    assert run(upload, input="x" * 3_000_000) == "\n2 200"
+    load = [*ask, "--output", "/dev/null", "--max-time", "2", urls["large_https_download_url"]]
+    done = subprocess.run(load, capture_output=True, text=True, timeout=60, check=False)
+    # 28: its time is over, and the load is not.
+    assert (done.returncode, done.stdout) == (28, "\n2 200")
 
 
 def test_irtt_completes(server: Server) -> None:
     client = program("irtt")
     assert server.irtt is not None
-    words = ["client", "-Q", "-d", "2s", "-i", "20ms", "-l", "172", "--dscp", "0xb8", "--fill", "rand", "-o", "-"]
+    words = [
+        "client",
+        "-Q",
+        "-d",
+        "2s",
+        "-i",
+        "20ms",
+        "-l",
+        "172",
+        "--dscp=0xb8",
+        "--fill=rand",
+        "-o",
+        "-",
+    ]
     result = json.loads(run([client, *words, server.irtt]))
     stats = result["stats"]
     assert stats["packets_sent"] >= 90
@@ -217,10 +246,10 @@ def test_irtt_knows_the_secret_as_its_key(tmp_path: Path) -> None:
     with serving("--auth", str(secret)) as started:
         assert started.irtt is not None
         words = ["client", "-Q", "-d", "200ms", "-i", "20ms", "-o", "-"]
-        result = json.loads(run([client, *words, "--hmac", "correct horse", started.irtt]))
+        result = json.loads(run([client, *words, "--hmac=correct horse", started.irtt]))
         assert result["stats"]["packets_received"] > 0
-        for wrong in ([], ["--hmac", "incorrect horse"]):
-            command = [client, *words, *wrong, "--timeouts", "300ms", started.irtt]
+        for wrong in ([], ["--hmac=incorrect horse"]):
+            command = [client, *words, *wrong, "--timeouts=300ms", started.irtt]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode != 0
 
@@ -233,8 +262,10 @@ def test_the_official_cloudflare_engine_completes(server: Server) -> None:
     answer = json.loads(run(command))
     assert answer["foreign"] == []
     results = answer["results"]
-    assert plausible(results["download"] / 1e6), results
-    assert plausible(results["upload"] / 1e6), results
+    # The engine's figure is the 90th percentile of requests of all sizes: short ones fit into the bursts that
+    # the server lets pass.
+    for direction in ("download", "upload"):
+        assert 0.3 * RATE_MBIT < results[direction] / 1e6 < 2 * RATE_MBIT, results
     assert 0 <= results["latency"] < 1000
     assert results["downLoadedLatency"] > 0
     print(f"Cloudflare's engine: {json.dumps(results)}")

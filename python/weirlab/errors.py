@@ -39,5 +39,9 @@ class LabError(WeirError):
     """The lab could not do what was asked."""
 
 
+class NetError(WeirError):
+    """A server elsewhere cannot be reached, refuses, or went away."""
+
+
 class ShapeError(WeirError):
     """An interface cannot be shaped, or its shaper did not help."""

@@ -123,7 +123,9 @@ fn ndt7(address: &str) -> Result<f64, String> {
 
 fn load() -> Result<(), String> {
     let server = Server::start()?;
-    println!("\n{TESTS} tests at once: ndt7 in both directions, requests of 5 MB in both directions");
+    println!(
+        "\n{TESTS} tests at once: ndt7 in both directions, requests of 5 MB in both directions"
+    );
     let start = Instant::now();
     let threads: Vec<_> = (0..TESTS)
         .map(|number| {
@@ -191,7 +193,8 @@ fn connect_from(number: usize, address: &str) -> Result<TcpStream, String> {
 
 fn ask(stream: &mut TcpStream, line: &str, body: &[u8]) -> Result<(), String> {
     let length = body.len();
-    let head = format!("{line}\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    let head =
+        format!("{line}\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).map_err(words)
 }
 

@@ -56,7 +56,7 @@ struct Ran {
 
 fn run(scenario: &Arc<Scenario>) -> Result<Ran, NetError> {
     let at = |station| IpAddr::V4(Ipv4Addr::new(127, 88, 0, station));
-    let addresses = Addresses { client: at(1), servers: vec![at(2)] };
+    let addresses = Addresses { client: at(1), servers: vec![at(2)], session: None };
     let (sender, receiver) = mpsc::channel();
     let clock = Clock::starting_in(Duration::from_millis(20));
     let setting = (scenario, Seed::new(1), clock);

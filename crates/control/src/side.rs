@@ -182,7 +182,10 @@ impl SideControl {
     /// Seconds of queue that are let stand because the line's rate varies: without any in stock the line
     /// would be idle whenever it is faster than a moment ago. And what has been no queue before.
     pub fn slack(&self) -> f64 {
-        let unknown = if self.capacity.is_none() { UNKNOWN_SLACK } else { 0.0 };
+        let unknown = match self.capacity {
+            None => (UNKNOWN_SLACK - self.mode.threshold).max(0.0),
+            Some(_) => 0.0,
+        };
         ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MOST_SLACK)
     }
 
@@ -674,7 +677,7 @@ const SPREAD_COUNT: usize = 5;
 const STEADY: f64 = 0.1;
 /// Seconds: what the queue loses or gains while the controller does not see it, at the spread of the rate ...
 const SLACK: f64 = 0.2;
-/// Seconds more of a line that nothing is known of: the bursts with which connections begin.
+/// Seconds at least on a line that nothing is known of: the bursts with which connections begin.
 const UNKNOWN_SLACK: f64 = 0.01;
 /// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
 const MOST_SLACK: f64 = 0.05;

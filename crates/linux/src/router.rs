@@ -274,7 +274,6 @@ mod tests {
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version,
             mtu_bytes: 1500,
-            shaper: None,
         };
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);

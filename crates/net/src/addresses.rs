@@ -2,16 +2,28 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use weir_core::FlowKey;
+use weir_core::{FlowKey, Protocol};
+use weir_protocol::weir::Token;
 use weir_world::Scenario;
 
-/// The addresses of the client and the servers. Ports are always the scenario's.
+/// The addresses of the client and the servers. Ports are the scenario's, unless there is a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The client's.
     pub client: IpAddr,
     /// The servers', in the scenario's order.
     pub servers: Vec<IpAddr>,
+    /// The session with a server elsewhere, to whose port the client's own ports then go.
+    pub session: Option<EchoSession>,
+}
+
+/// What a server of Weir's own protocol has to be told with every probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoSession {
+    /// The session.
+    pub token: Token,
+    /// Where datagrams go.
+    pub port: u16,
 }
 
 impl Addresses {
@@ -22,16 +34,23 @@ impl Addresses {
         Self {
             client: scenario.client_address(),
             servers: hosts.map(|host| scenario.server_address(host)).collect(),
+            session: None,
         }
     }
 
     /// The client's and the server's address and port for what has the 5-tuple `key` and belongs to
     /// server number `host`.
     pub(crate) fn ends(&self, key: &FlowKey, host: u32) -> (SocketAddr, SocketAddr) {
-        (
-            SocketAddr::new(self.client, key.sport),
-            SocketAddr::new(self.servers[host as usize], key.dport),
-        )
+        let (client, server) = (self.client, self.servers[host as usize]);
+        let Some(session) = self.session else {
+            return (SocketAddr::new(client, key.sport), SocketAddr::new(server, key.dport));
+        };
+        let own = match key.protocol {
+            Protocol::TCP | Protocol::UDP => 0,
+            // The identifier of an echo: others on this machine may ping too.
+            _ => key.sport ^ (session.token.0 as u16 | 1),
+        };
+        (SocketAddr::new(client, own), SocketAddr::new(server, session.port))
     }
 
     /// The flow or probe, numbered flows first, whose ends these are.
@@ -40,7 +59,7 @@ impl Addresses {
         scenario: &Scenario,
         client: SocketAddr,
         server: SocketAddr,
-        protocol: weir_core::Protocol,
+        protocol: Protocol,
     ) -> Option<usize> {
         if client.ip() != self.client {
             return None;

@@ -18,15 +18,17 @@ mod counters;
 mod ends;
 mod error;
 mod flows;
+mod pings;
 mod plan;
 mod probes;
 pub mod sys;
 mod tcp_info;
 
-pub use addresses::Addresses;
+pub use addresses::{Addresses, EchoSession};
 pub use check::{available_congestion_controls, check};
 pub use clock::Clock;
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
+pub use pings::Pings;
 pub use probes::Reflector;
 pub use tcp_info::TcpInfo;

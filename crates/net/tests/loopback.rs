@@ -96,7 +96,7 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
 fn addresses(net: u8) -> Addresses {
     let [.., high, low] = (std::process::id() << 4).to_be_bytes();
     let at = |station| IpAddr::V4(Ipv4Addr::new(127, high, low | net, station));
-    Addresses { client: at(1), servers: vec![at(2)] }
+    Addresses { client: at(1), servers: vec![at(2)], session: None }
 }
 
 fn start(scenario: Scenario, net: u8) -> Result<(Ends, mpsc::Receiver<Sample>), NetError> {

@@ -9,6 +9,7 @@
 mod conformance;
 mod describe;
 mod lab;
+mod measure;
 mod serve;
 mod shape;
 mod simulate;
@@ -32,6 +33,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
+    #[pymodule_export]
+    use super::measure::{measure, run_method};
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]

@@ -43,7 +43,7 @@ pub(crate) fn simulate<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let Known { scenario, seed } = serde_json::from_str(manifest).map_err(fail)?;
     let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(fail)?;
-    let mut report = Report { progress, called_at: Instant::now(), raised: None };
+    let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
         let mut recorder =
             Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
@@ -74,14 +74,18 @@ struct Known {
 }
 
 /// Passes progress on to Python, no oftener than a person can see.
-struct Report {
+pub(crate) struct Report {
     progress: Option<Py<PyAny>>,
     called_at: Instant,
-    raised: Option<PyErr>,
+    pub raised: Option<PyErr>,
 }
 
 impl Report {
-    fn on_progress(&mut self, now: Time) -> Verdict {
+    pub fn to(progress: Option<Py<PyAny>>) -> Self {
+        Self { progress, called_at: Instant::now(), raised: None }
+    }
+
+    pub fn on_progress(&mut self, now: Time) -> Verdict {
         if self.called_at.elapsed() < CALL_EVERY {
             return Verdict::Continue;
         }

@@ -76,6 +76,14 @@ impl<'a> Recorder<'a> {
         Ok(recorder)
     }
 
+    /// Says something in the manifest that was not known before the run.
+    pub fn note(&mut self, key: &str, value: Value) {
+        self.manifest.insert(key.to_owned(), value);
+        if let Err(error) = self.write_manifest() {
+            self.failure.get_or_insert(error);
+        }
+    }
+
     /// Ends the record: writes what is in memory and the last word of the manifest. `outcome` is added
     /// to it, a JSON object.
     ///

@@ -72,6 +72,8 @@ impl Tables {
                     ("up_ns", Nullable),
                     ("down_ns", Nullable),
                     ("timer_error_ns", Integer),
+                    ("server_received_ns", Nullable),
+                    ("server_sent_ns", Nullable),
                 ],
             ),
             tcp: table(
@@ -164,7 +166,9 @@ impl Tables {
                 .nullable(row.rtt.map(Duration::as_nanos))
                 .nullable(row.up.map(Duration::as_nanos))
                 .nullable(row.down.map(Duration::as_nanos))
-                .integer(row.timer_error.as_nanos());
+                .integer(row.timer_error.as_nanos())
+                .nullable(row.server.map(|server| server.received_ns))
+                .nullable(row.server.map(|server| server.sent_ns));
         });
     }
 

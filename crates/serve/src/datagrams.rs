@@ -130,7 +130,10 @@ fn answer_main(
         return Fate::Limited;
     }
     let tos = received.tos.unwrap_or(0);
-    let Some(echo) = server.sessions.echo(from.ip(), &request, tos) else { return Fate::Limited };
+    let Some(session) = server.sessions.session(request.token, from.ip()) else {
+        return Fate::Unknown;
+    };
+    let Some(echo) = session.echo(&request, tos) else { return Fate::Limited };
     let arrived = echo.clock.of_stamp(received.real_ns).as_nanos();
     let leaves = echo.clock.now().as_nanos();
     EchoReply::answer(datagram, tos, echo.received, arrived, leaves);

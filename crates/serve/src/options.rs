@@ -168,7 +168,7 @@ impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(port) = text.trim_start_matches(':').parse() {
+        if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
             return Ok(Self::Everywhere(port));
         }
         text.parse().map(Self::At).map_err(|_| {
@@ -210,6 +210,7 @@ mod tests {
         assert_eq!("[::1]:80".parse(), Ok(Listen::At("[::1]:80".parse().unwrap())));
         assert!("localhost:80".parse::<Listen>().is_err());
         assert!("99999".parse::<Listen>().is_err());
+        assert!("::1".parse::<Listen>().is_err(), "an address needs a port");
     }
 
     #[test]

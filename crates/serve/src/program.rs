@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stderr};
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct Failure {
 pub struct Running {
     stop: Stop,
     addresses: Vec<SocketAddr>,
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,7 +83,7 @@ impl Running {
                 let _ = end.send(());
             })
             .map_err(|error| ServeError::io("starting a thread", &error))?;
-        Ok(Self { stop, addresses, ended, thread: Some(thread) })
+        Ok(Self { stop, addresses, ended: Mutex::new(ended), thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -129,7 +130,8 @@ impl Running {
     /// Waits for its end, so long at most; true once it has ended.
     #[must_use]
     pub fn wait(&self, longest: Duration) -> bool {
-        !matches!(self.ended.recv_timeout(longest), Err(RecvTimeoutError::Timeout))
+        let ended = self.ended.lock().expect("nothing panics while it is held");
+        !matches!(ended.recv_timeout(longest), Err(RecvTimeoutError::Timeout))
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn websocket(
     let refused = |words: Bytes| Err(Box::new(text(StatusCode::BAD_REQUEST, words)));
     let asked = request.headers();
     let needed = "this is for WebSockets\n";
-    if request.method() != Method::GET || !asks_for(asked, "websocket") {
+    if request.method() != Method::GET || !asks_for(request, "websocket") {
         let mut response = text(StatusCode::UPGRADE_REQUIRED, needed);
         response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         return Err(Box::new(response));
@@ -55,15 +55,18 @@ pub(crate) fn websocket(
 
 /// Turns a request into a connection for `protocol`, if that is what it asks for.
 pub(crate) fn plain(request: &mut Request, protocol: &'static str) -> Option<(Response, Upgrade)> {
-    asks_for(request.headers(), protocol).then(|| switch(request, protocol))
+    asks_for(request, protocol).then(|| switch(request, protocol))
 }
 
-fn asks_for(headers: &HeaderMap, protocol: &str) -> bool {
-    lists(headers, &header::CONNECTION, "upgrade") && lists(headers, &header::UPGRADE, protocol)
+/// RFC 9110, section 7.8: only HTTP/1.1 has it.
+fn asks_for(request: &Request, protocol: &str) -> bool {
+    let headers = request.headers();
+    request.version() == Version::HTTP_11
+        && lists(headers, &header::CONNECTION, "upgrade")
+        && lists(headers, &header::UPGRADE, protocol)
 }
 
 fn switch(request: &mut Request, protocol: &'static str) -> (Response, Upgrade) {
-    debug_assert_eq!(request.version(), Version::HTTP_11);
     let mut response = empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_TYPE);

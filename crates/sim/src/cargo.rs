@@ -98,7 +98,7 @@ impl Cargo {
             passive: scenario
                 .shaper
                 .as_ref()
-                .filter(|shaper| shaper.passive)
+                .filter(|asked| asked.passive)
                 .map(|_| PassiveRtt::new(scenario.flows.len())),
             flows: vec![FlowFate::default(); scenario.flows.len()],
             windows: match scenario.marker_that_needs_window() {
@@ -210,6 +210,7 @@ impl Fates for Cargo {
                 up,
                 down: None,
                 timer_error: Duration::ZERO,
+                server: None,
             });
         }
     }

@@ -110,6 +110,7 @@ impl PingTrain {
                     up,
                     down: up.map(|up| rtt - up),
                     timer_error: Duration::ZERO,
+                    server: None,
                 })
             }
             Place::Shaper => unreachable!("only the shaper's own probes end there"),

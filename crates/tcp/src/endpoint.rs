@@ -57,7 +57,7 @@ pub struct Info {
     pub in_flight: u32,
     /// Smoothed round trip; `None` before the first.
     pub srtt: Option<Duration>,
-    /// Its variation.
+    /// Its mean deviation.
     pub rttvar: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
@@ -200,7 +200,7 @@ impl Endpoint {
             ssthresh: (window.ssthresh < Window::INFINITE).then_some(window.ssthresh),
             in_flight: self.sender.board.in_flight(),
             srtt: (srtt8 > 0).then(|| micros(srtt8 >> 3)),
-            rttvar: micros(self.sender.rtt.rttvar()),
+            rttvar: micros(self.sender.rtt.mean_deviation()),
             rto: micros(self.sender.rto_us),
             pacing_rate: window.pacing_rate,
             counters: self.sender.counters,

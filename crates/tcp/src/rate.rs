@@ -232,3 +232,73 @@ impl Sender {
 }
 
 const LEAST_RING: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrived(seq: u32, sent_us: u64) -> Delivered {
+        Delivered { seq, sent_us, prior_delivered: 0, was_sacked: false, ever_retransmitted: false }
+    }
+
+    /// Two segments are sent 10 ms apart, and acknowledged `apart_us` apart.
+    fn second_sample(apart_us: u64, min_rtt_us: u32) -> Option<Interval> {
+        let mut rate = RateSampler::default();
+        rate.on_sent(0, 0..0, 1_000_000, 0);
+        rate.on_sent(1, 0..1, 1_010_000, 0);
+        let sample = RateSample { acked: 1, ..RateSample::default() };
+        rate.start();
+        rate.on_delivered(&arrived(0, 1_000_000));
+        rate.finish(sample, 1, min_rtt_us, 1_040_000);
+        rate.start();
+        rate.on_delivered(&arrived(1, 1_010_000));
+        rate.finish(sample, 2, min_rtt_us, 1_040_000 + apart_us).interval
+    }
+
+    #[test]
+    fn a_sample_spans_what_was_under_way() {
+        // Both were sent before the first was acknowledged: two in the time from sending to then.
+        let interval = second_sample(5_000, 40_000).unwrap();
+        assert_eq!((interval.delivered, interval.prior_delivered, interval.us), (2, 0, 45_000));
+    }
+
+    #[test]
+    fn nothing_is_faster_than_a_round_trip() {
+        assert!(second_sample(5_000, 45_000).is_some());
+        assert!(second_sample(5_000, 45_001).is_none());
+    }
+
+    #[test]
+    fn the_slower_of_sending_and_arriving_counts() {
+        let mut rate = RateSampler::default();
+        rate.on_sent(0, 0..0, 0, 0);
+        rate.start();
+        rate.on_delivered(&arrived(0, 0));
+        rate.finish(RateSample { acked: 1, ..RateSample::default() }, 1, 1, 40_000);
+        // Sent 90 ms behind the first, acknowledged 50 ms after that was.
+        rate.on_sent(1, 0..1, 41_000, 1);
+        rate.on_sent(2, 0..2, 90_000, 1);
+        rate.start();
+        rate.on_delivered(&arrived(2, 90_000));
+        let sample = rate.finish(RateSample { acked: 1, ..RateSample::default() }, 2, 1, 95_000);
+        assert_eq!(sample.interval.map(|interval| interval.us), Some(90_000));
+    }
+
+    #[test]
+    fn what_was_sent_while_the_application_paused_says_so() {
+        let mut rate = RateSampler::default();
+        let new = RateSample { acked: 1, ..RateSample::default() };
+        rate.mark_app_limited(0, 1);
+        rate.on_sent(0, 0..0, 0, 0);
+        rate.start();
+        rate.on_delivered(&arrived(0, 0));
+        assert!(rate.finish(new, 1, 1, 40_000).is_app_limited);
+        assert!(rate.is_app_limited());
+        rate.on_sent(1, 0..0, 41_000, 1);
+        rate.start();
+        rate.on_delivered(&arrived(1, 41_000));
+        assert!(rate.finish(new, 2, 1, 81_000).is_app_limited);
+        // One more than were under way then has arrived.
+        assert!(!rate.is_app_limited());
+    }
+}

@@ -3,7 +3,7 @@
 //! Follows Linux `tcp_grow_window`, `tcp_rcv_space_adjust` and `tcp_rcv_rtt_measure` in
 //! `net/ipv4/tcp_input.c`.
 
-use crate::profile::{Profile, WindowRule};
+use crate::profile::{Profile, SocketBuffer, WindowRule};
 use crate::segment::Segment;
 use crate::send_buffer::OVERHEAD;
 
@@ -11,11 +11,10 @@ use crate::send_buffer::OVERHEAD;
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     pub mss: u32,
-    /// What is offered now, in bytes.
+    /// What is offered now, in bytes, if there is room for it.
     pub current: u32,
-    /// What may be offered with the present buffer.
-    clamp: u32,
-    greatest: u32,
+    /// The memory that bounds it; `None` if it is fixed.
+    buffer: Option<Buffer>,
     /// Where the offered window ends in the stream.
     right_edge: u64,
     /// Eight times the round trip as this half sees it, in microseconds; 0 before the first.
@@ -28,24 +27,55 @@ pub(crate) struct ReceiveWindow {
     round_us: u64,
 }
 
+/// A receive buffer, counted in memory.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    /// Bytes that it may take up (`sk_rcvbuf`).
+    size: u64,
+    greatest: u64,
+    /// 256ths of it that are data, if segments are full (`tcp_measure_rcv_mss`).
+    share: u64,
+}
+
+/// What lies in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub segments: u32,
+    /// Pieces of memory: what is contiguous is joined (`tcp_try_coalesce`).
+    pub pieces: u32,
+}
+
+impl Held {
+    fn memory(self, mss: u32) -> u64 {
+        u64::from(self.segments) * u64::from(mss) + u64::from(self.pieces) * OVERHEAD
+    }
+}
+
+impl Buffer {
+    /// The window that memory of that size holds (`tcp_win_from_space`).
+    fn window(self, memory: u64) -> u32 {
+        ((memory * self.share) >> 8) as u32
+    }
+}
+
 impl ReceiveWindow {
     pub fn new(profile: &Profile, mss: u32) -> Self {
-        let (offered, current, clamp, greatest) = match profile.receive_window {
-            WindowRule::Fixed(bytes) => (bytes, bytes, bytes, bytes),
-            WindowRule::Follows(buffer) => {
+        let (offered, current, buffer) = match profile.receive_window {
+            WindowRule::Fixed(bytes) => (bytes, bytes, None),
+            WindowRule::Follows(SocketBuffer { start, greatest }) => {
                 // Half of the buffer in whole segments, as long as nothing is known of the sender's
                 // (`TCP_DEFAULT_SCALING_RATIO`), of which one is kept back (`tcp_init_buffer_space`).
-                let half = buffer.start / 2;
+                let half = start / 2;
                 let offered = half - half % mss;
-                let window = |memory| window_of(memory, mss);
-                (offered, offered.min(half - mss), window(buffer.start), window(buffer.greatest))
+                let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD);
+                let buffer = Buffer { size: start.into(), greatest: greatest.into(), share };
+                (offered, offered.min(half - mss), Some(buffer))
             }
         };
         Self {
             mss,
             current,
-            clamp,
-            greatest,
+            buffer,
             right_edge: u64::from(offered),
             rtt8_us: 0,
             rtt_mark: None,
@@ -64,15 +94,22 @@ impl ReceiveWindow {
         }
     }
 
-    /// Opens by two segments for each that arrives, as far as the buffer allows in which `held` segments
-    /// lie (`tcp_grow_window`, `tcp_space`); says whether it did.
-    pub fn grow(&mut self, held: u32) -> bool {
-        let most = self.clamp.saturating_sub(held * self.mss);
-        if self.current >= most {
+    /// Opens by two segments for each that arrives, as far as there is room beside what is `held`
+    /// (`tcp_grow_window`); says whether it did.
+    pub fn grow(&mut self, held: Held) -> bool {
+        let most = self.room(held);
+        if self.buffer.is_none() || self.current >= most {
             return false;
         }
         self.current = (self.current + 2 * self.mss).min(most);
         true
+    }
+
+    /// The window that the buffer has room for (`tcp_space`).
+    fn room(&self, held: Held) -> u32 {
+        self.buffer.map_or(u32::MAX, |buffer| {
+            buffer.window(buffer.size.saturating_sub(held.memory(self.mss)))
+        })
     }
 
     /// The application has read up to `delivered`: once a round trip the buffer follows what was read
@@ -84,10 +121,12 @@ impl ReceiveWindow {
         }
         let read = delivered - self.round_offset;
         if read > self.read_per_round {
-            let wanted = 2 * read + u64::from(16 * self.mss);
-            let growth = wanted * (read - self.read_per_round) / self.read_per_round;
-            let wanted = (wanted + 2 * growth).min(u64::from(self.greatest)) as u32;
-            self.clamp = self.clamp.max(wanted);
+            if let Some(buffer) = &mut self.buffer {
+                let wanted = 2 * read + u64::from(16 * self.mss);
+                let growth = wanted * (read - self.read_per_round) / self.read_per_round;
+                let size = ((wanted + 2 * growth) << 8) / buffer.share;
+                buffer.size = buffer.size.max(size.min(buffer.greatest));
+            }
             self.read_per_round = read;
         }
         self.round_offset = delivered;
@@ -123,16 +162,11 @@ impl ReceiveWindow {
         }
     }
 
-    /// The window to write into a segment: its right edge never moves back (RFC 9293, section 3.8.6).
-    pub fn offer(&mut self, delivered: u64) -> u32 {
-        self.right_edge = self.right_edge.max(delivered + u64::from(self.current));
+    /// The window to write into a segment: what there is room for beside what is `held`, and its right
+    /// edge never moves back (RFC 9293, section 3.8.6; `__tcp_select_window`).
+    pub fn offer(&mut self, delivered: u64, held: Held) -> u32 {
+        let window = self.current.min(self.room(held));
+        self.right_edge = self.right_edge.max(delivered + u64::from(window));
         (self.right_edge - delivered) as u32
     }
-}
-
-/// The window that may be offered with so much memory: as much of it as data takes up of segments of
-/// `mss` bytes, in 256ths (`tcp_measure_rcv_mss`, `tcp_win_from_space`).
-fn window_of(memory: u32, mss: u32) -> u32 {
-    let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD);
-    ((u64::from(memory) * share) >> 8) as u32
 }

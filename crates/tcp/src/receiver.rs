@@ -7,7 +7,7 @@
 use weir_core::{Duration, Ecn, Time};
 
 use crate::profile::{DelayedAck, Profile, Timers};
-use crate::receive_window::ReceiveWindow;
+use crate::receive_window::{Held, ReceiveWindow};
 use crate::segment::{Block, Flags, SackBlocks, Segment};
 
 /// The receiving half of a connection.
@@ -19,6 +19,8 @@ pub(crate) struct Receiver {
     delivered: u64,
     /// What arrived ahead of `next`, by position.
     ahead: Vec<Range>,
+    /// Segments that the application has not read yet: those that came into order with the last one.
+    unread: u32,
     /// The blocks to report, the most recent first.
     recent: SackRecency,
     duplicate: Option<Block>,
@@ -97,6 +99,7 @@ impl Receiver {
             next: 0,
             delivered: 0,
             ahead: Vec::new(),
+            unread: 0,
             recent: SackRecency::default(),
             duplicate: None,
             ack: AckState {
@@ -129,6 +132,7 @@ impl Receiver {
     /// acknowledgement echoes the earliest segment that it acknowledges, and a late one changes
     /// nothing.
     pub fn on_timestamp(&mut self, segment: &Segment) {
+        self.unread = 0;
         if segment.seq <= self.ack.acked && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
@@ -162,9 +166,11 @@ impl Receiver {
         self.ack.pending = true;
         let block = Block { start: segment.seq, end: segment.seq + 1 };
         if segment.seq == self.next {
-            // This one, and what waits behind it.
-            let held = 1 + self.held();
+            self.unread = 1;
+            let held = self.held();
+            let next = self.next;
             self.on_expected(segment, own, profile.timers, now);
+            self.unread = self.next - next;
             self.window.measure_rtt(segment, self.delivered, now_us);
             if self.window.grow(held) {
                 self.ack.quick |= 1;
@@ -188,6 +194,7 @@ impl Receiver {
 
     /// The delayed or compressed acknowledgement whose time has come.
     pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
+        self.unread = 0;
         if self.ack.compressed_until.is_some_and(|at| at <= now) {
             self.ack.compressed_until = None;
             return AckNeed::Now;
@@ -217,7 +224,7 @@ impl Receiver {
     pub fn write_ack(&mut self, segment: &mut Segment, profile: &Profile) {
         segment.flags = segment.flags.with(Flags::ACK);
         segment.ack = self.next;
-        segment.window = self.window.offer(self.delivered);
+        segment.window = self.offered_window();
         segment.ts_echo = self.ts_recent;
         if self.echo_congestion {
             segment.flags = segment.flags.with(Flags::ECE);
@@ -254,12 +261,16 @@ impl Receiver {
 
     /// The window in bytes that a segment sent now would offer.
     pub fn offered_window(&mut self) -> u32 {
-        self.window.offer(self.delivered)
+        self.window.offer(self.delivered, self.held())
     }
 
-    /// Segments that wait behind a gap.
-    fn held(&self) -> u32 {
-        self.ahead.iter().map(|range| range.block.end - range.block.start).sum()
+    /// What lies in the buffer: what waits behind a gap, and what the application has not read yet.
+    fn held(&self) -> Held {
+        let behind: u32 = self.ahead.iter().map(|range| range.block.end - range.block.start).sum();
+        Held {
+            segments: behind + self.unread,
+            pieces: self.ahead.len() as u32 + u32::from(self.unread > 0),
+        }
     }
 
     /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.

@@ -124,9 +124,9 @@ impl RttEstimator {
         self.rto_min
     }
 
-    /// The variance, in microseconds.
-    pub fn rttvar(&self) -> u32 {
-        self.rttvar4 >> 2
+    /// The mean deviation, in microseconds, which `TCP_INFO` calls the variance.
+    pub fn mean_deviation(&self) -> u32 {
+        self.mdev4 >> 2
     }
 }
 

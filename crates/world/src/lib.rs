@@ -4,13 +4,14 @@
 //! the record cannot tell which of them made it.
 
 mod addresses;
+mod check;
 mod sample;
 mod scenario;
 mod shaper;
 
 pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ServerTurn, ShaperRow, Sink, TcpRow,
+    ThroughputRow, Verdict,
 };
 pub use scenario::{
     Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,

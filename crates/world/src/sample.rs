@@ -50,6 +50,17 @@ pub struct LatencyRow {
     pub down: Option<Duration>,
     /// How much later than planned it was sent; zero in virtual time.
     pub timer_error: Duration,
+    /// When a server with a clock of its own had it; `None` where there is one clock.
+    pub server: Option<ServerTurn>,
+}
+
+/// A server's turn on its own clock, which has another zero and another rate than the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerTurn {
+    /// When the probe came in, in nanoseconds.
+    pub received_ns: u64,
+    /// When its answer went out.
+    pub sent_ns: u64,
 }
 
 /// What arrived of a flow since the last row: table `throughput`.

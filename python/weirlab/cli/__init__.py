@@ -14,6 +14,7 @@ import click
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
+    "test": "Measure the path to a server and grade it.",
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",

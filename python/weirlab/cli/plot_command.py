@@ -32,6 +32,7 @@ def command(paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str 
 
     \b
     three-plot  download, upload and latency of one run over time
+    phases      throughput, pings and grades over the phases of one `weir test`
     cdf         distribution of latency, of one or several runs
     box         boxes of download, upload and latency, of several runs
     ping        pings over time with their averages

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.api import run_all
-from weirlab.cli.scenario_words import scenario_options, spec_of
-from weirlab.errors import AssertionBroken, Interrupted
+from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
+from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.scenario import resolve
 from weirlab.stats import Assertion, compare
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import datapaths, world_named, world_names
+from weirlab.worlds.net import without_path
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who has the queues and lines of the world lab: Weir or the kernel's own disciplines.",
 )
+@click.option("--host", help="Server of the world net, on which `weir serve` runs.")
+@click.option(
+    "--auth",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with that server's secret.",
+)
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each set-up, each its own seed.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     "assertions",
     multiple=True,
     metavar="ASSERTION",
-    help="What must hold for every run, beside what the scenario asserts; exit code 1 if it does not. Such as "
+    help="What must hold for every run, beside what the scenario asserts; exit code 1 if not. Such as "
     "'latency.p99 < latency.median[idle] + 10ms'.",
 )
 @click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
@@ -60,6 +67,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     world: str,
     datapath: Datapath,
     assertions: tuple[str, ...],
+    host: str | None,
+    auth: Path | None,
     **words: Any,
 ) -> None:
     """Run a test (`weir list tests`) or a scenario file, once for each queue set-up.
@@ -71,10 +80,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
-    place = world_named(world, datapath)
+    place = world_named(world, datapath, host=host, secret=secret_of(auth))
     spec = spec_of(what, words)
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
     runs = resolve(spec)
+    if host is not None:
+        if "link" in spec.model_fields_set and words["link"] is not None:
+            raise UsageError(f"link `{words['link']}`: the world net measures the path to `{host}` as it is")
+        runs = [without_path(one, host) for one in runs]
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)

@@ -37,8 +37,8 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "shapers",
                 multiple=True,
                 metavar="WORDS",
-                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `fixed up 95% down "
-                "95%`, `none`; repeat to compare. The queue is then the shaper's.",
+                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `fixed up 95% "
+                "down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
             ),
             click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run.  [default: 1]"),
             click.option(
@@ -66,6 +66,16 @@ def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
     else:
         base = {"test": what, "link": DEFAULT_LINK}
     return check(ScenarioSpec, base | _from_line(base, words), "command line")
+
+
+def secret_of(file: Path | None) -> str | None:
+    """The first line of a file with a server's secret."""
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{file}` cannot be read as a secret: {error}") from error
 
 
 def _is_scenario(path: Path) -> bool:

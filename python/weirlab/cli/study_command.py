@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from weirlab.api import run_all
-from weirlab.cli import study_gallery, study_thesis
+from weirlab.cli import study_gallery, study_shapers, study_thesis
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="Simulated runs of each.  [default: linux 10, thesis 20, agreement 5]",
+    help="Simulated runs of each.  [default: linux 10, thesis 20, others 5]",
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
 @click.option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
@@ -130,6 +130,19 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise UsageError(
             f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
         )
+    if name in study_shapers.NAMES:
+        study_shapers.run(
+            name,
+            study_shapers.Wanted(
+                only=only,
+                seeds=seeds or 5,
+                jobs=jobs,
+                out=out,
+                as_json=as_json,
+                as_markdown=as_markdown,
+            ),
+        )
+        return
     _linux(only, seeds or 10, jobs, out, shape)
 
 

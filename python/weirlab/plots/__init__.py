@@ -45,10 +45,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         kind.name: kind
         for kind in (
             Kind("three-plot", "download, upload and latency over time", 1, 1),
+            Kind("phases", "throughput and pings over the phases of a test, with its grades", 1, 1),
             Kind("cdf", "which share of the pings took at most how long", 1, None),
             Kind("box", "spread of download, upload and latency of each set-up", 1, None),
             Kind("ping", "ping over time, run above run, with averages", 1, None),
             Kind("windows", "congestion window of each flow over time, run above run", 1, None),
+            Kind("shaper", "a shaper's rate, ping and use of the line over time, of several runs", 1, None),
             Kind("overlay", "ping over time of two runs in one chart: before and after", 2, 2),
         )
     }

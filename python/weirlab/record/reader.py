@@ -119,7 +119,7 @@ class Record:
 
     @cached_property
     def shaper(self) -> pl.DataFrame:
-        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason`, `value`, `unit`."""
+        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason` and so on."""
         return self._table("shaper")
 
     @cached_property
@@ -231,7 +231,18 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
 # What a table looks like before its first part is written.
 _EMPTY: dict[str, dict[str, pl.DataType]] = {
     "latency": dict.fromkeys(
-        ("t_ns", "probe", "seq", "rtt_ns", "up_ns", "down_ns", "timer_error_ns"), pl.Int64()
+        (
+            "t_ns",
+            "probe",
+            "seq",
+            "rtt_ns",
+            "up_ns",
+            "down_ns",
+            "timer_error_ns",
+            "server_received_ns",
+            "server_sent_ns",
+        ),
+        pl.Int64(),
     ),
     "throughput": dict.fromkeys(("t_ns", "flow", "bytes", "wire_bytes"), pl.Int64()),
     "tcp": dict.fromkeys(("t_ns", "flow", "cwnd_segments", "srtt_ns"), pl.Int64()),

@@ -241,7 +241,9 @@ def _hop(hop: HopSpec, queue: str, reference: int | None) -> dict[str, Any]:
         "duplicate": hop.duplicate,
         "tx_queue_len": hop.txqueuelen,
         "reference_rate_bps": reference,
-        "changes": [change for one in sorted(hop.changes, key=lambda one: one.at) for change in _changes(one)],
+        "changes": [
+            change for one in sorted(hop.changes, key=lambda one: one.at) for change in _changes(one)
+        ],
         "shaped": False,
     }
 

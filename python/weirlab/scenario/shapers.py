@@ -55,7 +55,7 @@ def shaper_name(written: str | ShaperSpec) -> str:
     """What tells the shaper apart from others, for people."""
     if isinstance(written, str):
         return written
-    said = [written.control]
+    said: list[str] = [written.control]
     said += ["mode bandwidth"] if written.control == "auto" and written.mode == "bandwidth" else []
     said += [f"probe {written.probe}"] if written.control != "fixed" and written.probe != "icmp" else []
     said += ["passive"] if written.passive else []
@@ -97,11 +97,12 @@ def _control(shaper: ShaperSpec, line_rate: Callable[[Direction], int | None]) -
             }
         }
     if shaper.control == "fixed":
-        rates = {
-            direction: _fixed(shaper, direction, rates, line_rate)
-            for direction, rates in (("up", shaper.up), ("down", shaper.down))
+        return {
+            "fixed": {
+                "egress_bps": _fixed(shaper, "up", shaper.up, line_rate),
+                "ingress_bps": _fixed(shaper, "down", shaper.down, line_rate),
+            }
         }
-        return {"fixed": {"egress_bps": rates["up"], "ingress_bps": rates["down"]}}
     return {
         "cake_autorate": {
             "egress": _bounds("up", shaper.up),
@@ -131,7 +132,7 @@ def _fixed(
 def _bounds(direction: Direction, rates: RatesSpec) -> dict[str, int]:
     if rates.min is None or rates.base is None or rates.max is None:
         raise UsageError(
-            f"shaper `cake-autorate`: `{direction}` needs `min`, `base` and `max`, such as 5mbit:20mbit:80mbit"
+            f"shaper `cake-autorate`: `{direction}` needs `min`, `base` and `max`: 5mbit:20mbit:80mbit"
         )
     return {"min_bps": rates.min, "base_bps": rates.base, "max_bps": rates.max}
 

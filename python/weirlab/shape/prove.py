@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weirlab.stats.comparison import Factor, factor_of
+from weirlab.stats.comparison import Factor, factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,21 +114,21 @@ class Prover:
                 f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
                 "it was to be idle; `--load` takes a command that loads it"
             )
-        factor = factor_of(before, after)
+        found = factor(before, after, same=False)
         cost = 1 - rates[1] / rates[0]
         return Proof(
             idle_ms=float(np.mean(list(idle.values()))),
             before_ms=float(np.mean(before)),
             after_ms=float(np.mean(after)),
-            factor=factor,
+            factor=found,
             before_mbps=rates[0],
             after_mbps=rates[1],
             cost=cost,
-            verdict=self._verdict(float(np.mean(before)), float(np.mean(after)), factor, cost),
+            verdict=self._verdict(float(np.mean(before)), float(np.mean(after)), found, cost),
         )
 
-    def _verdict(self, before: float, after: float, factor: Factor, cost: float) -> str | None:
-        if after >= before or (factor.low is not None and factor.low <= 1):
+    def _verdict(self, before: float, after: float, found: Factor, cost: float) -> str | None:
+        if after >= before or (found.low is not None and found.low <= 1):
             what = f"the increase was {before:.1f} ms without it, {after:.1f} ms with it"
             return f"latency did not improve: {what}"
         if cost > self._most_cost:

@@ -12,6 +12,7 @@ import operator
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
@@ -85,27 +86,25 @@ class Assertion:
         return value
 
     def _atom(self) -> _Value:
-        token = self._take("a figure or a quantity")
-        if token == "(":
+        word = self._take("a figure or a quantity")
+        if word == "(":
             value = self._sum()
             self._take("`)`", (")",))
             return value
-        if token[0].isdigit():
-            number = self._quantity(token)
+        if word[0].isdigit():
+            number = self._quantity(word)
             return lambda _: number
-        return self._figure(token)
+        return self._figure(word)
 
-    def _quantity(self, token: str) -> float:
-        digits = re.match(r"[\d.]+", token)
-        assert digits is not None  # a token that begins with a digit
-        unit = token[digits.end() :]
+    def _quantity(self, word: str) -> float:
+        unit = word.lstrip("0123456789.")
         if unit not in _UNITS:
             known = ", ".join(one for one in _UNITS if one)
-            raise self._error(f"`{token}`: unknown unit `{unit}` (known: {known})")
-        return float(digits.group()) * _UNITS[unit]
+            raise self._error(f"`{word}`: unknown unit `{unit}` (known: {known})")
+        return float(word.removesuffix(unit)) * _UNITS[unit]
 
-    def _figure(self, token: str) -> _Value:
-        name, _, rest = token.partition("[")
+    def _figure(self, word: str) -> _Value:
+        name, _, rest = word.partition("[")
         if name not in FIGURES:
             raise self._error(f"unknown figure `{name}` (known: {', '.join(FIGURES)})")
         figure, selection = FIGURES[name], self._selection(rest.removesuffix("]"))
@@ -126,7 +125,9 @@ class Assertion:
             elif re.fullmatch(r"\w+", word):
                 phase = word
             else:
-                raise self._error(f"`[{text}]`: write a phase, a span such as 10s..20s, probe=NAME or flow=NAME")
+                raise self._error(
+                    f"`[{text}]`: write a phase, a span such as 10s..20s, probe=NAME or flow=NAME"
+                )
         return _Selection(phase=phase, span=span, pattern=pattern, text=self.text)
 
     def _take(self, wanted: str, allowed: Sequence[str] | Mapping[str, object] | None = None) -> str:
@@ -177,7 +178,7 @@ def _latency(figure: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
         during = _pings(record, selection)
         found = describe(during["rtt_ns"] / 1e6)
-        return getattr(found, figure) if found else math.nan
+        return float(getattr(found, figure)) if found else math.nan
 
     return of
 
@@ -232,9 +233,9 @@ def _shaper(direction: str, aggregate: str) -> Callable[[Record, _Selection], fl
             return min(rates)
         if aggregate == "max":
             return max(rates)
-        lengths = [after - before for before, after in zip(times, times[1:], strict=False)]
+        lengths = [after - before for before, after in pairwise(times)]
         total = sum(rate * length for rate, length in zip(rates, lengths, strict=True))
-        return total / sum(lengths)
+        return float(total / sum(lengths))
 
     return of
 

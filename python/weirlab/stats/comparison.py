@@ -120,7 +120,7 @@ def _comparison(name: str, runs: list[Summary], *, baseline: list[Summary]) -> C
         up_mbps=interval([run.up.goodput_mbps if run.up else None for run in runs]),
         down_jain=interval([run.down.jain_index if run.down else None for run in runs]),
         up_jain=interval([run.up.jain_index if run.up else None for run in runs]),
-        factor=_factor(_increases(baseline), _increases(runs), same=runs is baseline),
+        factor=factor(_increases(baseline), _increases(runs), same=runs is baseline),
     )
 
 
@@ -129,17 +129,13 @@ def _increases(runs: Sequence[Summary]) -> list[float]:
     return [increase for increase in increases if increase is not None]
 
 
-def factor_of(before: list[float], after: list[float]) -> Factor:
-    """The factor between two lists of increases, with its interval where both have several."""
-    return _factor(before, after, same=False)
-
-
-def _factor(before: list[float], after: list[float], *, same: bool) -> Factor:
+def factor(before: list[float], after: list[float], *, same: bool) -> Factor:
+    """Mean of `before` / mean of `after`, with its interval unless they are the same runs."""
     if not before or not after or np.mean(after) <= 0:
         return Factor(factor=None, low=None, high=None)
-    factor = float(np.mean(before) / np.mean(after))
+    ratio = float(np.mean(before) / np.mean(after))
     if same or len(before) < 2 or len(after) < 2:
-        return Factor(factor=factor, low=None, high=None)
+        return Factor(factor=ratio, low=None, high=None)
     # The bootstrap draws with a generator of its own and a fixed seed: the same records give the
     # same interval.
     rng = np.random.default_rng(0)
@@ -148,7 +144,7 @@ def _factor(before: list[float], after: list[float], *, same: bool) -> Factor:
         for _ in range(BOOTSTRAP_DRAWS)
     ]
     low, high = np.quantile(draws, [0.025, 0.975])
-    return Factor(factor=factor, low=float(low), high=float(high))
+    return Factor(factor=ratio, low=float(low), high=float(high))
 
 
 BOOTSTRAP_DRAWS = 2000

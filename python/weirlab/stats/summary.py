@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from weirlab.scenario.catalogue import load_trace
+from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.distribution import Distribution, describe
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 
@@ -179,15 +179,18 @@ def _latency(record: Record) -> LatencySummary:
 
 
 def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
-    flows = record.flow_names.filter(pl.col("direction") == direction).select("flow", "name")
+    start, end = _load(record)
+    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+    flows = record.flow_names.filter((pl.col("direction") == direction) & during).select("flow", "name")
     return record.throughput.join(flows, on="flow")
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
-    flows = record.flows.filter(pl.col("direction") == direction)
+    start, end = _load(record)
+    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+    flows = record.flows.filter((pl.col("direction") == direction) & during)
     if flows.height == 0:
         return None
-    start, end = _load(record)
     seconds = (end - start) / 1e9
     arrived = (
         _flows_of(record, direction)
@@ -230,45 +233,13 @@ def _fate(record: Record, direction: Direction, flows: pl.DataFrame, what: str) 
 
 def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
     """Bytes that the slowest hop's line carried, of those that it could have."""
-    capacities = {
-        f"{direction}/{hop['name']}": _capacity_bytes(hop, start, end)
-        for hop in record.manifest.scenario["path"][direction]
-    }
-    finite = {name: capacity for name, capacity in capacities.items() if capacity}
-    if not finite:
+    hop = slowest_hop(record, direction, start, end)
+    if hop is None:
         return None
-    slowest = min(finite, key=lambda name: finite[name])
-    # A live world samples a little late: an interval belongs to the phase in which its middle lies.
-    middle = pl.col("t_ns") - record.manifest.scenario["sampling"]["queue_ns"] // 2
-    carried = record.queue.filter(
-        (pl.col("queue") == slowest) & (pl.col("class") == "") & (middle > start) & (middle <= end)
+    capacity = capacity_bytes(hop, [start, end])
+    carried = carried_bytes(record, direction, hop).filter(
+        (pl.col("middle_ns") > start) & (pl.col("middle_ns") <= end)
     )
-    return int(carried["wire_bytes"].sum()) / finite[slowest] if carried.height else None
-
-
-def _capacity_bytes(hop: dict[str, Any], start: int, end: int) -> float | None:
-    """How many bytes a line could carry from `start` to `end`; None if there is no limit."""
-    rate = hop["rate"]
-    if rate == "unlimited":
+    if capacity is None or capacity[1] <= capacity[0] or not carried.height:
         return None
-    if "bps" in rate:
-        return _constant_bytes(hop, start, end)
-    times = pl.Series([int(word) for word in load_trace(rate["trace"]).split()]) * 1_000_000
-    return float(_opportunities(times, end) - _opportunities(times, start)) * 1500
-
-
-def _constant_bytes(hop: dict[str, Any], start: int, end: int) -> float:
-    """The same of a line that has one rate after another."""
-    bps, since, total = float(hop["rate"]["bps"]), 0, 0.0
-    for change in [*hop.get("changes", ()), {"at_ns": end, "to": {}}]:
-        total += bps / 8e9 * max(min(change["at_ns"], end) - max(since, start), 0)
-        since = change["at_ns"]
-        bps = 0.0 if change["to"] == "down" else float(change["to"].get("rate_bps", bps))
-    return total
-
-
-def _opportunities(times: pl.Series, until: int) -> int:
-    """How many opportunities of a recording come before `until`; it repeats at its end."""
-    period = int(times[-1])
-    rounds, within = divmod(until, period)
-    return rounds * times.len() + int((times < within).sum())
+    return float(carried["bytes"].sum()) / float(capacity[1] - capacity[0])

@@ -8,6 +8,8 @@ STUDIES = {
     "linux": "The simulator beside real Linux 6.12: its own TCP and queues, the same set-ups.",
     "thesis": "A published comparison of markers and queues (Lo Monaco 2000), repeated in full.",
     "agreement": "The simulator beside the lab: 72 set-ups of links, queues and TCPs, in real time.",
+    "autorate": "Shapers that find a line's rate, on lines that change: Weir's beside others.",
+    "cfosspeed": "The cFosSpeed report on a VDSL-100 line, repeated with Weir's shaper.",
     **gallery.names(),
 }
 """The studies and what they ask."""

@@ -1,6 +1,6 @@
 """What a person sees in the terminal."""
 
-from weirlab.ui.progress import RunProgress
+from weirlab.ui.progress import RunProgress, waiting
 from weirlab.ui.terminal import console, note, warn
 
-__all__ = ["RunProgress", "console", "note", "warn"]
+__all__ = ["RunProgress", "console", "note", "waiting", "warn"]

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from weirlab.scenario import ResolvedRun
+
+
+@contextmanager
+def waiting(what: str, *, quiet: bool) -> Iterator[None]:
+    """Shows what is waited for and for how long already; nothing if `quiet`."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True, disable=quiet) as bar:
+        bar.add_task(what, total=None)
+        yield
 
 
 class RunProgress:

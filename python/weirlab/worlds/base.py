@@ -44,7 +44,7 @@ class World(Protocol):
 
 def world_names() -> list[str]:
     """The names of the worlds."""
-    return ["sim", "lab"]
+    return ["sim", "lab", "net"]
 
 
 def datapaths() -> list[str]:
@@ -52,10 +52,21 @@ def datapaths() -> list[str]:
     return list(get_args(Datapath))
 
 
-def world_named(name: str, datapath: Datapath = "userspace") -> World:
-    """The world of that name; `datapath` says who has the queues and lines, of which only the lab has two."""
+def world_named(
+    name: str, datapath: Datapath = "userspace", *, host: str | None = None, secret: str | None = None
+) -> World:
+    """The world of that name.
+
+    Args:
+        name: one of `world_names`.
+        datapath: who has the queues and lines, of which only the lab has two.
+        host: the server, which only the world net has.
+        secret: what that server asks for.
+    """
     if datapath != "userspace" and name != "lab":
         raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
+    if host is not None and name != "net":
+        raise UsageError(f"host `{host}`: only the world net has one, not world `{name}`")
     if name == "sim":
         from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
 
@@ -64,4 +75,8 @@ def world_named(name: str, datapath: Datapath = "userspace") -> World:
         from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
 
         return LabWorld(datapath)
+    if name == "net":
+        from weirlab.worlds.net import NetWorld  # noqa: PLC0415
+
+        return NetWorld(host, secret)
     raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::{Duration, Time};
-use weir_world::LatencyRow;
+use weir_world::{LatencyRow, ServerTurn};
 
 /// When pings are due.
 #[derive(Clone, Copy, Debug)]
@@ -40,13 +40,13 @@ pub(crate) struct Answer {
     pub echo: Option<Turn>,
 }
 
-/// A server's turn: when a ping came in, and when its answer went out. Both on the client's clock: on a
-/// machine with another clock only the difference means something, and there is to be no `Turn` but a
-/// span.
+/// A server's turn: when a ping came in, and when its answer went out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
-    pub arrived: Time,
-    pub answered: Time,
+pub(crate) enum Turn {
+    /// On the client's clock.
+    Here { arrived: Time, answered: Time },
+    /// On a clock of its own, of which only the difference means something by itself.
+    There(ServerTurn),
 }
 
 impl Schedule {
@@ -97,14 +97,19 @@ impl Book {
         let sent = self.under_way.remove(&answer.seq)?;
         // Clocks are compared to within tens of nanoseconds: a way is never shorter than nothing.
         let span = |from: Time, to: Time| to.checked_since(from).unwrap_or(Duration::ZERO);
-        let ways =
-            answer.echo.map(|turn| (span(sent.at, turn.arrived), span(turn.answered, answer.at)));
-        let rtt = ways.map_or_else(|| span(sent.at, answer.at), |(up, down)| up + down);
-        let mut row = self.row(answer.seq, sent);
-        row.rtt = Some(rtt);
-        row.up = ways.map(|(up, _)| up);
-        row.down = ways.map(|(_, down)| down);
-        Some(row)
+        let whole = span(sent.at, answer.at);
+        let row = self.row(answer.seq, sent);
+        Some(match answer.echo {
+            None => LatencyRow { rtt: Some(whole), ..row },
+            Some(Turn::Here { arrived, answered }) => {
+                let (up, down) = (span(sent.at, arrived), span(answered, answer.at));
+                LatencyRow { rtt: Some(up + down), up: Some(up), down: Some(down), ..row }
+            }
+            Some(Turn::There(turn)) => {
+                let held = Duration::from_nanos(turn.sent_ns.saturating_sub(turn.received_ns));
+                LatencyRow { rtt: Some(whole.saturating_sub(held)), server: Some(turn), ..row }
+            }
+        })
     }
 
     /// The oldest ping under way: what an answer without a number is taken to mean.
@@ -151,6 +156,7 @@ impl Book {
             up: None,
             down: None,
             timer_error: sent.timer_error,
+            server: None,
         }
     }
 }
@@ -190,11 +196,20 @@ mod tests {
     #[test]
     fn the_servers_turn_is_no_part_of_the_round_trip() {
         let mut book = book(1);
-        let echo = Some(Turn { arrived: ms(4), answered: ms(6) });
+        let echo = Some(Turn::Here { arrived: ms(4), answered: ms(6) });
         let row = book.answered(Answer { echo, ..answer(0, 9) }).unwrap();
         assert_eq!(row.up, Some(Duration::from_millis(4)));
         assert_eq!(row.down, Some(Duration::from_millis(3)));
         assert_eq!(row.rtt, Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn a_server_with_another_clock_tells_how_long_it_had_the_ping() {
+        let mut book = book(1);
+        let turn = ServerTurn { received_ns: 900_000_000, sent_ns: 902_000_000 };
+        let row = book.answered(Answer { echo: Some(Turn::There(turn)), ..answer(0, 9) }).unwrap();
+        assert_eq!(row.rtt, Some(Duration::from_millis(7)));
+        assert_eq!((row.up, row.down, row.server), (None, None, Some(turn)));
     }
 
     #[test]

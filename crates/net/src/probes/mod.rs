@@ -6,6 +6,7 @@ mod icmp;
 mod message;
 mod prober;
 mod reflector;
+mod session;
 mod sockets;
 mod tcp;
 mod ttl;

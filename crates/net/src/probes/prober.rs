@@ -9,6 +9,7 @@ use weir_world::{Probe, ProbeKind};
 
 use super::book::{Book, Schedule};
 use super::icmp::Icmp;
+use super::session::Session;
 use super::sockets::Pinger;
 use super::tcp::Tcp;
 use super::ttl::Ttl;
@@ -189,7 +190,13 @@ impl Train {
         let (client, server) = plan.addresses.ends(&key, spec.host);
         let payload = spec.payload_bytes as usize;
         let pinger: Box<dyn Pinger> = match spec.kind {
-            ProbeKind::Udp => Box::new(Udp::new(client, server, spec.dscp, payload)?),
+            ProbeKind::Udp => match plan.addresses.session {
+                None => Box::new(Udp::new(client, server, spec.dscp, payload)?),
+                Some(session) => {
+                    let ends = (client, server);
+                    Box::new(Session::new(ends, session.token, number as u8, spec.dscp, payload)?)
+                }
+            },
             ProbeKind::Icmp => Box::new(Icmp::new(client, server, spec.dscp, payload)?),
             ProbeKind::Tcp => Box::new(Tcp::new(client, server, spec.dscp, payload)?),
             ProbeKind::UdpTtl => {

@@ -11,7 +11,7 @@ use crate::flows::set_dscp;
 use crate::sys::option;
 
 /// One train's way of asking and of being answered.
-pub(super) trait Pinger {
+pub(super) trait Pinger: Send {
     fn socket(&self) -> &Socket;
 
     /// Whether another ping may be sent now.

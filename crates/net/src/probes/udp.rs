@@ -48,8 +48,7 @@ impl Pinger for Udp {
         Ok(read_answer(&self.buffer[..received.len]).map(|(seq, arrived, answered)| Answer {
             seq,
             at,
-            // One machine, one clock. A server elsewhere has another.
-            echo: Some(Turn {
+            echo: Some(Turn::Here {
                 arrived: clock.of_monotonic_ns(arrived),
                 answered: clock.of_monotonic_ns(answered),
             }),

@@ -11,53 +11,67 @@ use super::time::timespec;
 
 /// A set of sockets that are watched. Level-triggered: what is ready is told until it no longer is.
 #[derive(Debug)]
-pub(crate) struct Epoll(OwnedFd);
+pub struct Epoll(OwnedFd);
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interest(u32);
+pub struct Interest(u32);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// The number under which it was added.
     pub token: u64,
     events: u32,
 }
 
 /// Room for what one wait tells.
-pub(crate) struct Events(Vec<libc::epoll_event>);
+pub struct Events(Vec<libc::epoll_event>);
 
 impl Interest {
     /// Errors only, which are always told.
     pub const NONE: Self = Self(0);
+    /// Data, or the end of it.
     pub const READ: Self = Self(libc::EPOLLIN as u32);
+    /// Room for data.
     pub const WRITE: Self = Self(libc::EPOLLOUT as u32);
+    /// Either.
     pub const BOTH: Self = Self((libc::EPOLLIN | libc::EPOLLOUT) as u32);
 }
 
 impl Ready {
+    /// Whether there is data, or the end of it.
+    #[must_use]
     pub const fn readable(self) -> bool {
         self.events & libc::EPOLLIN as u32 != 0
     }
 
+    /// Whether there is room for data.
+    #[must_use]
     pub const fn writable(self) -> bool {
         self.events & libc::EPOLLOUT as u32 != 0
     }
 
     /// An error or the end of both directions.
+    #[must_use]
     pub const fn broken(self) -> bool {
         self.events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0
     }
 }
 
 impl Events {
+    /// Room for so many.
+    #[must_use]
     pub fn new(room: usize) -> Self {
         Self(vec![libc::epoll_event { events: 0, u64: 0 }; room])
     }
 }
 
 impl Epoll {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// If the kernel has none to give.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes no pointers; the descriptor returned is new and nobody else's.
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -65,19 +79,34 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
+    /// Watches a socket under the number `token`.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn add(&self, socket: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, socket, token, interest)
     }
 
+    /// Waits for something else of a socket.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn modify(&self, socket: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, token, interest)
     }
 
+    /// Forgets a socket.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn remove(&self, socket: &impl AsRawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, socket, 0, Interest::NONE)
     }
 
     /// Waits until something is ready, `timeout` at most. A signal ends the wait early.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn wait<'e>(
         &self,
         events: &'e mut Events,

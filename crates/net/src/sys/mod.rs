@@ -2,7 +2,7 @@
 //!
 //! Each file wraps one family of system calls in functions that are safe to call with any arguments.
 
-pub(crate) mod epoll;
+pub mod epoll;
 pub mod message;
 pub mod option;
 pub mod time;

@@ -25,6 +25,11 @@ pub fn wake_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
+/// Processor time that this process has used, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 pub(super) fn timespec(ns: u64) -> libc::timespec {
     let seconds = libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX);
     libc::timespec { tv_sec: seconds, tv_nsec: (ns % 1_000_000_000) as libc::c_long }

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use weir_protocol::weir::{EchoRequest, Token};
+use weir_protocol::weir::Token;
 
 pub(crate) use flow::{Flow, answer as answer_flow};
-use session::Session;
-pub(crate) use session::{Echo, answer as answer_control};
+pub(crate) use session::{Session, answer as answer_control};
 
 /// All sessions, and the flows that wait for connections.
 #[derive(Default)]
@@ -21,11 +20,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A datagram asks to be echoed. `tos` is the TOS byte with which it came.
-    pub fn echo(&self, from: IpAddr, request: &EchoRequest, tos: u8) -> Option<Echo> {
-        let session = self.open.lock().expect(HELD).get(&request.token).map(Arc::clone)?;
-        // The session's connection has shown that its address is the client's; no other gets an answer.
-        (session.client() == from.to_canonical()).then(|| session.echo(request, tos)).flatten()
+    /// The session that a datagram with this token belongs to. The session's connection has shown that its
+    /// address is the client's; no other address has it.
+    pub fn session(&self, token: Token, from: IpAddr) -> Option<Arc<Session>> {
+        let session = self.open.lock().expect(HELD).get(&token).map(Arc::clone)?;
+        (session.client() == from.to_canonical()).then_some(session)
     }
 
     fn open(&self, session: &Arc<Session>) {

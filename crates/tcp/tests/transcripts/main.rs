@@ -12,6 +12,7 @@ mod line;
 mod pair;
 mod script;
 
+mod bbr;
 mod bursts;
 mod cubic;
 mod delayed_ack;
@@ -28,6 +29,7 @@ mod receive_window;
 mod reno;
 mod sack_blocks;
 mod sack_recovery;
+mod send_buffer;
 mod slow_start;
 mod spurious;
 mod tail_probe;

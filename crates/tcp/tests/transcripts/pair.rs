@@ -24,6 +24,10 @@ pub struct Pair {
     client: Side,
     server: Side,
     delay: Duration,
+    /// The least time between two data segments on the line.
+    spacing: Duration,
+    /// Data segments that may wait for the line.
+    room: u64,
     now: Time,
     /// What is on its way, by when and in which order it arrives.
     on_the_way: BTreeMap<(Time, u64), (End, Segment, Ecn)>,
@@ -70,6 +74,8 @@ impl Pair {
             client: side(),
             server: side(),
             delay,
+            spacing: SPACING,
+            room: u64::MAX,
             now: ORIGIN,
             on_the_way: BTreeMap::new(),
             sent: 0,
@@ -77,6 +83,13 @@ impl Pair {
         };
         pair.server.endpoint.listen();
         pair
+    }
+
+    /// The line takes so long for a data segment, and loses those that find `room` of them waiting.
+    pub fn with_line(mut self, spacing: Duration, room: u64) -> Self {
+        self.spacing = spacing;
+        self.room = room;
+        self
     }
 
     /// The line loses these segments of `end`, counted from 1 as they are sent.
@@ -101,8 +114,21 @@ impl Pair {
         self
     }
 
+    /// The client writes `segments` more.
+    pub fn client_writes(mut self, segments: u32) -> Self {
+        let bytes = u64::from(segments) * u64::from(MSS);
+        self.call(End::Client, |endpoint, wire, now| endpoint.write(bytes, wire, now));
+        self
+    }
+
     /// Runs until nothing is on its way and no timer is set, or until `limit`, which is included.
     pub fn runs_for(mut self, limit: Duration) -> Self {
+        self.runs_until(limit);
+        self
+    }
+
+    /// The same, and goes on from there.
+    pub fn runs_until(&mut self, limit: Duration) {
         let limit = ORIGIN + limit;
         while let Some((at, event)) = self.next_event().filter(|&(at, _)| at <= limit) {
             self.now = at;
@@ -118,7 +144,7 @@ impl Pair {
                 }
             }
         }
-        self
+        self.now = self.now.max(limit);
     }
 
     /// The whole exchange so far is this text; indentation does not matter.
@@ -127,6 +153,18 @@ impl Pair {
         let (stated, real) = (tidy(text), tidy(&self.text));
         assert!(stated == real, "should read:\n{stated}\n\nbut reads:\n{real}");
         self
+    }
+
+    /// The most data segments that the client has sent at one time since `moment`.
+    pub fn largest_burst(&self, moment: Duration) -> usize {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in self.text.lines().filter(|line| line.contains(" ms client: data")) {
+            let (at, _) = line.split_once(" ms").expect("a line starts with its time");
+            if at.parse::<f64>().expect("a number") >= moment.as_millis_f64() {
+                *counts.entry(at).or_default() += 1;
+            }
+        }
+        counts.into_values().max().unwrap_or(0)
     }
 
     pub fn client(&self) -> &Endpoint {
@@ -161,16 +199,20 @@ impl Pair {
             End::Client => ("client", End::Server),
             End::Server => ("server", End::Client),
         };
+        let (now, delay, room) = (self.now, self.delay, self.room);
+        let spacing = if segment.len > 0 { self.spacing } else { SPACING };
         let side = self.side(end);
         let line = Line::of(&segment, ecn, side.next);
-        let lost = side.is_lost(&segment);
+        let waiting = side.last_arrival.checked_since(now + delay).unwrap_or_default();
+        let is_full = waiting.as_nanos() / spacing.as_nanos() >= room;
+        let lost = side.is_lost(&segment) || is_full;
         let at = self.now.since(ORIGIN).as_millis_f64();
         let fate = if lost { ", lost" } else { "" };
         writeln!(self.text, "{at} ms {who}: {line}{fate}").expect("a string takes everything");
         if !lost {
             let earliest = self.now + self.delay;
             let last = &mut self.side(end).last_arrival;
-            *last = earliest.max(*last + SPACING);
+            *last = earliest.max(*last + spacing);
             let arrival = (*last, self.sent);
             self.on_the_way.insert(arrival, (peer, segment, ecn));
             self.sent += 1;

@@ -51,6 +51,13 @@ impl Setup {
         self
     }
 
+    /// With BBR, and bursts as Linux has them.
+    pub fn bbr(mut self) -> Self {
+        self.algorithm = "bbr";
+        self.profile.bursts = Bursts::Linux;
+        self
+    }
+
     /// With another round trip in the handshake.
     pub fn rtt(mut self, rtt: Duration) -> Self {
         self.rtt = rtt;

@@ -131,3 +131,53 @@ const SAME_SHARE: u64 = UNIT / 8;
 const SAME_BYTES_PER_SECOND: u64 = 4_000 / 8;
 /// Round trips at a policer's rate before the path is tried anew (`bbr_lt_bw_max_rtts`).
 const KEEP_ROUNDS: u32 = 48;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round trip of 100 ms in which so many segments arrive and are lost.
+    fn round(policer: &mut Policer, progress: &mut Progress, delivered: u32, lost: u32) -> bool {
+        progress.delivered += delivered;
+        progress.lost += lost;
+        progress.delivered_us += 100_000;
+        let news = News {
+            now: *progress,
+            losses: lost,
+            is_app_limited: false,
+            starts_round: true,
+            mss: 1_448,
+        };
+        policer.look(news)
+    }
+
+    #[test]
+    fn two_lossy_intervals_of_one_rate_are_a_policers() {
+        let (mut policer, mut progress) = (Policer::default(), Progress::default());
+        // The first loss starts an interval, of which it counts as a round trip; four end it.
+        for (delivered, lost) in [(100, 30), (20, 5), (20, 5), (20, 5), (21, 6), (21, 6), (21, 6)] {
+            assert!(!round(&mut policer, &mut progress, delivered, lost));
+        }
+        assert!(round(&mut policer, &mut progress, 21, 6));
+        // 20 and 21 segments in 100 ms: the mean.
+        let (first, second) = (Bandwidth::of(60, 300_000), Bandwidth::of(84, 400_000));
+        assert_eq!(policer.bandwidth(), Some(Bandwidth(u64::midpoint(first.0, second.0))));
+        // It is kept for 48 round trips.
+        let rounds = (1..60).position(|_| policer.is_over(true, progress));
+        assert_eq!((rounds, policer.bandwidth()), (Some(47), None));
+    }
+
+    #[test]
+    fn few_losses_or_another_rate_are_not() {
+        // 19.5 % of what arrived is 50/256, and one less is too few.
+        for (lost, second, found) in [(5, 20, true), (3, 20, false), (5, 15, false)] {
+            let (mut policer, mut progress) = (Policer::default(), Progress::default());
+            round(&mut policer, &mut progress, 100, 1);
+            let first = (0..4).map(|_| 20);
+            let found_now = first
+                .chain((0..4).map(|_| second))
+                .any(|delivered| round(&mut policer, &mut progress, delivered, lost));
+            assert_eq!(found_now, found, "{lost} of 20 lost, then {second} a round trip");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Measures the path to a server elsewhere that speaks Weir's own protocol: the world `net`.
+//!
+//! | thread | does |
+//! |---|---|
+//! | the caller's | speaks with the server, decides what runs, writes the record |
+//! | `loads` | this end of all TCP loads, by epoll; samples them |
+//! | `probes` | sends all trains of pings, takes the answers (crate `net`) |
+
+mod error;
+mod loads;
+mod methods;
+mod run;
+mod session;
+mod target;
+
+pub use error::ClientError;
+pub use methods::{MethodRequest, Url, run_method};
+pub use run::{Outcome, RampPhase, RampPlan, Request, measure};
+pub use target::Target;

@@ -1,0 +1,331 @@
+//! The loop between a method and its connections.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration as WallDuration;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, JoinHandle};
+use weir_core::{Duration, Time};
+use weir_net::Clock;
+use weir_probe::cloudflare::Cloudflare;
+use weir_probe::ndt7::Ndt7;
+use weir_probe::responsiveness::Responsiveness;
+use weir_probe::{Action, Connection, Event, Id, Method};
+use weir_world::Verdict;
+
+use super::address::Url;
+use super::http::{self, Http, Life, Upload};
+use super::transport::Dialer;
+use super::websocket;
+use crate::ClientError;
+
+/// Which test is run, and where.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodRequest {
+    /// `ndt7`, `cloudflare` or `rpm`.
+    pub method: String,
+    /// The server, as [`Url::parse`] reads it.
+    pub url: String,
+    /// Whether its certificate has to be one that the world believes.
+    pub verify: bool,
+}
+
+/// Runs a test as its official client would, and returns what that client would show. `progress` is told
+/// the time a few times a second and may end it.
+///
+/// # Errors
+/// If the words are wrong, the server is not known, or the test does not end within three minutes.
+pub fn run_method(
+    request: &MethodRequest,
+    mut progress: impl FnMut(Time) -> Verdict,
+) -> Result<Value, ClientError> {
+    let method: Box<dyn Method> = match request.method.as_str() {
+        "ndt7" => Box::new(Ndt7::new()),
+        "cloudflare" => Box::new(Cloudflare::new()),
+        "rpm" => Box::new(Responsiveness::new()),
+        other => {
+            return Err(ClientError::new(format!(
+                "method `{other}`: there are ndt7, cloudflare and rpm"
+            )));
+        }
+    };
+    let url = Url::parse(&request.url)?;
+    if request.method == "rpm" && !url.tls {
+        return Err(ClientError::new(format!(
+            "server `{}`: rpm needs HTTP/2 over TLS: write https://",
+            request.url
+        )));
+    }
+    let address = url.find()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| ClientError::io("starting the test", &error))?;
+    let dialer = Dialer::new(url, address, request.verify);
+    let result = runtime.block_on(async {
+        let mut drive = Drive::new(method, dialer)?;
+        drive.run(&mut progress).await
+    });
+    runtime.shutdown_background();
+    result
+}
+
+/// What happened, and when.
+pub(super) struct Told {
+    at_ns: u64,
+    what: Happened,
+}
+
+/// As [`Event`], with what connections bring.
+pub(super) enum Happened {
+    Http {
+        id: Id,
+        http: Http,
+        life: Life,
+        tcp: Duration,
+        tls: Option<Duration>,
+    },
+    WebSocket {
+        id: Id,
+        sender: websocket::Sender,
+        receiver: websocket::Receiver,
+        tcp: Duration,
+        tls: Option<Duration>,
+    },
+    Head {
+        id: Id,
+        status: u16,
+        server: Option<Duration>,
+    },
+    Received {
+        id: Id,
+        bytes: u64,
+    },
+    Sent {
+        id: Id,
+        bytes: u64,
+    },
+    Text {
+        id: Id,
+        text: String,
+    },
+    Ended {
+        id: Id,
+    },
+    Failed {
+        id: Id,
+        reason: String,
+    },
+}
+
+impl Happened {
+    /// Says that it happens now. Whoever no longer listens has ended the test.
+    pub fn tell(self, told: &UnboundedSender<Told>) {
+        let _ = told.send(Told { at_ns: weir_net::sys::time::monotonic_ns(), what: self });
+    }
+}
+
+struct Drive {
+    method: Box<dyn Method>,
+    dialer: Dialer,
+    clock: Clock,
+    tell: UnboundedSender<Told>,
+    told: UnboundedReceiver<Told>,
+    open: BTreeMap<Id, Open>,
+    tasks: BTreeMap<Id, AbortHandle>,
+    wakes: BinaryHeap<Reverse<Time>>,
+    noise: Bytes,
+}
+
+/// An open connection.
+enum Open {
+    Http(Http, Life),
+    WebSocket(Option<websocket::Sender>),
+}
+
+impl Drive {
+    fn new(method: Box<dyn Method>, dialer: Dialer) -> Result<Self, ClientError> {
+        let mut noise = vec![0; NOISE];
+        getrandom::fill(&mut noise).map_err(|error| {
+            ClientError::new(format!("this machine has no random numbers: {error}"))
+        })?;
+        let (tell, told) = unbounded_channel();
+        Ok(Self {
+            method,
+            dialer,
+            clock: Clock::starting_in(Duration::ZERO),
+            tell,
+            told,
+            open: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            wakes: BinaryHeap::new(),
+            noise: noise.into(),
+        })
+    }
+
+    async fn run(
+        &mut self,
+        progress: &mut impl FnMut(Time) -> Verdict,
+    ) -> Result<Value, ClientError> {
+        let mut actions = Vec::new();
+        self.method.on(self.clock.now(), Event::Begin, &mut actions);
+        loop {
+            for action in std::mem::take(&mut actions) {
+                if action == Action::Finish {
+                    return Ok(self.method.result());
+                }
+                self.act(action);
+            }
+            let now = self.clock.now();
+            if progress(now) == Verdict::Stop {
+                return Err(ClientError::new("the test was interrupted"));
+            }
+            if now >= LONGEST {
+                return Err(ClientError::new(format!("the test did not end within {LONGEST}")));
+            }
+            let due = self.wakes.peek().map_or(Time::MAX, |wake| wake.0);
+            let wait = self.clock.until(due).min(POLL);
+            let wait = WallDuration::from_nanos(wait.as_nanos());
+            match tokio::time::timeout(wait, self.told.recv()).await {
+                Ok(Some(told)) => self.hear(told, &mut actions),
+                Ok(None) => {
+                    return Err(ClientError::new("the test ended by a bug: please report it"));
+                }
+                Err(_) => {
+                    let now = self.clock.now();
+                    while self.wakes.peek().is_some_and(|wake| wake.0 <= now) {
+                        self.wakes.pop();
+                        self.method.on(now, Event::Wake, &mut actions);
+                    }
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Open { id, kind } => {
+                let task = tokio::spawn(open(id, kind, self.dialer.clone(), self.tell.clone()));
+                self.watch(id, &task);
+            }
+            Action::Request { id, on, path, upload } => {
+                let Some(Open::Http(http, _)) = self.open.get(&on) else {
+                    let reason = "its connection is closed".to_owned();
+                    return Happened::Failed { id, reason }.tell(&self.tell);
+                };
+                let upload = upload.map(|left| Upload {
+                    left,
+                    noise: self.noise.slice(..CHUNK),
+                    told: Some((id, self.tell.clone())),
+                });
+                let (dialer, tell) = (self.dialer.clone(), self.tell.clone());
+                let task = http::request(id, http.clone(), dialer, path, upload, tell);
+                let task = tokio::spawn(task);
+                self.watch(id, &task);
+            }
+            Action::Load { id, sizes } => {
+                if let Some(Open::WebSocket(sender)) = self.open.get_mut(&id)
+                    && let Some(sender) = sender.take()
+                {
+                    let (noise, tell) = (self.noise.clone(), self.tell.clone());
+                    // It ends with its connection.
+                    let task = tokio::spawn(websocket::load(id, sender, sizes, noise, tell));
+                    self.tasks.insert(LOADS + id, task.abort_handle());
+                }
+            }
+            Action::Close { id } => {
+                for task in [id, LOADS + id] {
+                    if let Some(task) = self.tasks.remove(&task) {
+                        task.abort();
+                    }
+                }
+                if let Some(Open::Http(_, life)) = self.open.remove(&id) {
+                    life.abort();
+                }
+            }
+            Action::WakeAt(at) => self.wakes.push(Reverse(at)),
+            Action::Finish => {}
+        }
+    }
+
+    fn watch(&mut self, id: Id, task: &JoinHandle<()>) {
+        self.tasks.insert(id, task.abort_handle());
+    }
+
+    fn hear(&mut self, told: Told, actions: &mut Vec<Action>) {
+        let now = self.clock.of_monotonic_ns(told.at_ns);
+        let text;
+        let event = match told.what {
+            Happened::Http { id, http, life, tcp, tls } => {
+                self.open.insert(id, Open::Http(http, life));
+                Event::Opened { id, tcp, tls }
+            }
+            Happened::WebSocket { id, sender, receiver, tcp, tls } => {
+                self.open.insert(id, Open::WebSocket(Some(sender)));
+                let task = tokio::spawn(websocket::receive(id, receiver, self.tell.clone()));
+                self.watch(id, &task);
+                Event::Opened { id, tcp, tls }
+            }
+            Happened::Head { id, status, server } => Event::Head { id, status, server },
+            Happened::Received { id, bytes } => Event::Received { id, bytes },
+            Happened::Sent { id, bytes } => Event::Sent { id, bytes },
+            Happened::Text { id, text: body } => {
+                text = body;
+                Event::Text { id, text: &text }
+            }
+            Happened::Ended { id } => Event::Ended { id },
+            Happened::Failed { id, reason } => {
+                text = reason;
+                Event::Failed { id, reason: &text }
+            }
+        };
+        self.method.on(now, event, actions);
+    }
+}
+
+async fn open(id: Id, kind: Connection, dialer: Dialer, tell: UnboundedSender<Told>) {
+    let happened = match kind {
+        Connection::WebSocket { path, subprotocol } => {
+            match websocket::open(&dialer, &path, subprotocol).await {
+                Ok((sender, receiver, took)) => {
+                    Happened::WebSocket { id, sender, receiver, tcp: took.tcp, tls: took.tls }
+                }
+                Err(reason) => Happened::Failed { id, reason },
+            }
+        }
+        Connection::Http1 | Connection::Http2 => {
+            let two = kind == Connection::Http2;
+            match open_http(&dialer, two).await {
+                Ok((http, life, tcp, tls)) => Happened::Http { id, http, life, tcp, tls },
+                Err(reason) => Happened::Failed { id, reason },
+            }
+        }
+    };
+    happened.tell(&tell);
+}
+
+async fn open_http(
+    dialer: &Dialer,
+    two: bool,
+) -> Result<(Http, Life, Duration, Option<Duration>), String> {
+    let protocol: &[u8] = if two { b"h2" } else { b"http/1.1" };
+    let transport = dialer.dial(protocol).await.map_err(|error| error.to_string())?;
+    let opened =
+        if two { Http::two(transport.stream).await } else { Http::one(transport.stream).await };
+    let (http, life) = opened.map_err(|error| error.to_string())?;
+    Ok((http, life, transport.tcp, transport.tls))
+}
+
+/// Numbers of sending tasks stand apart from those of connections.
+const LOADS: Id = 1 << 31;
+const LONGEST: Time = Time::from_millis(180_000);
+const POLL: Duration = Duration::from_millis(50);
+/// The longest message.
+const NOISE: usize = 1 << 20;
+/// A piece of an upload's body.
+const CHUNK: usize = 64 << 10;

@@ -1,0 +1,193 @@
+//! HTTP connections and requests as tasks.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::client::conn::{http1, http2};
+use hyper::header::{self, HeaderMap};
+use hyper::{Method, Request, Response, Version, body::Incoming};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::UnboundedSender;
+use weir_core::Duration;
+use weir_probe::Id;
+
+use super::drive::{Happened, Told};
+use super::transport::{Dialer, Stream};
+
+/// A connection on which requests are sent.
+#[derive(Clone)]
+pub(super) enum Http {
+    One(Arc<Mutex<http1::SendRequest<Upload>>>),
+    Two(http2::SendRequest<Upload>),
+}
+
+/// What a connection needs to live: it ends when this does.
+pub(super) type Life = tokio::task::JoinHandle<()>;
+
+impl Http {
+    /// Speaks HTTP/1.1 over a connection.
+    pub async fn one(stream: Box<dyn Stream>) -> hyper::Result<(Self, Life)> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let life = tokio::spawn(async move {
+            // Requests say what goes wrong.
+            let _ = connection.await;
+        });
+        Ok((Self::One(Arc::new(Mutex::new(sender))), life))
+    }
+
+    /// Speaks HTTP/2 over a connection.
+    pub async fn two(stream: Box<dyn Stream>) -> hyper::Result<(Self, Life)> {
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        let life = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok((Self::Two(sender), life))
+    }
+
+    async fn send(&mut self, request: Request<Upload>) -> hyper::Result<Response<Incoming>> {
+        match self {
+            Self::One(sender) => {
+                let mut sender = sender.lock().await;
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Self::Two(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        }
+    }
+}
+
+/// Sends a request and tells what comes of it.
+pub(super) async fn request(
+    id: Id,
+    mut http: Http,
+    dialer: Dialer,
+    path: String,
+    upload: Option<Upload>,
+    told: UnboundedSender<Told>,
+) {
+    if let Err(reason) = try_request(id, &mut http, &dialer, &path, upload, &told).await {
+        Happened::Failed { id, reason }.tell(&told);
+    }
+}
+
+async fn try_request(
+    id: Id,
+    http: &mut Http,
+    dialer: &Dialer,
+    path: &str,
+    upload: Option<Upload>,
+    told: &UnboundedSender<Told>,
+) -> Result<(), String> {
+    let url = &dialer.url;
+    let two = matches!(http, Http::Two(_));
+    let scheme = if url.tls { "https" } else { "http" };
+    let uri = if two {
+        format!("{scheme}://{}{}{path}", url.authority, url.base)
+    } else {
+        format!("{}{path}", url.base)
+    };
+    let mut builder = Request::builder()
+        .uri(uri)
+        .version(if two { Version::HTTP_2 } else { Version::HTTP_11 })
+        .method(if upload.is_some() { Method::POST } else { Method::GET })
+        .header(header::USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
+        .header(header::ACCEPT_ENCODING, "identity");
+    if !two {
+        builder = builder.header(header::HOST, &url.authority);
+    }
+    if upload.is_some() {
+        builder = builder.header(header::CONTENT_TYPE, "text/plain;charset=UTF-8");
+    }
+    let request = builder.body(upload.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let response = http.send(request).await.map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    Happened::Head { id, status, server: server_time(response.headers()) }.tell(told);
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let mut text = kind.is_some_and(|kind| kind.starts_with("application/json")).then(Vec::new);
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        let Some(data) = frame.data_ref() else { continue };
+        if let Some(text) = text.as_mut().filter(|text| text.len() < LONGEST_TEXT) {
+            text.extend_from_slice(data);
+        }
+        Happened::Received { id, bytes: data.len() as u64 }.tell(told);
+    }
+    if let Some(text) = text {
+        Happened::Text { id, text: String::from_utf8_lossy(&text).into_owned() }.tell(told);
+    }
+    Happened::Ended { id }.tell(told);
+    Ok(())
+}
+
+/// The sum of Cloudflare's entries in `Server-Timing`, if there are any.
+fn server_time(headers: &HeaderMap) -> Option<Duration> {
+    let values = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
+    let entries = values.flat_map(|value| value.split(','));
+    let times: Vec<f64> = entries
+        .filter_map(|entry| {
+            let (name, rest) = entry.trim().split_once(';')?;
+            let ours = name == "cfRequestDuration" || name.starts_with("cfSpeed");
+            let value = rest.split(';').find_map(|part| part.trim().strip_prefix("dur="))?;
+            value.parse().ok().filter(|_| ours)
+        })
+        .collect();
+    let sum: f64 = times.iter().sum();
+    // The engine: what is shorter is no measurement.
+    (sum > LEAST_SERVER_MS).then(|| Duration::from_nanos((sum * 1e6) as u64))
+}
+
+/// The body of an upload, which tells what the connection takes of it.
+#[derive(Default)]
+pub(super) struct Upload {
+    pub left: u64,
+    pub noise: Bytes,
+    pub told: Option<(Id, UnboundedSender<Told>)>,
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let size = self.left.min(self.noise.len() as u64);
+        if self.left != u64::MAX {
+            self.left -= size;
+        }
+        if let Some((id, told)) = &self.told {
+            Happened::Sent { id: *id, bytes: size }.tell(told);
+        }
+        Poll::Ready(Some(Ok(Frame::data(self.noise.slice(..size as usize)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.left == u64::MAX { SizeHint::default() } else { SizeHint::with_exact(self.left) }
+    }
+}
+
+/// More than a line of 10 Gbit/s holds in 12 ms; of slower ones TCP's window is the limit.
+const WINDOW: u32 = 16 << 20;
+const LONGEST_TEXT: usize = 64 << 10;
+const LEAST_SERVER_MS: f64 = 0.01;

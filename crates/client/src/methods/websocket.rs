@@ -1,0 +1,91 @@
+//! WebSockets as tasks.
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_tungstenite::WebSocketStream;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::HeaderValue;
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Bytes, Error, Message};
+use weir_probe::Id;
+use weir_protocol::load::MessageSize;
+
+use super::drive::{Happened, Told};
+use super::transport::{Dialer, Stream, Transport};
+
+/// The sending half.
+pub(super) type Sender = SplitSink<WebSocketStream<Box<dyn Stream>>, Message>;
+/// The receiving half.
+pub(super) type Receiver = SplitStream<WebSocketStream<Box<dyn Stream>>>;
+
+/// Upgrades a connection.
+pub(super) async fn open(
+    dialer: &Dialer,
+    path: &str,
+    subprotocol: &'static str,
+) -> Result<(Sender, Receiver, Handshakes), String> {
+    let words = |error: &dyn std::fmt::Display| error.to_string();
+    let Transport { stream, tcp, tls } =
+        dialer.dial(b"http/1.1").await.map_err(|error| words(&error))?;
+    let url = format!("ws://{}{}{path}", dialer.url.authority, dialer.url.base);
+    let mut request = url.into_client_request().map_err(|error| words(&error))?;
+    let name = HeaderValue::from_static(subprotocol);
+    request.headers_mut().insert("Sec-WebSocket-Protocol", name);
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(LONGEST))
+        .max_frame_size(Some(LONGEST))
+        .write_buffer_size(0);
+    let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
+    let (socket, _) = opened.map_err(|error| words(&error))?;
+    let (sender, receiver) = socket.split();
+    Ok((sender, receiver, Handshakes { tcp, tls }))
+}
+
+/// How long the handshakes took.
+pub(super) struct Handshakes {
+    pub tcp: weir_core::Duration,
+    pub tls: Option<weir_core::Duration>,
+}
+
+/// Tells what comes, to the end.
+pub(super) async fn receive(id: Id, mut receiver: Receiver, told: UnboundedSender<Told>) {
+    let end = loop {
+        match receiver.next().await {
+            Some(Ok(Message::Binary(data))) => {
+                Happened::Received { id, bytes: data.len() as u64 }.tell(&told);
+            }
+            Some(Ok(Message::Text(text))) => {
+                Happened::Text { id, text: text.to_string() }.tell(&told);
+            }
+            Some(Ok(Message::Close(_))) | None => break Happened::Ended { id },
+            Some(Ok(_)) => {}
+            Some(Err(Error::ConnectionClosed)) => break Happened::Ended { id },
+            Some(Err(error)) => break Happened::Failed { id, reason: error.to_string() },
+        }
+    };
+    end.tell(&told);
+}
+
+/// Sends binary messages until the connection is closed.
+pub(super) async fn load(
+    id: Id,
+    mut sender: Sender,
+    mut sizes: MessageSize,
+    noise: Bytes,
+    told: UnboundedSender<Told>,
+) {
+    let mut sent = 0;
+    loop {
+        let size = sizes.next(sent).min(noise.len());
+        if sender.send(Message::Binary(noise.slice(..size))).await.is_err() {
+            // The receiving half says why.
+            return;
+        }
+        sent += size as u64;
+        Happened::Sent { id, bytes: size as u64 }.tell(&told);
+    }
+}
+
+/// ndt7: a receiver takes messages of so many bytes.
+const LONGEST: usize = 1 << 24;

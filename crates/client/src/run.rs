@@ -1,0 +1,806 @@
+//! One measurement, from the handshake to the record.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration as WallDuration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use weir_core::{Duration, Seed, Time};
+use weir_net::{Addresses, Clock, EchoSession, Pings, Sample};
+use weir_probe::{Ramp, RampSettings};
+use weir_protocol::weir::{
+    ClientMessage, Direction, EchoCount, EndReason, FlowRequest, FlowSample, Secret, ServerMessage,
+    TcpSample,
+};
+use weir_record::Recorder;
+use weir_tcp::Overrides;
+use weir_world::{
+    Flow, FlowRow, IpVersion, LiveTcp, Opener, ProbeKind, Scenario, Sink, TcpRow, TcpSettings,
+    ThroughputRow, Verdict,
+};
+
+use crate::loads::{Loads, Order, Setting, Told, Totals};
+use crate::session::{Ahead, Grant, Session};
+use crate::{ClientError, Target};
+
+/// What is to be measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The server, as [`Target::find`] reads it.
+    pub host: String,
+    /// What the server asks for, if it does.
+    #[serde(default)]
+    pub secret: Option<String>,
+    /// Loads and probes. Its path is empty: the path is what is measured.
+    pub scenario: Scenario,
+    /// The seed of what the scenario leaves to chance.
+    pub seed: u64,
+    /// Loads beyond the scenario's, as many as fill the line.
+    #[serde(default)]
+    pub ramp: Option<RampPlan>,
+}
+
+/// Phases in which flows are added until the line is full.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RampPlan {
+    /// The phases, in order. A direction that was measured before begins with as many flows as it took.
+    pub phases: Vec<RampPhase>,
+    /// Flows at most in each direction.
+    pub most: u32,
+    /// Time between two looks.
+    pub interval_ns: u64,
+    /// Congestion control of all flows; each machine's default if `None`.
+    #[serde(default)]
+    pub congestion: Option<String>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RampPhase {
+    /// The phase's name.
+    pub phase: String,
+    /// Whether there are downloads.
+    pub down: bool,
+    /// Whether there are uploads.
+    pub up: bool,
+}
+
+/// What a measurement amounted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Time that was reached.
+    pub reached: Time,
+    /// Whether it came to its end.
+    pub complete: bool,
+}
+
+/// Measures, and writes what comes of it into `record`.
+///
+/// # Errors
+/// If the server cannot be reached, refuses, or lacks what the scenario asks for, or if the connection to
+/// it breaks. What was measured until then stays in the record.
+pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, ClientError> {
+    let secret = request.secret.as_deref().map(Secret::new).transpose();
+    let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
+    let target = Target::find(&request.host)?;
+    let mut session = Session::open(&target, secret.as_ref())?;
+    check(request, &session.grant)?;
+    let ahead = session.compare_clocks()?;
+    let clock = Clock::starting_in(HEAD_START);
+    let mut run = Run::start(request, &target, session, (clock, ahead), record)?;
+    let ended = run.go_on(record);
+    let finished = run.finish(record);
+    let reached = ended?;
+    finished?;
+    let end = Time::from_nanos(request.scenario.duration_ns);
+    Ok(Outcome { reached, complete: reached >= end })
+}
+
+/// Whether the server can do it.
+fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
+    let scenario = &request.scenario;
+    let refuse = |sentence: String| Err(ClientError::new(sentence));
+    scenario.check().map_err(|error| ClientError::new(error.to_string()))?;
+    if scenario.hosts.len() != 1 {
+        return refuse(format!(
+            "the test has {} servers: the world net measures the path to one",
+            scenario.hosts.len()
+        ));
+    }
+    for flow in &scenario.flows {
+        check_flow(flow, grant)
+            .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
+    }
+    let most = grant.limits.flows as usize;
+    let at_once = |one: &Flow| {
+        scenario
+            .flows
+            .iter()
+            .filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns)
+            .count()
+    };
+    if let Some(count) = scenario.flows.iter().map(at_once).max().filter(|&count| count > most) {
+        return refuse(format!("{count} flows at once: this server allows {most}"));
+    }
+    let longest = grant.limits.duration_ns;
+    if let Some(flow) = scenario.flows.iter().find(|flow| flow.stop_ns - flow.start_ns > longest) {
+        return refuse(format!(
+            "flow `{}` lasts {}: this server allows {}",
+            flow.name,
+            Duration::from_nanos(flow.stop_ns - flow.start_ns),
+            Duration::from_nanos(longest)
+        ));
+    }
+    check_probes(scenario, grant)
+}
+
+fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
+    if flow.opened_by == Opener::Server {
+        return Err("opened_by server: the world net opens all connections from here".into());
+    }
+    if flow.tcp.overrides != Overrides::default() {
+        return Err(
+            "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
+                    the congestion control can be chosen"
+                .into(),
+        );
+    }
+    let name = &flow.tcp.congestion_control;
+    let available = match flow.direction {
+        weir_world::Direction::Down => grant.congestion.clone(),
+        weir_world::Direction::Up => {
+            weir_net::available_congestion_controls().map_err(|error| error.to_string())?
+        }
+    };
+    if available.contains(name) {
+        return Ok(());
+    }
+    let sender = if flow.direction == weir_world::Direction::Down { "server" } else { "machine" };
+    Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
+}
+
+fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
+    let mut datagrams = 0.0;
+    for probe in &scenario.probes {
+        let refuse = |why: String| Err(ClientError::new(format!("probe `{}`: {why}", probe.name)));
+        match probe.kind {
+            ProbeKind::Tcp => {
+                return refuse("kind tcp: servers elsewhere answer udp and icmp only".into());
+            }
+            ProbeKind::Udp if grant.udp_port.is_none() => {
+                return refuse("this server answers no datagrams".into());
+            }
+            ProbeKind::Udp => {
+                let (least, most) =
+                    (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
+                if !(least..=most).contains(&probe.payload_bytes) {
+                    let bytes = probe.payload_bytes;
+                    return refuse(format!("payload {bytes} bytes: write {least} to {most}"));
+                }
+                datagrams += 1e9 / probe.period_ns as f64;
+            }
+            ProbeKind::Icmp | ProbeKind::UdpTtl => {}
+        }
+    }
+    let most = grant.limits.echo_rate_pps;
+    if datagrams > f64::from(most) {
+        return Err(ClientError::new(format!(
+            "{datagrams:.0} UDP pings a second: this server answers {most}"
+        )));
+    }
+    Ok(())
+}
+
+/// A measurement under way.
+struct Run<'r> {
+    request: &'r Request,
+    session: Session,
+    clock: Clock,
+    ahead: Ahead,
+    scenario: Scenario,
+    /// By number in the record.
+    flows: Vec<Known>,
+    /// The ramp of each direction in the present phase.
+    ramps: BTreeMap<Way, Climb>,
+    /// How many flows each direction took, once that is known.
+    took: BTreeMap<Way, u32>,
+    /// The phases whose flows were ordered already.
+    begun: usize,
+    climbs: Vec<Value>,
+    orders: Sender<Order>,
+    told: Receiver<Told>,
+    stop_loads: Arc<AtomicBool>,
+    loads: JoinHandle<std::io::Result<()>>,
+    pings: Pings,
+    samples: Receiver<Sample>,
+    warnings: Vec<String>,
+    cpu_ns: u64,
+}
+
+/// Downloads come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Down,
+    Up,
+}
+
+/// A direction that is being filled.
+struct Climb {
+    phase: String,
+    ramp: Ramp,
+    window: (Time, Time),
+    next_look: Time,
+    /// Segments that arrived since the last look. In order or not: bytes in order come in leaps, a gap's
+    /// and all that waited behind it.
+    segments: u64,
+}
+
+/// What is known of a load.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    asked: bool,
+    /// The last that the server told.
+    last: Option<FlowSample>,
+    seen_bytes: u64,
+    seen_wire: u64,
+    seen_segments: u32,
+    ended: Option<(Time, EndReason)>,
+    totals: Option<Totals>,
+    failed: bool,
+}
+
+impl<'r> Run<'r> {
+    fn start(
+        request: &'r Request,
+        target: &Target,
+        session: Session,
+        (clock, ahead): (Clock, Ahead),
+        record: &mut Recorder<'_>,
+    ) -> Result<Self, ClientError> {
+        let mut scenario = request.scenario.clone();
+        let server = target.address;
+        scenario.ip_version = if server.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let shared = Arc::new(scenario.clone());
+        let port = session.grant.udp_port.unwrap_or(server.port());
+        let addresses = Addresses {
+            client: session.grant.local.ip(),
+            servers: vec![server.ip()],
+            session: Some(EchoSession { token: session.grant.token, port }),
+        };
+        let (sender, samples) = mpsc::channel();
+        let pings = Pings::start(addresses, (&shared, Seed::new(request.seed), clock), sender)?;
+        let (orders, ordered) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let setting = Setting {
+            clock,
+            server,
+            authority: target.authority.clone(),
+            throughput_ns: scenario.sampling.throughput_ns,
+            tcp_ns: scenario.sampling.tcp_ns,
+            ip_header: scenario.ip_version.header_bytes(),
+        };
+        let stop_loads = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stop_loads);
+        let fail = |error: &std::io::Error| ClientError::io("thread `loads`", error);
+        let loads = Loads::new(setting, ordered, tell).map_err(|error| fail(&error))?;
+        let loads = thread::Builder::new()
+            .name("loads".into())
+            .spawn(move || loads.run(&stop))
+            .map_err(|error| fail(&error))?;
+        record.note("server", describe(target, &session.grant, ahead));
+        let flows = vec![Known::default(); scenario.flows.len()];
+        Ok(Self {
+            request,
+            session,
+            clock,
+            ahead,
+            scenario,
+            flows,
+            ramps: BTreeMap::new(),
+            took: BTreeMap::new(),
+            begun: 0,
+            climbs: Vec::new(),
+            orders,
+            told,
+            stop_loads,
+            loads,
+            pings,
+            samples,
+            warnings: Vec::new(),
+            cpu_ns: cpu_ns(),
+        })
+    }
+
+    /// Works until the end, and says how far it came.
+    fn go_on(&mut self, record: &mut Recorder<'_>) -> Result<Time, ClientError> {
+        let end = Time::from_nanos(self.scenario.duration_ns);
+        loop {
+            let now = self.clock.now();
+            if now >= end && self.pings.have_ended() {
+                return Ok(end);
+            }
+            self.ask_for_flows(now)?;
+            self.climb(now, record)?;
+            self.hear(record)?;
+            self.pass_on(record);
+            if record.progress(now.min(end)) == Verdict::Stop && now < end {
+                self.pings.stop();
+                return Ok(now);
+            }
+        }
+    }
+
+    /// Buys the tickets of the scenario's loads that start soon.
+    fn ask_for_flows(&mut self, now: Time) -> Result<(), ClientError> {
+        for number in 0..self.flows.len() {
+            let start = self.scenario.flow_start(number, Seed::new(self.request.seed));
+            if !self.flows[number].asked && start <= now + LEAD {
+                self.ask(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, number: usize) -> Result<(), ClientError> {
+        self.flows[number].asked = true;
+        let flow = &self.scenario.flows[number];
+        let down = flow.direction == weir_world::Direction::Down;
+        let named = flow.tcp.congestion_control != MACHINES_OWN;
+        let sampling = &self.scenario.sampling;
+        let sample =
+            [sampling.throughput_ns, sampling.tcp_ns].into_iter().filter(|&ns| ns > 0).min();
+        let request = FlowRequest {
+            flow: number as u32,
+            direction: if down { Direction::Down } else { Direction::Up },
+            duration_ns: (flow.stop_ns - flow.start_ns).max(1),
+            bytes: flow.bytes.filter(|_| down),
+            congestion: (down && named).then(|| flow.tcp.congestion_control.clone()),
+            dscp: flow.dscp,
+            pacing_bps: None,
+            unsent_bytes: Some(MOST_NOT_SENT),
+            sample_ns: sample.map(|ns| ns.max(self.session.grant.limits.sample_ns)),
+        };
+        self.session.say(&ClientMessage::Open(request))
+    }
+
+    /// Begins phases with a ramp, and adds flows where they bring more.
+    fn climb(&mut self, now: Time, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+        let Some(plan) = &self.request.ramp else { return Ok(()) };
+        if let Some(phase) = plan.phases.get(self.begun) {
+            let span = self.scenario.phases.iter().find(|span| span.name == phase.phase);
+            let Some(span) = span else {
+                return Err(ClientError::new(format!("there is no phase `{}`", phase.phase)));
+            };
+            let window = (Time::from_nanos(span.start_ns), Time::from_nanos(span.end_ns));
+            if now + LEAD >= window.0 {
+                self.begun += 1;
+                self.settle();
+                for (direction, wanted) in [(Way::Down, phase.down), (Way::Up, phase.up)] {
+                    if wanted {
+                        self.begin(plan, direction, &phase.phase, window, record)?;
+                    }
+                }
+            }
+        }
+        let mut more = Vec::new();
+        for (&direction, climb) in &mut self.ramps {
+            if now < climb.next_look || now >= climb.window.1 {
+                continue;
+            }
+            climb.next_look = now + Duration::from_nanos(plan.interval_ns);
+            let added = climb.ramp.interval(std::mem::take(&mut climb.segments));
+            let running = climb.ramp.flows() - added;
+            more.extend(
+                (0..added)
+                    .map(|n| (direction, climb.phase.clone(), running + n, now, climb.window.1)),
+            );
+        }
+        let any = !more.is_empty();
+        for (direction, phase, number, start, stop) in more {
+            self.add(plan, direction, &phase, number, (start, stop))?;
+        }
+        if any {
+            self.note_scenario(record);
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        plan: &RampPlan,
+        direction: Way,
+        phase: &str,
+        window: (Time, Time),
+        record: &mut Recorder<'_>,
+    ) -> Result<(), ClientError> {
+        let known = self.took.get(&direction).copied();
+        let usual = RampSettings { most: plan.most.max(1), ..RampSettings::default() };
+        let settings = RampSettings { first: known.unwrap_or(usual.first), ..usual };
+        let ramp = Ramp::new(settings);
+        for number in 0..ramp.flows() {
+            self.add(plan, direction, phase, number, window)?;
+        }
+        self.note_scenario(record);
+        if known.is_none() {
+            let next_look = window.0 + Duration::from_nanos(plan.interval_ns);
+            let climb = Climb { phase: phase.to_owned(), ramp, window, next_look, segments: 0 };
+            self.ramps.insert(direction, climb);
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        plan: &RampPlan,
+        direction: Way,
+        phase: &str,
+        number: u32,
+        (start, stop): (Time, Time),
+    ) -> Result<(), ClientError> {
+        let way = if direction == Way::Down { "download" } else { "upload" };
+        let name = if phase == way {
+            format!("{way} {}", number + 1)
+        } else {
+            format!("{way} {} ({phase})", number + 1)
+        };
+        self.scenario.flows.push(Flow {
+            name,
+            direction: match direction {
+                Way::Down => weir_world::Direction::Down,
+                Way::Up => weir_world::Direction::Up,
+            },
+            host: 0,
+            opened_by: Opener::Client,
+            dscp: 0,
+            tcp: TcpSettings {
+                profile: "linux".into(),
+                congestion_control: plan.congestion.clone().unwrap_or_else(|| MACHINES_OWN.into()),
+                overrides: Overrides::default(),
+            },
+            start_ns: start.as_nanos(),
+            stop_ns: stop.as_nanos(),
+            bytes: None,
+        });
+        self.flows.push(Known::default());
+        self.ask(self.flows.len() - 1)
+    }
+
+    /// Keeps what the ramps came to.
+    fn settle(&mut self) {
+        for (direction, climb) in std::mem::take(&mut self.ramps) {
+            self.took.insert(direction, climb.ramp.flows());
+            let looks = climb.ramp.full_after();
+            let interval = self.request.ramp.as_ref().map_or(0, |plan| plan.interval_ns);
+            let full = looks.map(|looks| climb.window.0.as_nanos() + u64::from(looks) * interval);
+            self.climbs.push(json!({
+                "phase": climb.phase,
+                "direction": if direction == Way::Down { "down" } else { "up" },
+                "flows": climb.ramp.flows(),
+                "full_ns": full,
+            }));
+        }
+    }
+
+    /// Takes what the server says, or waits a moment for it.
+    fn hear(&mut self, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+        let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
+        match message {
+            ServerMessage::Opened { flow, ticket } => self.order(flow, ticket),
+            ServerMessage::Started { flow, congestion, .. } => {
+                self.flow(flow)?;
+                self.name_congestion(flow, Way::Down, congestion);
+                Ok(())
+            }
+            ServerMessage::Samples { t_ns, flows } => {
+                let t = self.here(t_ns);
+                for sample in flows {
+                    self.sample(t, sample, record)?;
+                }
+                Ok(())
+            }
+            ServerMessage::Done { last, t_ns, reason } => {
+                let t = self.here(t_ns);
+                let number = last.flow;
+                self.sample(t, last, record)?;
+                self.flow(number)?.ended = Some((t, reason));
+                Ok(())
+            }
+            ServerMessage::Error { flow: Some(flow), reason } => {
+                self.flow(flow)?.failed = true;
+                let name = &self.scenario.flows[flow as usize].name;
+                Err(ClientError::new(format!("flow `{name}`: the server says: {reason}")))
+            }
+            ServerMessage::Error { flow: None, reason } => {
+                Err(ClientError::new(format!("the server ended the session: {reason}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The sender of a load, which `way` it sends, has this congestion control.
+    fn name_congestion(&mut self, flow: u32, way: Way, name: String) {
+        let flow = &mut self.scenario.flows[flow as usize];
+        let down = flow.direction == weir_world::Direction::Down;
+        if down == (way == Way::Down) && flow.tcp.congestion_control == MACHINES_OWN {
+            flow.tcp.congestion_control = name;
+        }
+    }
+
+    /// The server is ready for a load.
+    fn order(&mut self, flow: u32, ticket: weir_protocol::weir::Token) -> Result<(), ClientError> {
+        self.flow(flow)?;
+        let spec = &self.scenario.flows[flow as usize];
+        let named = spec.tcp.congestion_control != MACHINES_OWN;
+        let from_ramp = flow as usize >= self.request.scenario.flows.len();
+        let start = if from_ramp {
+            spec.start()
+        } else {
+            self.scenario.flow_start(flow as usize, Seed::new(self.request.seed))
+        };
+        let order = Order {
+            flow,
+            direction: match spec.direction {
+                weir_world::Direction::Down => Direction::Down,
+                weir_world::Direction::Up => Direction::Up,
+            },
+            ticket,
+            congestion: named.then(|| spec.tcp.congestion_control.clone()),
+            dscp: spec.dscp,
+            start,
+            stop: spec.stop(),
+            bytes: spec.bytes,
+        };
+        // A thread that is gone says why when it is joined.
+        let _ = self.orders.send(order);
+        Ok(())
+    }
+
+    /// The server's end of a load.
+    fn sample(
+        &mut self,
+        t: Time,
+        sample: FlowSample,
+        record: &mut Recorder<'_>,
+    ) -> Result<(), ClientError> {
+        let header = self.scenario.ip_version.header_bytes() + TCP_HEADER;
+        let number = sample.flow;
+        self.flow(number)?;
+        let known = &mut self.flows[number as usize];
+        match self.scenario.flows[number as usize].direction {
+            weir_world::Direction::Down => {
+                if let Some(tcp) = &sample.tcp
+                    && known.ended.is_none()
+                {
+                    record.tcp(&tcp_row(t, number, tcp));
+                }
+                known.last = Some(sample);
+            }
+            weir_world::Direction::Up => {
+                let wire = sample.tcp.as_ref().map_or(known.seen_wire, |tcp| {
+                    tcp.received_bytes + u64::from(tcp.received_segments) * u64::from(header)
+                });
+                let arrived = sample.tcp.as_ref().map_or(0, |tcp| tcp.received_segments);
+                let segments = u64::from(arrived.saturating_sub(known.seen_segments));
+                known.seen_segments = known.seen_segments.max(arrived);
+                let bytes = sample.bytes - known.seen_bytes.min(sample.bytes);
+                let row = ThroughputRow {
+                    t,
+                    flow: number,
+                    bytes,
+                    wire_bytes: wire.saturating_sub(known.seen_wire),
+                };
+                known.seen_bytes = known.seen_bytes.max(sample.bytes);
+                known.seen_wire = known.seen_wire.max(wire);
+                known.last = Some(sample);
+                record.throughput(&row);
+                if let Some(climb) = self.ramps.get_mut(&Way::Up) {
+                    climb.segments += segments;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on what the threads have measured.
+    fn pass_on(&mut self, record: &mut Recorder<'_>) {
+        while let Ok(sample) = self.samples.try_recv() {
+            if let Sample::Latency(row) = sample {
+                record.latency(&row);
+            }
+        }
+        while let Ok(told) = self.told.try_recv() {
+            match told {
+                Told::Running { flow, congestion } => {
+                    self.name_congestion(flow, Way::Up, congestion)
+                }
+                Told::Throughput(row, segments) => {
+                    if let Some(climb) = self.ramps.get_mut(&Way::Down) {
+                        climb.segments += u64::from(segments);
+                    }
+                    record.throughput(&row);
+                }
+                Told::Tcp(row) => record.tcp(&row),
+                Told::Failed { flow, reason } => {
+                    let name = &self.scenario.flows[flow as usize].name;
+                    self.warnings.push(format!("`{name}` broke before its time: {reason}"));
+                    self.flows[flow as usize].failed = true;
+                }
+                Told::Totals(totals) => self.flows[totals.flow as usize].totals = Some(totals),
+            }
+        }
+    }
+
+    /// Ends all threads and writes what is known at the end.
+    fn finish(mut self, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+        let counted = self.count_echoes(record);
+        self.stop_loads.store(true, Ordering::Release);
+        self.pings.stop();
+        let bug = || Err(std::io::Error::other("it ended by a bug: please report it"));
+        let loads = std::mem::replace(&mut self.loads, thread::spawn(|| Ok(())));
+        let loads = loads.join().unwrap_or_else(|_| bug());
+        self.settle();
+        self.pass_on(record);
+        for (number, known) in self.flows.iter().enumerate() {
+            record.flow(&self.totals(number, known));
+        }
+        self.note_scenario(record);
+        let cpu = cpu_ns().saturating_sub(self.cpu_ns);
+        let elapsed = self.clock.now().as_nanos().max(1);
+        record.note("ramps", Value::Array(std::mem::take(&mut self.climbs)));
+        record.note("own_cpu_percent", json!(cpu as f64 * 100.0 / elapsed as f64));
+        record.note("warnings", json!(self.warnings));
+        if let Ok((trains, limited)) = &counted {
+            record.note("echoes", echoes(trains, *limited));
+        }
+        let Self { pings, session, .. } = self;
+        let pinged = pings.join();
+        session.close();
+        loads.map_err(|error| ClientError::io("thread `loads`", &error))?;
+        pinged?;
+        counted.map(|_| ())
+    }
+
+    /// Asks how many datagrams arrived there.
+    fn count_echoes(
+        &mut self,
+        record: &mut Recorder<'_>,
+    ) -> Result<(Vec<EchoCount>, u64), ClientError> {
+        self.session.say(&ClientMessage::CountEchoes)?;
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while std::time::Instant::now() < deadline {
+            match self.session.hear(POLL)? {
+                Some(ServerMessage::Echoes { trains, limited }) => return Ok((trains, limited)),
+                Some(ServerMessage::Done { last, t_ns, reason }) => {
+                    let (t, number) = (self.here(t_ns), last.flow);
+                    self.sample(t, last, record)?;
+                    self.flow(number)?.ended = Some((t, reason));
+                }
+                _ => {}
+            }
+        }
+        Err(ClientError::new("the server does not say how many datagrams arrived"))
+    }
+
+    fn totals(&self, number: usize, known: &Known) -> FlowRow {
+        let spec = &self.scenario.flows[number];
+        let down = spec.direction == weir_world::Direction::Down;
+        let info = known.totals.and_then(|totals| totals.info);
+        let theirs = known.last.as_ref().and_then(|last| last.tcp.as_ref());
+        let (sent, again, segments, segments_again, timeouts) = if down {
+            let mss = |bytes: u64, tcp: &TcpSample| bytes.div_ceil(u64::from(tcp.mss.max(1)));
+            theirs.map_or((0, 0, 0, 0, None), |tcp| {
+                let segments = mss(tcp.sent_bytes, tcp);
+                (tcp.sent_bytes, tcp.retransmitted_bytes, segments, tcp.retransmits, tcp.timeouts)
+            })
+        } else {
+            info.map_or((0, 0, 0, 0, None), |info| {
+                let ((sent, again), (segments, more)) = (info.sent_bytes(), info.sent_segments());
+                (sent, again, segments, more, info.timeouts())
+            })
+        };
+        let totals = known.totals;
+        let delivered =
+            if down { totals.map_or(0, |totals| totals.delivered) } else { known.seen_bytes };
+        let ended = if down {
+            totals.and_then(|totals| totals.ended)
+        } else {
+            known.ended.map(|(at, _)| at)
+        };
+        FlowRow {
+            flow: number as u32,
+            first_data: totals.and_then(|totals| totals.first_data).filter(|_| delivered > 0),
+            delivered_bytes: delivered,
+            sent_bytes: sent,
+            sent_segments: segments,
+            retransmitted_bytes: again,
+            retransmitted_segments: segments_again,
+            timeouts,
+            loss_probes: None,
+            fast_recoveries: None,
+            ecn_reductions: None,
+            dropped_packets: None,
+            dropped_bytes: None,
+            marked_packets: None,
+            completed: ended.filter(|_| spec.bytes == Some(delivered)),
+        }
+    }
+
+    fn flow(&mut self, number: u32) -> Result<&mut Known, ClientError> {
+        self.flows.get_mut(number as usize).ok_or_else(|| {
+            ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
+        })
+    }
+
+    /// The run's time at the server's `t_ns`.
+    fn here(&self, t_ns: u64) -> Time {
+        self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.ahead.ns))
+    }
+
+    fn note_scenario(&self, record: &mut Recorder<'_>) {
+        record.note("scenario", serde_json::to_value(&self.scenario).expect("plain data"));
+    }
+}
+
+fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
+    TcpRow {
+        t,
+        flow,
+        cwnd: tcp.cwnd,
+        ssthresh: tcp.ssthresh,
+        in_flight: tcp.in_flight,
+        srtt: tcp.srtt_ns.map(Duration::from_nanos),
+        rttvar: Duration::from_nanos(tcp.rttvar_ns),
+        rto: Duration::from_nanos(tcp.rto_ns),
+        pacing_rate_bps: tcp.pacing_rate_bps,
+        retransmits: tcp.retransmits,
+        timeouts: tcp.timeouts,
+        live: Some(LiveTcp {
+            delivery_rate_bps: tcp.delivery_rate_bps,
+            busy: Duration::from_nanos(tcp.busy_ns),
+            receive_window_limited: Duration::from_nanos(tcp.receive_window_limited_ns),
+            send_buffer_limited: Duration::from_nanos(tcp.send_buffer_limited_ns),
+        }),
+    }
+}
+
+fn describe(target: &Target, grant: &Grant, ahead: Ahead) -> Value {
+    let mut said = Map::new();
+    said.insert("name".into(), json!(target.authority));
+    said.insert("address".into(), json!(target.address.to_string()));
+    said.insert("software".into(), json!(grant.software));
+    said.insert("client_seen_as".into(), json!(grant.seen.to_string()));
+    said.insert("clock_ahead_ns".into(), json!(ahead.ns));
+    said.insert("clock_compared_within_ns".into(), json!(ahead.round_trip_ns / 2));
+    said.insert("limits".into(), json!(grant.limits));
+    Value::Object(said)
+}
+
+fn echoes(trains: &[EchoCount], limited: u64) -> Value {
+    let count = |train: &EchoCount| json!({"probe": train.train, "received": train.received, "ce": train.ce});
+    json!({"trains": trains.iter().map(count).collect::<Vec<_>>(), "limited": limited})
+}
+
+/// Processor time of this process so far.
+fn cpu_ns() -> u64 {
+    weir_net::sys::time::process_cpu_ns()
+}
+
+/// In place of a name: whatever the sending machine has.
+const MACHINES_OWN: &str = "default";
+/// Time before the clock starts, in which sockets are opened.
+const HEAD_START: Duration = Duration::from_millis(300);
+/// How long before its start a load is asked for: several round trips of a full buffer.
+const LEAD: Duration = Duration::from_millis(1_500);
+const POLL: WallDuration = WallDuration::from_millis(10);
+const PATIENCE: WallDuration = WallDuration::from_secs(5);
+/// Data that waits unsent in the server's socket: what loads of the lab have (crate `net`).
+const MOST_NOT_SENT: u32 = 128 << 10;
+/// RFC 9293, section 3.1, with time stamps (RFC 7323), as all Linux has them.
+const TCP_HEADER: u32 = 20 + 12;

@@ -1,0 +1,215 @@
+//! A session of Weir's own protocol, as its client (`docs/protocol.md`).
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration as WallDuration, Instant};
+
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::HeaderValue;
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error, Message, WebSocket};
+use weir_net::sys::time::monotonic_ns;
+use weir_protocol::weir::{
+    CONTROL, ClientMessage, LONGEST_MESSAGE, Limits, SUBPROTOCOL, Secret, ServerMessage, Token,
+    VERSION,
+};
+
+use crate::{ClientError, Target};
+
+/// An open session.
+pub(crate) struct Session {
+    socket: WebSocket<TcpStream>,
+    pub grant: Grant,
+}
+
+/// What the server grants.
+#[derive(Clone, Debug)]
+pub(crate) struct Grant {
+    pub software: String,
+    pub token: Token,
+    /// This end of the connection.
+    pub local: SocketAddr,
+    /// This end as the server sees it.
+    pub seen: SocketAddr,
+    pub udp_port: Option<u16>,
+    pub congestion: Vec<String>,
+    pub limits: Limits,
+}
+
+/// How far the server's clock is ahead of `CLOCK_MONOTONIC` here, to within half of the round trip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    pub ns: i64,
+    pub round_trip_ns: u64,
+}
+
+impl Session {
+    /// Opens a session.
+    pub fn open(target: &Target, secret: Option<&Secret>) -> Result<Self, ClientError> {
+        let server = &target.authority;
+        let fail = |error: &io::Error| ClientError::io(format_args!("server `{server}`"), error);
+        let stream = TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
+        let local = stream.local_addr().map_err(|error| fail(&error))?;
+        let set_up = stream
+            .set_nodelay(true)
+            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+        set_up.map_err(|error| fail(&error))?;
+        let mut request = format!("ws://{server}{CONTROL}")
+            .into_client_request()
+            .map_err(|error| ClientError::new(format!("server `{server}`: {error}")))?;
+        let name = HeaderValue::from_static(SUBPROTOCOL);
+        request.headers_mut().insert("Sec-WebSocket-Protocol", name);
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(LONGEST_MESSAGE))
+            .max_frame_size(Some(LONGEST_MESSAGE));
+        let (socket, _) =
+            tungstenite::client::client_with_config(request, stream, Some(config)).map_err(
+                |error| {
+                    ClientError::new(format!(
+                        "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
+                    ))
+                },
+            )?;
+        let mut talk = Talk { socket, server };
+        let grant = talk.shake_hands(local, secret)?;
+        Ok(Self { socket: talk.socket, grant })
+    }
+
+    /// Compares the clocks, while nothing else is said.
+    pub fn compare_clocks(&mut self) -> Result<Ahead, ClientError> {
+        let mut best: Option<Ahead> = None;
+        for id in 0..LOOKS {
+            let before = monotonic_ns();
+            self.say(&ClientMessage::Ping { id })?;
+            let deadline = Instant::now() + PATIENCE;
+            while Instant::now() < deadline {
+                match self.hear(PATIENCE)? {
+                    Some(ServerMessage::Pong { id: of, t_ns }) if of == id => {
+                        let round_trip_ns = monotonic_ns() - before;
+                        let here = before + round_trip_ns / 2;
+                        let look = Ahead { ns: t_ns.wrapping_sub(here) as i64, round_trip_ns };
+                        let better = |known: Ahead| round_trip_ns < known.round_trip_ns;
+                        if best.is_none_or(better) {
+                            best = Some(look);
+                        }
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        best.ok_or_else(|| {
+            ClientError::new("the server does not answer over its control connection")
+        })
+    }
+
+    /// Says something.
+    pub fn say(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        send(&mut self.socket, message)
+    }
+
+    /// What the server says within `wait`, if anything.
+    pub fn hear(&mut self, wait: WallDuration) -> Result<Option<ServerMessage>, ClientError> {
+        let fail = |error: &io::Error| ClientError::io("the control connection", error);
+        self.socket.get_ref().set_read_timeout(Some(wait)).map_err(|error| fail(&error))?;
+        receive(&mut self.socket)
+    }
+
+    /// Takes leave. Whether the server hears of it is not waited for.
+    pub fn close(mut self) {
+        let _ = self.socket.close(None);
+        let _ = self.socket.flush();
+    }
+}
+
+/// The beginning of a session.
+struct Talk<'t> {
+    socket: WebSocket<TcpStream>,
+    server: &'t str,
+}
+
+impl Talk<'_> {
+    fn shake_hands(
+        &mut self,
+        local: SocketAddr,
+        secret: Option<&Secret>,
+    ) -> Result<Grant, ClientError> {
+        let nonce = Token(getrandom::u64().map_err(|error| {
+            ClientError::new(format!("this machine has no random numbers: {error}"))
+        })?);
+        let hello = ClientMessage::Hello { version: VERSION, client: SOFTWARE.to_owned(), nonce };
+        send(&mut self.socket, &hello)?;
+        let ServerMessage::Welcome { server: software, challenge, .. } = self.listen()? else {
+            return Err(self.odd("welcome"));
+        };
+        match (challenge, secret) {
+            (None, _) => {}
+            (Some(_), None) => {
+                return Err(ClientError::new(format!(
+                    "server `{}` asks for its secret: give the file with it (--auth)",
+                    self.server
+                )));
+            }
+            (Some(challenge), Some(secret)) => {
+                let mac = secret.answer(challenge, nonce);
+                send(&mut self.socket, &ClientMessage::Authenticate { mac })?;
+            }
+        }
+        let ServerMessage::Ready { token, client, udp_port, congestion, limits } = self.listen()?
+        else {
+            return Err(self.odd("ready"));
+        };
+        Ok(Grant { software, token, local, seen: client, udp_port, congestion, limits })
+    }
+
+    fn listen(&mut self) -> Result<ServerMessage, ClientError> {
+        match receive(&mut self.socket)? {
+            Some(ServerMessage::Error { reason, .. }) => {
+                Err(ClientError::new(format!("server `{}`: {reason}", self.server)))
+            }
+            Some(message) => Ok(message),
+            None => Err(ClientError::new(format!(
+                "server `{}` said nothing for {} s",
+                self.server,
+                PATIENCE.as_secs()
+            ))),
+        }
+    }
+
+    fn odd(&self, expected: &str) -> ClientError {
+        ClientError::new(format!("server `{}` did not say `{expected}`", self.server))
+    }
+}
+
+fn send(socket: &mut WebSocket<TcpStream>, message: &ClientMessage) -> Result<(), ClientError> {
+    let text = serde_json::to_string(message).expect("it is plain data");
+    socket.send(Message::text(text)).map_err(|error| gone(&error))
+}
+
+/// What comes before the socket's patience is over, if it is a message.
+fn receive(socket: &mut WebSocket<TcpStream>) -> Result<Option<ServerMessage>, ClientError> {
+    match socket.read() {
+        Ok(Message::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|error| {
+            ClientError::new(format!("the server said what is no message: {error}"))
+        }),
+        Ok(_) => Ok(None),
+        Err(Error::Io(error)) if is_passing(&error) => Ok(None),
+        Err(error) => Err(gone(&error)),
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+fn gone(error: &Error) -> ClientError {
+    ClientError::new(format!("the control connection to the server broke: {error}"))
+}
+
+const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
+/// Longer than a full buffer of any line, shorter than a person's patience.
+const PATIENCE: WallDuration = WallDuration::from_secs(8);
+/// The quickest of these counts.
+const LOOKS: u32 = 8;

@@ -1,0 +1,16 @@
+//! How measurements of a path proceed, as state machines: what was received and when goes in, what to do
+//! next comes out. No sockets, no clock: the same code runs over real sockets and over simulated ones.
+//!
+//! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
+//! [`cloudflare`], [`responsiveness`]. Protocols are described in the crate `weir-protocol`; here is who
+//! asks for what, when, and what is computed from it.
+
+pub mod cloudflare;
+mod figures;
+mod method;
+pub mod ndt7;
+mod ramp;
+pub mod responsiveness;
+
+pub use method::{Action, Connection, Event, Id, Method};
+pub use ramp::{Ramp, RampSettings};

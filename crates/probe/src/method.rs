@@ -1,0 +1,133 @@
+//! What a method hears, and what it wants done.
+
+use serde_json::Value;
+use weir_core::{Duration, Time};
+use weir_protocol::load::MessageSize;
+
+/// Names a connection or a request; the method chooses numbers and never uses one twice.
+pub type Id = u32;
+
+/// A speed test under way.
+pub trait Method {
+    /// Something happened at `now`; what is to be done is put into `actions`. The first event is
+    /// [`Event::Begin`].
+    fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>);
+
+    /// What the official client would show, once [`Action::Finish`] was asked for.
+    fn result(&self) -> Value;
+}
+
+/// What kind of connection is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// HTTP/1.1, kept alive: one request at a time.
+    Http1,
+    /// HTTP/2, which needs TLS: many requests at a time.
+    Http2,
+    /// A WebSocket (RFC 6455).
+    WebSocket {
+        /// Path and query.
+        path: String,
+        /// What `Sec-WebSocket-Protocol` says.
+        subprotocol: &'static str,
+    },
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Open a connection.
+    Open {
+        /// Its number.
+        id: Id,
+        /// Which kind.
+        kind: Connection,
+    },
+    /// Send a request on an open connection.
+    Request {
+        /// Its number.
+        id: Id,
+        /// On which connection.
+        on: Id,
+        /// Path and query.
+        path: String,
+        /// POST so many bytes; GET if `None`.
+        upload: Option<u64>,
+    },
+    /// Send binary messages over a WebSocket as fast as it takes them.
+    Load {
+        /// Which.
+        id: Id,
+        /// How long they are.
+        sizes: MessageSize,
+    },
+    /// Close a connection with all its requests, or break off a request. No event comes of it.
+    Close {
+        /// Which.
+        id: Id,
+    },
+    /// Tell [`Event::Wake`] at that time.
+    WakeAt(Time),
+    /// It is over.
+    Finish,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The test begins.
+    Begin,
+    /// A connection can be used.
+    Opened {
+        /// Which.
+        id: Id,
+        /// How long TCP's handshake took.
+        tcp: Duration,
+        /// How long TLS' took, brought to one round trip; `None` without TLS.
+        tls: Option<Duration>,
+    },
+    /// The head of a response has come.
+    Head {
+        /// Of which request.
+        id: Id,
+        /// Its status.
+        status: u16,
+        /// How long the server says that it took, if it does (`Server-Timing`).
+        server: Option<Duration>,
+    },
+    /// Bytes of a response's body or of binary messages have come.
+    Received {
+        /// Of which request or connection.
+        id: Id,
+        /// How many.
+        bytes: u64,
+    },
+    /// Bytes of a request's body or of binary messages were taken by the kernel.
+    Sent {
+        /// Of which request or connection.
+        id: Id,
+        /// How many.
+        bytes: u64,
+    },
+    /// A text has come: a message, or the body of a response that is JSON.
+    Text {
+        /// Over which connection, or of which request.
+        id: Id,
+        /// It.
+        text: &'a str,
+    },
+    /// A response is complete, or a connection was closed in order.
+    Ended {
+        /// Which.
+        id: Id,
+    },
+    /// A request or connection failed.
+    Failed {
+        /// Which.
+        id: Id,
+        /// Why, in words.
+        reason: &'a str,
+    },
+    /// A time that was asked for has come.
+    Wake,
+}

@@ -1,0 +1,58 @@
+//! Measurements of the path to a server elsewhere.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+use weir_client::{MethodRequest, Outcome, Request};
+use weir_record::Recorder;
+
+use crate::fail;
+use crate::simulate::Report;
+
+/// Measures what `request` says, JSON, and writes the record into `folder`; returns whether it came to its
+/// end. `manifest` and `progress` are as those of `simulate`.
+#[pyfunction]
+pub(crate) fn measure(
+    py: Python<'_>,
+    request: &str,
+    manifest: &str,
+    folder: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<bool> {
+    let request: Request = serde_json::from_str(request).map_err(fail)?;
+    let mut report = Report::to(progress);
+    let outcome = py.detach(|| -> PyResult<Outcome> {
+        let mut recorder =
+            Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
+        let outcome = weir_client::measure(&request, &mut recorder);
+        let mut last = Map::new();
+        if let Ok(outcome) = &outcome {
+            last.insert("reached_ns".to_owned(), Value::from(outcome.reached.as_nanos()));
+        }
+        let complete = outcome.as_ref().is_ok_and(|outcome| outcome.complete);
+        recorder.finish(complete, last).map_err(fail)?;
+        outcome.map_err(fail)
+    })?;
+    match report.raised {
+        Some(error) => Err(error),
+        None => Ok(outcome.complete),
+    }
+}
+
+/// Runs a foreign speed test that `request` names, JSON, and returns what its own client would show, as
+/// JSON. `progress` is as that of `simulate`.
+#[pyfunction]
+pub(crate) fn run_method(
+    py: Python<'_>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let request: MethodRequest = serde_json::from_str(request).map_err(fail)?;
+    let mut report = Report::to(progress);
+    let result = py.detach(|| weir_client::run_method(&request, |now| report.on_progress(now)));
+    match report.raised {
+        Some(error) => Err(error),
+        None => result.map(|value| value.to_string()).map_err(fail),
+    }
+}

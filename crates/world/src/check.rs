@@ -1,0 +1,271 @@
+//! Whether the parts of a scenario fit together.
+
+use std::collections::BTreeSet;
+
+use weir_core::{Dscp, Duration, Seed};
+
+use crate::scenario::{
+    Change, Hop, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
+};
+
+impl Scenario {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// If they do not: the first thing that is wrong.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_times()?;
+        for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
+            for hop in hops {
+                hop.check().map_err(|error| {
+                    ScenarioError::new(format!("path {direction}, hop `{}`: {error}", hop.name))
+                })?;
+            }
+        }
+        unique("flow", self.flows.iter().map(|flow| &flow.name))?;
+        unique("probe", self.probes.iter().map(|probe| &probe.name))?;
+        unique("hop up", self.path.up.iter().map(|hop| &hop.name))?;
+        unique("hop down", self.path.down.iter().map(|hop| &hop.name))?;
+        for flow in &self.flows {
+            let name = &flow.name;
+            self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
+            flow.tcp
+                .profile()
+                .map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
+        }
+        for probe in &self.probes {
+            self.check_ends(&probe.name, probe.host, probe.dscp, (probe.start_ns, probe.stop_ns))?;
+            if probe.period_ns < MIN_PERIOD_NS {
+                return Err(ScenarioError::new(format!(
+                    "probe `{}`: period {}: write 10us or more",
+                    probe.name,
+                    Duration::from_nanos(probe.period_ns)
+                )));
+            }
+            self.check_ttl(probe)?;
+        }
+        self.check_shaper()
+    }
+
+    /// A time to live must end on the way to the server: at the routers before, between and behind the hops.
+    fn check_ttl(&self, probe: &Probe) -> Result<(), ScenarioError> {
+        let name = &probe.name;
+        let routers = self.path.up.len() + 1;
+        match (probe.kind, probe.ttl) {
+            (ProbeKind::UdpTtl, Some(ttl)) if (1..=routers).contains(&usize::from(ttl)) => Ok(()),
+            (ProbeKind::UdpTtl, Some(ttl)) => Err(ScenarioError::new(format!(
+                "probe `{name}`: ttl {ttl}: write 1 to {routers}, the routers of this path"
+            ))),
+            (ProbeKind::UdpTtl, None) => Err(ScenarioError::new(format!(
+                "probe `{name}`: a probe of kind udp_ttl needs `ttl`, the number of the router"
+            ))),
+            (_, Some(ttl)) => Err(ScenarioError::new(format!(
+                "probe `{name}`: ttl {ttl}: only a probe of kind udp_ttl has one"
+            ))),
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn check_times(&self) -> Result<(), ScenarioError> {
+        if self.duration_ns == 0 || self.duration_ns > MAX_DURATION_NS {
+            return Err(ScenarioError::new(format!(
+                "duration {}: write a time above 0 and up to a week",
+                Duration::from_nanos(self.duration_ns)
+            )));
+        }
+        if !(MIN_MTU..=MAX_MTU).contains(&self.mtu_bytes) {
+            return Err(ScenarioError::new(format!(
+                "mtu {}: write a number of bytes from {MIN_MTU} to {MAX_MTU}",
+                self.mtu_bytes
+            )));
+        }
+        for phase in &self.phases {
+            if phase.start_ns >= phase.end_ns || phase.end_ns > self.duration_ns {
+                return Err(ScenarioError::new(format!(
+                    "phase `{}`: from {} to {}: it must last some time and end within the run of {}",
+                    phase.name,
+                    Duration::from_nanos(phase.start_ns),
+                    Duration::from_nanos(phase.end_ns),
+                    Duration::from_nanos(self.duration_ns)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ends(
+        &self,
+        name: &str,
+        host: u32,
+        dscp: u8,
+        (start_ns, stop_ns): (u64, u64),
+    ) -> Result<(), ScenarioError> {
+        if host as usize >= self.hosts.len() {
+            return Err(ScenarioError::new(format!(
+                "`{name}`: host {host} does not exist (there are {})",
+                self.hosts.len()
+            )));
+        }
+        if Dscp::new(dscp).is_none() {
+            return Err(ScenarioError::new(format!("`{name}`: dscp {dscp}: write 0 to 63")));
+        }
+        if start_ns > stop_ns {
+            return Err(ScenarioError::new(format!(
+                "`{name}`: it starts at {} and stops before, at {}",
+                Duration::from_nanos(start_ns),
+                Duration::from_nanos(stop_ns)
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Hop {
+    fn check(&self) -> Result<(), String> {
+        if let LineRate::Bps(bps) = self.rate {
+            check_rate(bps)?;
+        }
+        self.check_changes()?;
+        self.flight().check().map_err(|error| error.to_string())?;
+        self.marker(Seed::new(0), 1500).map_err(|error| error.to_string())?;
+        self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn check_changes(&self) -> Result<(), String> {
+        if !self.changes.is_sorted_by_key(|change| change.at_ns) {
+            return Err("changes: write them in the order of their times".to_owned());
+        }
+        for Change { at_ns, to } in &self.changes {
+            let at = Duration::from_nanos(*at_ns);
+            match (to, &self.rate) {
+                (LineChange::DelayNs(_), _) | (LineChange::Down, LineRate::Bps(_)) => {}
+                (LineChange::RateBps(bps), LineRate::Bps(_)) => {
+                    check_rate(*bps).map_err(|error| format!("change at {at}: {error}"))?;
+                }
+                (LineChange::RateBps(_) | LineChange::Down, _) => {
+                    return Err(format!(
+                        "change at {at}: only a line of constant `rate` can be given another"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_rate(bps: u64) -> Result<(), String> {
+    if (MIN_RATE_BPS..=MAX_RATE_BPS).contains(&bps) {
+        Ok(())
+    } else {
+        Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"))
+    }
+}
+
+/// Names tell things apart in records: none may occur twice.
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(ScenarioError::new(format!(
+                "two are called {kind} `{name}`: name them apart"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A week: longer runs would not fit times in microseconds of 32 bits in places where Linux keeps them.
+const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
+/// RFC 791: what every host must take; the largest jumbo frame.
+const MIN_MTU: u32 = 576;
+const MAX_MTU: u32 = 9_000;
+const MIN_RATE_BPS: u64 = 1_000;
+const MAX_RATE_BPS: u64 = 1_000_000_000_000;
+const MIN_PERIOD_NS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use weir_link::Framing;
+
+    use super::*;
+    use crate::scenario::{Host, IpVersion, Path, Sampling};
+
+    fn scenario() -> Scenario {
+        let hop = Hop {
+            name: "line".into(),
+            marker: None,
+            queue: "pfifo".into(),
+            rate: LineRate::Bps(10_000_000),
+            framing: Framing::NONE,
+            delay_ns: 0,
+            jitter_ns: 0,
+            loss: None,
+            reorder: None,
+            duplicate: 0.0,
+            tx_queue_len: 1000,
+            reference_rate_bps: None,
+            changes: vec![],
+            shaped: false,
+        };
+        Scenario {
+            name: "t".into(),
+            duration_ns: 1_000_000_000,
+            phases: vec![],
+            path: Path { up: vec![hop.clone()], down: vec![hop] },
+            hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+            flows: vec![],
+            probes: vec![],
+            start_jitter_ns: 0,
+            shaper: None,
+            sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
+            ip_version: IpVersion::V4,
+            mtu_bytes: 1500,
+        }
+    }
+
+    #[test]
+    fn json_round_trips() {
+        let scenario = scenario();
+        assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_is_allowed() {
+        let error = |change: fn(&mut Scenario)| {
+            let mut scenario = scenario();
+            change(&mut scenario);
+            scenario.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(|s| s.path.up[0].rate = LineRate::Bps(0)),
+            "path up, hop `line`: rate 0 bit/s: write a rate from 1kbit to 1tbit"
+        );
+        assert_eq!(
+            error(|s| s.path.down[0].queue = "htb rate 95%x".into()),
+            "path down, hop `line`: htb class: `rate 95%x`: write a number with bit, kbit, mbit, \
+             gbit or tbit (bps, kbps... for bytes per second)"
+        );
+        assert_eq!(
+            error(|s| s.path.up[0].marker = Some("token_bucket tokens many".into())),
+            "path up, hop `line`: token_bucket: `tokens many`: write a number with b, kb, mb or gb \
+             (kbit, mbit, gbit for bits)"
+        );
+        assert_eq!(
+            error(|s| s.duration_ns = 0),
+            "duration 0ms: write a time above 0 and up to a week"
+        );
+        assert_eq!(
+            error(|s| s.path.up[0].changes =
+                vec![Change { at_ns: 5_000_000, to: LineChange::RateBps(10) }]),
+            "path up, hop `line`: change at 5ms: rate 10 bit/s: write a rate from 1kbit to 1tbit"
+        );
+        assert_eq!(
+            error(|s| {
+                s.path.up[0].rate = LineRate::Unlimited;
+                s.path.up[0].changes = vec![Change { at_ns: 0, to: LineChange::Down }];
+            }),
+            "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
+        );
+        assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
+    }
+}

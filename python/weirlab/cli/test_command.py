@@ -1,0 +1,180 @@
+"""`weir test`: measures the path to a server and grades it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.cli.scenario_words import secret_of
+from weirlab.errors import Interrupted, NetError, RecordError, UsageError
+from weirlab.net.methods import METHODS, host_of, run_beside, run_method, url_of
+from weirlab.net.plan import TestPlan, plan_test
+from weirlab.net.quality import warnings_of
+from weirlab.plots import draw
+from weirlab.record import open_record
+from weirlab.report.methods import method_table
+from weirlab.report.scores import advice, score_table
+from weirlab.scores import measured, score_all
+from weirlab.stats.one_way import one_way
+from weirlab.ui import RunProgress, console, note, waiting, warn
+from weirlab.worlds.net import NetWorld
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+    from weirlab.scores import Measured
+
+
+@click.command("test")
+@click.argument("host")
+@click.option("--idle", default="4s", show_default=True, help="Length of the phase without load.")
+@click.option("--load", default="8s", show_default=True, help="Length of each phase with load.")
+@click.option("--ping", default="10ms", show_default=True, help="Time between two pings.")
+@click.option("--most-flows", type=click.IntRange(1, 24), default=16, show_default=True, help="Each way.")
+@click.option(
+    "--cc",
+    metavar="NAME",
+    default="cubic",
+    show_default=True,
+    help="Congestion control of all loads; `default` for each machine's own.",
+)
+@click.option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
+@click.option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
+@click.option("--no-verify", is_flag=True, help="With --method: believe any certificate.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed of when pings begin.")
+@click.option(
+    "--auth",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with the server's secret.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
+@click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+def command(  # noqa: PLR0913 - one word each on the command line
+    host: str,
+    *,
+    auth: Path | None,
+    out: Path | None,
+    charts: bool,
+    as_json: bool,
+    method: str | None,
+    truth: bool,
+    no_verify: bool,
+    **words: Any,
+) -> None:
+    """Measure the path to HOST, on which `weir serve` runs, and grade it.
+
+    \b
+    weir test 192.0.2.1
+    weir test example.net:8080 --out my-line
+    weir test https://server:8080 --method rpm --no-verify --truth
+
+    Pings go all the time: first without load, then beside downloads, uploads and both at once, each as many
+    flows as fill the line. The record stays in the folder given by --out; `weir show`, `compare` and `plot`
+    read it.
+    """  # noqa: D301 - \b keeps click from folding the examples
+    if method is not None:
+        beside = NetWorld(host_of(url_of(method, host)), secret_of(auth)) if truth else None
+        _foreign(method, url_of(method, host), beside, out, verify=not no_verify, as_json=as_json)
+        return
+    if truth or no_verify:
+        raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
+    plan = plan_test(host, TestPlan.of(words))
+    world = NetWorld(host, secret_of(auth))
+    folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
+    complete = True
+    with RunProgress([plan.run], quiet=as_json) as bar:
+
+        def progress(reached_ns: int) -> bool:
+            bar.advanced(0, reached_ns)
+            return True
+
+        complete = world.measure(plan.run, folder, progress, ramp=plan.ramp)
+    record = open_record(folder)
+    drawn = _charts(record, folder / "charts") if charts else []
+    _tell(record, folder, as_json=as_json)
+    if drawn and not as_json:
+        note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
+    if not complete:
+        raise Interrupted("interrupted: the figures are those of what was measured until then")
+
+
+def _foreign(  # noqa: PLR0913 - words of the command line
+    method: str, url: str, beside: NetWorld | None, out: Path | None, *, verify: bool, as_json: bool
+) -> None:
+    """Runs a foreign test, with our own pings to the server of `beside`."""
+    seen = None
+    with waiting(f"{method} of {url}", quiet=as_json):
+
+        def work() -> dict[str, Any]:
+            return run_method(method, url, verify=verify, progress=None)
+
+        if beside is None:
+            result = work()
+        else:
+            result, seen = run_beside(
+                beside, out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}"), work
+            )
+    failures = [text for text in result.get("failures", []) if text]
+    if as_json:
+        click.echo(json.dumps({"result": result, "truth": asdict(seen) if seen else None}, indent=2))
+    else:
+        console.print(method_table(result, seen))
+    if failures:
+        raise NetError(f"{method} of `{url}`: {failures[0]}")
+
+
+def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:
+    """The delay of each way beyond its least, by phase; None without stamps of the server."""
+    ways = one_way(record)
+    if ways is None:
+        return None
+    spans = {
+        name: (ways.t_ns >= one.start_ns) & (ways.t_ns < one.end_ns) for name, one in figures.loaded.items()
+    }
+    return {
+        "bound_ms": ways.bound_ms,
+        "drift_ppm": ways.drift_ppm,
+        "offset_ms": ways.offset_ms,
+        "offset_bound_ms": ways.offset_bound_ms,
+        "up_ms": {name: float(ways.up_ms[inside].mean()) for name, inside in spans.items() if inside.any()},
+        "down_ms": {
+            name: float(ways.down_ms[inside].mean()) for name, inside in spans.items() if inside.any()
+        },
+    }
+
+
+def _charts(record: Record, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return [draw(kind, [record], folder / f"{kind}.png") for kind in ("phases", "cdf")]
+
+
+def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
+    figures = measured(record)
+    if figures is None:
+        raise RecordError(f"`{folder}`: too little was measured for any score: see `weir show {folder}`")
+    scores = score_all(record, figures)
+    cautions = [*record.manifest.warnings, *warnings_of(record, figures)]
+    if as_json:
+        said = {
+            "out": str(folder),
+            "grade": scores.grade,
+            "down_mbps": figures.down_mbps,
+            "up_mbps": figures.up_mbps,
+            "idle_ms": figures.idle.median,
+            "loaded_ms": {name: one.latency.median for name, one in figures.loaded.items()},
+            "one_way": _ways(record, figures),
+            "scores": scores.as_dict(),
+            "warnings": cautions,
+        }
+        click.echo(json.dumps(said, indent=2))
+        return
+    for text in cautions:
+        warn(text)
+    console.print(score_table(record, figures, scores))
+    for line in advice(figures, scores):
+        console.print(line)

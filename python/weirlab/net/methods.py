@@ -1,0 +1,126 @@
+"""Foreign speed tests, and beside them what truly happened."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from weirlab import _native
+from weirlab.errors import NetError
+from weirlab.net.plan import TestPlan, plan_test
+from weirlab.record import open_record
+from weirlab.stats import Distribution, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.worlds.net import NetWorld
+
+METHODS = ("ndt7", "cloudflare", "rpm")
+"""What `weir test --method` speaks."""
+
+TLS_ONLY = frozenset({"rpm"})
+"""Those that need HTTP/2, and with it TLS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What our own pings saw before and beside a foreign test, in milliseconds."""
+
+    idle: Distribution
+    during: Distribution
+    lost: int
+
+
+def url_of(method: str, words: str) -> str:
+    """`words` as the URL of a server: what `weir serve` listens on where nothing is said."""
+    if "://" in words:
+        return words
+    port = "" if words.rpartition("]")[2].count(":") else ":8080"
+    return f"{'https' if method in TLS_ONLY else 'http'}://{words}{port}"
+
+
+def host_of(url: str) -> str:
+    """The host and port of a URL."""
+    return urlsplit(url).netloc
+
+
+def run_method(
+    method: str, url: str, *, verify: bool, progress: Callable[[int], bool] | None
+) -> dict[str, Any]:
+    """Runs it as its official client would, and returns what that would show.
+
+    Raises:
+        NetError: if it cannot be run to its end.
+    """
+    request = json.dumps({"method": method, "url": url, "verify": verify})
+    try:
+        result: dict[str, Any] = json.loads(_native.run_method(request, progress))
+    except _native.NativeError as error:
+        raise NetError(str(error)) from error
+    return result
+
+
+def run_beside(
+    world: NetWorld, folder: Path, work: Callable[[], dict[str, Any]]
+) -> tuple[dict[str, Any], Truth | None]:
+    """Does `work` while UDP pings go to the server of `world`, whose record goes into `folder`.
+
+    The first `IDLE_S` seconds the pings go alone.
+    """
+    words = {"idle": f"{IDLE_S}s", "load": f"{LONGEST_S}s", "ping": "10ms"}
+    plan = plan_test(world.host, TestPlan(**words, most_flows=1, cc="default", seed=1)).run
+    scenario = plan.scenario
+    phases = scenario["phases"][:2]
+    phases[1]["name"] = "load"
+    scenario |= {"phases": phases, "duration_ns": phases[1]["end_ns"]}
+    scenario["probes"][0]["stop_ns"] = phases[1]["end_ns"]
+    idle_over, over = threading.Event(), threading.Event()
+    failure: list[NetError] = []
+
+    def ping() -> None:
+        def progress(reached_ns: int) -> bool:
+            if reached_ns >= phases[0]["end_ns"]:
+                idle_over.set()
+            return not over.is_set()
+
+        try:
+            world.measure(plan, folder, progress, ramp=None)
+        except NetError as error:
+            failure.append(error)
+        finally:
+            idle_over.set()
+
+    thread = threading.Thread(target=ping, name="truth")
+    thread.start()
+    try:
+        idle_over.wait()
+        if failure:
+            raise failure[0]
+        result = work()
+    finally:
+        over.set()
+        thread.join()
+    if failure:
+        raise failure[0]
+    return result, _truth(folder)
+
+
+def _truth(folder: Path) -> Truth | None:
+    record = open_record(folder)
+    latency = record.latency
+    before = latency["t_ns"] < IDLE_S * 1_000_000_000
+    idle = describe(latency.filter(before)["rtt_ns"] / 1e6)
+    during = describe(latency.filter(~before)["rtt_ns"] / 1e6)
+    if idle is None or during is None:
+        return None
+    return Truth(idle=idle, during=during, lost=latency["rtt_ns"].null_count())
+
+
+IDLE_S = 3
+LONGEST_S = 200
+"""Longer than any method may take."""

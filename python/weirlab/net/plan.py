@@ -1,0 +1,121 @@
+"""What `weir test` runs: idle, download, upload, then both at once, with pings throughout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.scenario.catalogue import check
+
+if TYPE_CHECKING:
+    from weirlab.scenario import ResolvedRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestPlan:
+    """What the user may choose.
+
+    Attributes:
+        idle, load: lengths of the phase without load and of each with it, such as `4s`.
+        ping: time between two pings.
+        most_flows: flows at most, each way.
+        cc: congestion control of all loads; `default` for each machine's own.
+        seed: seed of when pings begin.
+    """
+
+    __test__ = False  # not a test of ours: keeps pytest from collecting it
+
+    idle: str
+    load: str
+    ping: str
+    most_flows: int
+    cc: str
+    seed: int
+
+    @classmethod
+    def of(cls, words: dict[str, Any]) -> TestPlan:
+        """From the words of the command line."""
+        return cls(**{name: words[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A test, ready for the world net.
+
+    Attributes:
+        run: phases and probes.
+        ramp: in which phases flows are added until the line is full.
+    """
+
+    run: ResolvedRun
+    ramp: dict[str, Any]
+
+
+def plan_test(host: str, plan: TestPlan) -> Planned:
+    """The test of the path to `host`.
+
+    Raises:
+        UsageError: if a length cannot be read, or is too short.
+    """
+    idle, load = _time("idle", plan.idle), _time("load", plan.load)
+    if load < SHORTEST_LOAD_NS:
+        raise UsageError(f"load {plan.load}: write 3s or more: a line takes a second or two to fill")
+    written = {
+        "test": {
+            "name": "test",
+            "title": "Test of the path to a server",
+            "summary": "idle, download, upload, both at once; UDP pings throughout",
+            "phases": {"idle": idle, "load": load},
+            "probes": [{"name": "UDP", "kind": "udp"}],
+        },
+        "link": {"name": "path", "title": f"path to {host}"},
+        "seed": plan.seed,
+        "sampling": {"ping": plan.ping},
+    }
+    run = resolve(check(ScenarioSpec, written, "command line"))[0]
+    phases = _phases(idle, load)
+    duration = phases[-1]["end_ns"] + COOLDOWN_NS
+    probes = [{**probe, "stop_ns": duration} for probe in run.scenario["probes"]]
+    scenario = {**run.scenario, "phases": phases, "duration_ns": duration, "probes": probes}
+    ramp = {
+        "phases": [
+            {"phase": "download", "down": True, "up": False},
+            {"phase": "upload", "down": False, "up": True},
+            {"phase": "load", "down": True, "up": True},
+        ],
+        "most": plan.most_flows,
+        "interval_ns": INTERVAL_NS,
+        "congestion": None if plan.cc == MACHINES_OWN else plan.cc,
+    }
+    return Planned(replace(run, scenario=scenario), ramp)
+
+
+def _phases(idle: int, load: int) -> list[dict[str, Any]]:
+    phases, now = [], 0
+    for name, length in (("idle", idle), ("download", load), ("upload", load), ("load", load)):
+        phases.append({"name": name, "start_ns": now, "end_ns": now + length})
+        # A full buffer of two seconds has to run empty before something else is measured.
+        now += length + (GAP_NS if name != "idle" else 0)
+    return phases
+
+
+def _time(name: str, text: str) -> int:
+    try:
+        nanoseconds = _native.parse_time(text)
+    except _native.NativeError as error:
+        raise UsageError(f"{name}: {error}") from error
+    if nanoseconds <= 0:
+        raise UsageError(f"{name} {text}: write a time above 0, such as 4s")
+    return nanoseconds
+
+
+MACHINES_OWN = "default"
+SHORTEST_LOAD_NS = 3_000_000_000
+INTERVAL_NS = 500_000_000
+"""Between two looks whether the line is full."""
+GAP_NS = 2_000_000_000
+COOLDOWN_NS = 500_000_000
+"""At the end, so that the last pings of the load are answered."""

@@ -1,0 +1,142 @@
+"""Phases: what came through in each direction, and every ping, over the phases of one test.
+
+Throughput is the goodput of all flows of a direction together, as means of 200 ms. Pings are drawn one by
+one, by phase; the line is the median of each 200 ms. For each phase the mean increase over the idle phase
+is written above it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, theme
+from weirlab.plots.series import pings
+from weirlab.report.scores import PHASES
+from weirlab.scores import measured
+from weirlab.scores.bufferbloat import grade
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.series import Numbers
+    from weirlab.record import Record
+    from weirlab.scores import Measured
+    from weirlab.stats.summary import Direction
+
+
+def figure(records: Sequence[Record], title: str | None) -> Figure:
+    """The chart of the one record in `records`."""
+    (record,) = records
+    figures = measured(record)
+    if figures is None:
+        raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
+    chart = theme.blank(records, title, NOTE)
+    above, below = chart.subplots(2, sharex=True, height_ratios=[2, 3])
+    above.set_xlim(0, record.reached_ns / 1e9)
+    _throughput(above, record)
+    _pings(below, record, figures)
+    below.set_xlabel("Time, s")
+    chart.align_ylabels()
+    return chart
+
+
+def _throughput(axes: Axes, record: Record) -> None:
+    highest = 0.0
+    for (direction, name), style in zip(DIRECTIONS, theme.styles(2), strict=True):
+        t, mbps = _total(record, direction)
+        if t.size == 0:
+            continue
+        axes.plot(t, mbps, color=style.colour, linewidth=1.4, label=name)
+        highest = max(highest, float(np.nanmax(mbps)))
+    parts.from_zero(axes, "y", highest)
+    axes.set_ylabel("Goodput,\nMbit/s")
+    axes.legend(loc="upper left", frameon=False)
+    _shade(axes, record)
+
+
+def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
+    """Middle of each step and goodput of all flows in it; NaN where no flow ran."""
+    flows = record.flow_names.filter(pl.col("direction") == direction)
+    count = max(int(record.reached_ns / STEP_NS), 1)
+    mbps, runs = np.zeros(count), np.zeros(count, dtype=bool)
+    for flow in flows.iter_rows(named=True):
+        runs[int(flow["start_ns"] / STEP_NS) : int(flow["stop_ns"] / STEP_NS)] = True
+    rows = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
+    steps = np.minimum((rows["t_ns"].to_numpy() - 1) // STEP_NS, count - 1)
+    np.add.at(mbps, steps.astype(int), rows["bytes"].to_numpy() * 8e3 / STEP_NS)
+    t = (np.arange(count) + 0.5) * STEP_NS / 1e9
+    return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])
+
+
+def _pings(axes: Axes, record: Record, figures: Measured) -> None:
+    all_pings = pings(record)
+    parts.points(axes, all_pings, theme.COLOURS[2])
+    steps = (all_pings.t_s * 1e9 // STEP_NS).astype(int)
+    present = np.unique(steps)
+    medians = np.array([np.median(all_pings.rtt_ms[steps == step]) for step in present])
+    t = (present + 0.5) * STEP_NS / 1e9
+    t, medians = np.insert(t, 0, t[0]), np.insert(medians, 0, medians[0])
+    axes.plot(t, medians, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
+    parts.milliseconds(axes, all_pings.rtt_ms, room=1.5)
+    axes.set_ylabel("Ping, ms")
+    _shade(axes, record)
+    top = axes.get_ylim()[1]
+    for name, one in figures.loaded.items():
+        span = record.phase(name)
+        if span is None:
+            continue
+        words = f"+{max(one.increase_ms, 0):.0f} ms: {grade(one.increase_ms)}"
+        axes.text(
+            (span[0] + span[1]) / 2e9,
+            top,
+            words,
+            ha="center",
+            va="top",
+            size=10,
+            weight="bold",
+            color=theme.INK,
+        )
+
+
+def _shade(axes: Axes, record: Record) -> None:
+    """Sets phases with load off from the rest, and names them."""
+    for phase in record.manifest.scenario["phases"]:
+        span = record.phase(phase["name"])
+        if span is None:
+            continue
+        start, end = span[0] / 1e9, span[1] / 1e9
+        if phase["name"] == "idle":
+            axes.axvspan(start, end, color=theme.SHADE, linewidth=0, zorder=0)
+        for edge in (start, end):
+            axes.axvline(edge, color=theme.GRID, linewidth=0.8, zorder=0.5)
+        name = PHASES.get(phase["name"], phase["name"])
+        place = axes.get_subplotspec()
+        if place is not None and place.is_first_row():
+            axes.annotate(
+                name,
+                ((start + end) / 2, 1),
+                (0, 3),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                size=9,
+                color=theme.QUIET,
+            )
+
+
+DIRECTIONS: tuple[tuple[Direction, str], ...] = (("down", "download"), ("up", "upload"))
+
+STEP_NS = 200_000_000
+
+NOTE = (
+    f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
+    "pings, line: their median within 200 ms. Letters: grade of the increase once the line was full."
+)

@@ -1,0 +1,11 @@
+"""Scores: what others make of throughput and latency under load, each with its formula's name and version.
+
+All of them are computed from one record of the world net or of a simulated test (`weir test`); none of them
+is the number that the score's own client would have shown, which also has that client's way of measuring in
+it. docs/test.md says which quantity of ours stands for which of theirs.
+"""
+
+from weirlab.scores.measured import Loaded, Measured, measured
+from weirlab.scores.scores import Score, Scores, score_all
+
+__all__ = ["Loaded", "Measured", "Score", "Scores", "measured", "score_all"]

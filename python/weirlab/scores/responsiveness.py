@@ -1,0 +1,83 @@
+"""Round trips per minute, by the formulas of draft-ietf-ippm-responsiveness-09 and of goresponsiveness.
+
+A probe of ours in a flow of its own stands for each of the three round trips of a foreign probe (connect,
+TLS, request); the smoothed round trip of a load's sender (TCP_INFO) for a self probe within a load, as the
+draft has it for HTTP/1.1. TM is the trimmed mean without the worst 5 %.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weirlab.scores.measured import Loaded, Measured
+
+TRIMMED = 0.95
+"""Section 4.3.1: the share that is kept."""
+
+
+def trimmed_mean(values: NDArray[np.float64]) -> float:
+    """The mean of the 95 % least values."""
+    kept = max(int(np.floor(values.size * TRIMMED)), 1)
+    return float(np.sort(values)[:kept].mean())
+
+
+def draft(foreign_ms: float, self_ms: float) -> float:
+    """Section 4.3.1: the mean of the two rates."""
+    return (60_000 / foreign_ms + 60_000 / self_ms) / 2
+
+
+def goresponsiveness(foreign_ms: float, self_ms: float) -> float:
+    """rpm/calculations.go: the rate of the mean of the two round trips."""
+    return 60_000 / ((foreign_ms + self_ms) / 2)
+
+
+def rpm(figures: Measured) -> list[dict[str, Any]]:
+    """Both, for each phase that has samples of both kinds; the least of the phases is the value."""
+    parts = {name: _of(one) for name, one in figures.loaded.items() if one.in_flow_ms.size}
+    if not parts:
+        return []
+    scores = []
+    for name, key, formula in (
+        ("RPM", "draft", "draft-ietf-ippm-responsiveness-09, section 4.3.1; the worst phase"),
+        (
+            "RPM, goresponsiveness",
+            "goresponsiveness",
+            "goresponsiveness rpm/calculations.go; the worst phase",
+        ),
+    ):
+        value = min(part[key] for part in parts.values())
+        scores.append(
+            {
+                "name": name,
+                "formula": formula,
+                "value": round(value),
+                "unit": "round trips per minute",
+                "parts": parts if key == "draft" else {},
+                "says": f"{_band(value)}." if key == "draft" else "",
+            }
+        )
+    return scores
+
+
+def _of(one: Loaded) -> dict[str, float]:
+    foreign, within = trimmed_mean(one.rtt_ms), trimmed_mean(one.in_flow_ms)
+    return {
+        "draft": round(draft(foreign, within), 1),
+        "goresponsiveness": round(goresponsiveness(foreign, within), 1),
+        "foreign_ms": round(foreign, 3),
+        "self_ms": round(within, 3),
+    }
+
+
+def _band(value: float) -> str:
+    """The draft's words for it."""
+    if value < 300:
+        return "poor"
+    if value < 1000:
+        return "fair"
+    return "good" if value < 6000 else "excellent"

@@ -1,0 +1,67 @@
+"""What the lines of a record could have carried, and what they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.scenario.catalogue import load_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+    from weirlab.stats.summary import Direction
+
+    Numbers = NDArray[np.floating[Any]]
+
+
+def slowest_hop(record: Record, direction: Direction, start: int, end: int) -> dict[str, Any] | None:
+    """The hop whose line could carry least from `start` to `end`; None if no line is limited."""
+    hops = record.manifest.scenario["path"][direction]
+    capacities = [(capacity_bytes(hop, [start, end]), hop) for hop in hops]
+    finite = [(float(np.diff(bytes_)[0]), hop) for bytes_, hop in capacities if bytes_ is not None]
+    return min(finite, key=lambda one: one[0])[1] if finite else None
+
+
+def capacity_bytes(hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]) -> Numbers | None:
+    """How many bytes a hop's line could have carried until each of `times_ns`; None if it has no limit."""
+    rate = hop["rate"]
+    times = np.asarray(times_ns, dtype=np.int64)
+    if rate == "unlimited":
+        return None
+    if "bps" in rate:
+        return _of_rates(hop, times)
+    opportunities = np.array([int(word) for word in load_trace(rate["trace"]).split()]) * 1_000_000
+    rounds, within = np.divmod(times, opportunities[-1])
+    count = rounds * opportunities.size + np.searchsorted(opportunities, within)
+    return np.asarray(count * 1500.0)
+
+
+def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> pl.DataFrame:
+    """Bytes of the line that were occupied: `middle_ns` of each interval, and `bytes`."""
+    # A live world samples a little late: an interval belongs to the time in which its middle lies.
+    half = record.manifest.scenario["sampling"]["queue_ns"] // 2
+    rows = record.queue.filter((pl.col("queue") == f"{direction}/{hop['name']}") & (pl.col("class") == ""))
+    return rows.select(middle_ns=pl.col("t_ns") - half, bytes=pl.col("wire_bytes"))
+
+
+def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
+    """The same of a line that has one constant rate after another."""
+    edges, rates = [0.0], [float(hop["rate"]["bps"])]
+    for change in hop.get("changes", ()):
+        if change["to"] == "down":
+            rate = 0.0
+        elif "rate_bps" in change["to"]:
+            rate = float(change["to"]["rate_bps"])
+        else:
+            continue
+        edges.append(float(change["at_ns"]))
+        rates.append(rate)
+    last = max(edges[-1], float(times.max())) + 1.0
+    steps = np.diff([*edges, last]) * np.array(rates) / 8e9
+    return np.asarray(np.interp(times, [*edges, last], np.concatenate([[0.0], np.cumsum(steps)])))

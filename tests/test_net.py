@@ -1,0 +1,126 @@
+"""The path to a server elsewhere: `weir test` and the world net, over lab lines and loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.lab.check import try_lab
+from weirlab.record import open_record
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+TRIAL = try_lab()
+pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+
+LINE = """
+name = "line"
+title = "20 Mbit/s down, 10 Mbit/s up, 10 ms each way"
+
+[[up]]
+name = "line"
+place = "queue"
+rate = "10mbit"
+delay = "10ms"
+
+[[down]]
+name = "line"
+place = "queue"
+rate = "20mbit"
+delay = "10ms"
+"""
+
+WEIR = f"{shutil.which(sys.executable)} -m weirlab"
+SHORT = ("--idle", "2s", "--load", "6s")
+
+
+@pytest.fixture
+def measure(weir: Weir, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `weir` at the client's end of a line, with `weir serve` at the other."""
+    (tmp_path / "line.toml").write_text(LINE)
+
+    def run(queue: str, *words: str) -> subprocess.CompletedProcess[str]:
+        line = ("--link", "line.toml", "--queue", queue, "--server-command", f"{WEIR} serve")
+        return weir("lab", "exec", *line, "--", *WEIR.split(), *words)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("queue", "grades"), [("pfifo limit 1000", {"D", "F"}), ("cake", {"A", "A+"}), ("fq_codel", {"A", "A+"})]
+)
+def test_the_grade_is_that_of_the_queue(measure: Weir, tmp_path: Path, queue: str, grades: set[str]) -> None:
+    """A deep FIFO and queues that isolate flows and keep delays short, on the same line."""
+    done = measure(queue, "test", "server", *SHORT, "--out", "o", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    if any("busy" in warning for warning in said["warnings"]):
+        pytest.skip("the machine is busy")
+    assert said["grade"] in grades
+    assert 15 < said["down_mbps"] < 20
+    assert 7 < said["up_mbps"] < 10
+    assert (tmp_path / "o/charts/phases.png").exists()
+    names = {score["name"]: score for score in said["scores"]}
+    assert names["RPM"]["formula"].startswith("draft-ietf-ippm-responsiveness-09")
+    record = open_record(tmp_path / "o")
+    assert record.manifest.world == "net"
+    assert record.latency["server_received_ns"].null_count() == record.latency["rtt_ns"].null_count()
+    senders = record.flows["congestion_control"].unique().to_list()
+    assert senders == ["cubic"]
+    assert record.flows["sent_bytes"].min() > 0
+
+
+def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> None:
+    """RRUL in the world net: the same tables as in any world."""
+    words = ("--world", "net", "--host", "server", "--idle", "1s", "--load", "4s", "--cooldown", "1s")
+    done = measure("fq_codel", "run", "rrul", *words, "--no-charts", "--out", "o", "--json")
+    assert done.returncode == 0, done.stderr
+    record = open_record(next((tmp_path / "o").rglob("manifest.json")).parent)
+    assert record.manifest.complete
+    assert record.flows.height == 8
+    assert record.flows["delivered_bytes"].min() > 0
+    assert set(record.latency["probe"].unique()) == {0, 1, 2, 3}
+    assert {"up", "down"} == set(record.flow_names["direction"])
+
+
+@pytest.mark.parametrize(("method", "words"), [("ndt7", ()), ("cloudflare", ()), ("rpm", ("--no-verify",))])
+def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, ...]) -> None:
+    """Each against our own server, with the truth beside it."""
+    done = measure(
+        "fq_codel", "test", "server", "--method", method, *words, "--truth", "--out", "o", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    result, truth = said["result"], said["truth"]
+    assert result["failures"] in ([None], [None, None])
+    down = result["download"]["goodput_mbps"] if method == "rpm" else result["download_mbps"]
+    assert 12 < down < 21
+    assert truth["during"]["median"] < truth["idle"]["median"] + 30
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("run", "rrul", "--world", "net"), "the world net needs a server"),
+        (("run", "rrul", "--world", "net", "--host", "h", "--queue", "cake"), "leave it out"),
+        (("run", "rrul", "--host", "h"), "only the world net has one"),
+        (("test", "h", "--truth"), "give --method too"),
+        (("test", "h", "--load", "1s"), "write 3s or more"),
+        (("test", "https://h"), "without TLS"),
+        (("test", "http://h", "--method", "rpm"), "write https://"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(weir: Weir, words: tuple[str, ...], sentence: str) -> None:
+    """One sentence, and nothing happens."""
+    done = weir(*words)
+    assert done.returncode in {1, 2}
+    assert sentence in done.stderr
