@@ -76,7 +76,7 @@ def test_the_grade_is_that_of_the_queue(measure: Weir, tmp_path: Path, queue: st
     assert record.latency["server_received_ns"].null_count() == record.latency["rtt_ns"].null_count()
     senders = record.flows["congestion_control"].unique().to_list()
     assert senders == ["cubic"]
-    assert record.flows["sent_bytes"].min() > 0
+    assert (record.flows["sent_bytes"] > 0).all()
 
 
 def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> No
     record = open_record(next((tmp_path / "o").rglob("manifest.json")).parent)
     assert record.manifest.complete
     assert record.flows.height == 8
-    assert record.flows["delivered_bytes"].min() > 0
+    assert (record.flows["delivered_bytes"] > 0).all()
     assert set(record.latency["probe"].unique()) == {0, 1, 2, 3}
     assert {"up", "down"} == set(record.flow_names["direction"])
 
