@@ -22,6 +22,7 @@ pub(crate) struct Userspace {
     /// Bytes and packets of our own probes, which pass the queues.
     probed: [(u64, u64); 2],
     framing: weir_core::Framing,
+    worked: Time,
 }
 
 /// Sees every packet before it is queued.
@@ -47,6 +48,7 @@ impl Userspace {
             hash_key: seed,
             probed: [(0, 0); 2],
             framing: settings.framing,
+            worked: Time::ZERO,
         })
     }
 
@@ -56,6 +58,7 @@ impl Userspace {
 
     /// Everything that is due by `now` goes, and everything that has come is queued.
     pub fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError> {
+        self.worked = now;
         self.let_go(watch, now);
         let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
         for _ in 0..BATCH {
@@ -172,6 +175,22 @@ impl Userspace {
     /// Packets so far that passed because they were not read in time.
     pub fn missed(&self) -> u64 {
         self.intercept.missed()
+    }
+}
+
+impl Drop for Userspace {
+    /// What waits goes, rather than being lost with the queues.
+    fn drop(&mut self) {
+        let now = self.worked;
+        for port in self.ports.iter_mut().flatten() {
+            port.set_rate(None, now);
+            while let Some(packet) = port.dequeue(now, &mut self.held) {
+                let mut held = self.held.take(packet.handle);
+                pass(&mut self.intercept, &mut held, &packet);
+            }
+        }
+        // A kernel that does not listen has let everything pass already.
+        let _ = self.intercept.flush();
     }
 }
 
