@@ -169,6 +169,7 @@ impl Auto {
             silence: self.delays.silence(now),
             probes: self.probe_load(),
             may_probe: other.is_settled(now),
+            alone: self.usage()[1 - side as usize] < NOTICEABLE,
         }
     }
 

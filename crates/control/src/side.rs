@@ -116,6 +116,8 @@ pub(crate) struct Facts {
     pub probes: f64,
     /// Whether the other side leaves the queue to this one.
     pub may_probe: bool,
+    /// Whether the other side has hardly any traffic.
+    pub alone: bool,
 }
 
 impl std::ops::Deref for View<'_> {
@@ -525,11 +527,14 @@ impl SideControl {
     fn hurry(&mut self, overdue: f64, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::BackingOff {
             self.begin_episode(view.now);
+            // What is stuck may be stuck on the other side.
+            self.episode.certain = view.alone;
         }
         if view.now.since(self.episode.halved) >= seconds(view.feedback.max(STEP_LEAST)) {
             self.episode.halved = view.now;
             let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
-            let least = self.capacity.unwrap_or(rate) * LEAST_SHARE;
+            let share = if self.episode.certain { LEAST_SHARE } else { LEAST_SHARE_BESIDE };
+            let least = self.capacity.unwrap_or(rate) * share;
             self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
         (Reason::Overdue, overdue * 1e3)
@@ -665,8 +670,10 @@ const CLEAR_SHARE: f64 = 0.5;
 const DRAIN_TIME: f64 = 0.1;
 /// However long the queue: a fifth of the line keeps TCP's clock going.
 const DRAIN_SHARE: f64 = 0.2;
-/// However many answers stay out.
+/// However many answers stay out, where it is certain that they do because of this side ...
 const LEAST_SHARE: f64 = 0.1;
+/// ... and where it is not.
+const LEAST_SHARE_BESIDE: f64 = 0.5;
 /// Seconds over which the capacity is measured while the queue drains.
 const MEASURE_SPAN: f64 = 0.2;
 /// A half-life of two ticks.

@@ -138,7 +138,7 @@ impl Line {
         }
         let [there, back] = Side::ALL.map(|side| self.base_ms[source] / 2.0 + self.queue_ms(side));
         let rtt = Duration::from_nanos(((there + back) * 1e6) as u64);
-        let one_way = self.one_way.then(|| OneWay {
+        let one_way = self.one_way.then_some(OneWay {
             there_ns: ((there + self.clock_ms) * 1e6) as i64,
             back_ns: ((back - self.clock_ms) * 1e6) as i64,
         });
