@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sized
 
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
     from weirlab.worlds import Datapath
 
 
@@ -85,9 +86,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
     runs = resolve(spec)
     if host is not None:
-        if "link" in spec.model_fields_set and words["link"] is not None:
-            raise UsageError(f"link `{words['link']}`: the world net measures the path to `{host}` as it is")
-        runs = [without_path(one, host) for one in runs]
+        runs = _towards(host, runs, words)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
@@ -116,6 +115,13 @@ def command(  # noqa: PLR0913 - one word each on the command line
     broken = sum(not one.of(record).holds for one in asserted for record in records)
     if broken:
         raise AssertionBroken(f"{broken} of {len(asserted) * len(records)} assertions do not hold")
+
+
+def _towards(host: str, runs: list[ResolvedRun], words: dict[str, Any]) -> list[ResolvedRun]:
+    """`runs` on the path to `host`, which no link of ours stands for."""
+    if words["link"] is not None:
+        raise UsageError(f"link `{words['link']}`: the world net measures the path to `{host}` as it is")
+    return [without_path(one, host) for one in runs]
 
 
 def _count(things: Sized, name: str) -> str:
