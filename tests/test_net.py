@@ -79,6 +79,16 @@ def test_the_grade_is_that_of_the_queue(measure: Weir, tmp_path: Path, queue: st
     assert (record.flows["sent_bytes"] > 0).all()
 
 
+def test_the_queue_is_found_before_the_router_behind_it(measure: Weir) -> None:
+    """Router 1 stands before the line, router 2 behind it."""
+    done = measure("pfifo limit 1000", "test", "server", *SHORT, "--locate", "--out", "o", "--json")
+    assert done.returncode == 0, done.stderr
+    place = json.loads(done.stdout)["location"]
+    assert place["begins"] == dict.fromkeys(("download", "upload", "load"), "router 2")
+    first, second = place["hops"][:2]
+    assert first["increase_ms"]["upload"] < 20 < second["increase_ms"]["upload"]
+
+
 def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> None:
     """RRUL in the world net: the same tables as in any world."""
     words = ("--world", "net", "--host", "server", "--idle", "1s", "--load", "4s", "--cooldown", "1s")

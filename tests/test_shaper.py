@@ -108,10 +108,16 @@ def test_words_say_what_a_table_says() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ({"shaper": ["auto speed fast"]}, "shaper `auto speed fast`: `speed` needs a value, or is none of its words"),
+        (
+            {"shaper": ["auto speed fast"]},
+            "shaper `auto speed fast`: `speed` needs a value, or is none of its words",
+        ),
         ({"shaper": ["magic"]}, "shaper `magic`: control: 'magic': input should be 'auto'"),
         ({"shaper": ["fixed up 95%"]}, "shaper `fixed`: `down` has no `rate`: write one, such as 95%"),
-        ({"shaper": ["cake-autorate up 1mbit:2mbit"]}, "shaper `cake-autorate`: `up` needs `min`, `base` and `max`"),
+        (
+            {"shaper": ["cake-autorate up 1mbit:2mbit"]},
+            "shaper `cake-autorate`: `up` needs `min`, `base` and `max`",
+        ),
         (
             {"shaper": ["cake-autorate up 2mbit:1mbit:3mbit down 1mbit:2mbit:3mbit"]},
             "shaper: egress min 2000000, base 1000000, max 3000000 bit/s: write them in this order",
