@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from weirlab import _native
 from weirlab.api import run, run_all, run_into
 from weirlab.errors import UsageError
-from weirlab.record import Record
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.stats import Assertion
 from weirlab.stats.shaping import calm_after_s, course, noticed_after_s, used_after_s
 from weirlab.studies import autorate, cfosspeed, shapers
 from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
 
 CASES = Path(__file__).parent.parent / "scenarios" / "shaper"
 SHORT = (
@@ -150,7 +152,7 @@ def test_the_lab_has_no_shaper() -> None:
 def stepped(tmp_path: Path) -> Record:
     """8 Mbit/s that are 2 from 6 s to 10 s, and 8 again, uploaded over by eight flows."""
     changes = [{"at": "6s", "rate": "2mbit"}, {"at": "10s", "rate": "8mbit"}]
-    link = LINE | {"up": [LINE["up"][0] | {"rate": "8mbit", "changes": changes}]}  # type: ignore[index,operator]
+    link = LINE | {"up": [LINE["up"][0] | {"rate": "8mbit", "changes": changes}]}  # type: ignore[operator]
     (record,) = run(
         {
             "name": "uploads",
@@ -233,13 +235,13 @@ def test_what_is_no_assertion_is_refused(text: str, problem: str) -> None:
 
 def test_a_line_that_is_stopped_carries_nothing(tmp_path: Path) -> None:
     changes = [{"at": "3s", "down": True}, {"at": "4s", "rate": "10mbit", "delay": "15ms"}]
-    link = LINE | {"up": [LINE["up"][0] | {"changes": changes}]}  # type: ignore[index,operator]
+    link = LINE | {"up": [LINE["up"][0] | {"changes": changes}]}  # type: ignore[operator]
     (record,) = run("ping", link=link, phases={"idle": "6s"}, out=tmp_path / "records")
     t, rtt = record.latency["t_ns"], record.latency["rtt_ns"]
     during = rtt.filter((t > 3_000_000_000) & (t < 3_900_000_000))
-    assert during.min() > 100_000_000
-    assert rtt.filter(t > 4_100_000_000).max() < 25_300_000
-    assert rtt.filter(t < 2_900_000_000).max() < 20_300_000
+    assert (during > 100_000_000).all()
+    assert (rtt.filter(t > 4_100_000_000) < 25_300_000).all()
+    assert (rtt.filter(t < 2_900_000_000) < 20_300_000).all()
 
 
 def test_the_studies_run_what_they_say() -> None:

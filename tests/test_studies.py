@@ -10,7 +10,7 @@ import pytest
 from weirlab.api import run_all
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import matrix_markdown
-from weirlab.studies import agreement, gallery, linux
+from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.studies.sides import Side
 from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
