@@ -26,6 +26,12 @@ test: setup ## Sets everything up and passes the tests
 	@echo "== Python tests"
 	@$(BIN)/pytest
 
+.PHONY: cases
+cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts
+	@out=$$(mktemp -d); for case in scenarios/shaper/*.toml; do \
+		echo "== $$case"; $(BIN)/weir run $$case --no-charts --out $$out/$$(basename $$case .toml) || exit 1; \
+	done; rm -r $$out
+
 .PHONY: lint
 lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
 	cargo fmt --all --check

@@ -211,13 +211,14 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     assert settings["queues"][1] is None
     assert settings["reflectors"] == [{"icmp": "10.0.0.1"}, {"udp": "[fd00::1]:2112"}]
     assert settings["time_ns"] == 2_000_000_000
-    for wrong, named in [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"egress": "8mbit"}, "write `auto` or a rate for both"),
         ({"framing": "x"}, "framing `x`: write one of none, "),
         ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
         ({"egress_max": "fast"}, "fast"),
         ({"colour": "red"}, "colour"),
-    ]:
+    ]
+    for wrong, named in refused:
         with pytest.raises(UsageError, match=named):
             settings_of("eth0", wrong, "shape")
 
@@ -251,6 +252,7 @@ def test_a_proof_has_the_factor_and_its_interval() -> None:
     assert factor.factor == pytest.approx(10, abs=0.3)
     assert factor.low is not None
     assert factor.high is not None
+    assert factor.factor is not None
     assert factor.low < factor.factor < factor.high
     assert proof.cost == pytest.approx(0.05)
 
@@ -282,7 +284,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     side = {"rate_bps": None, "load_bps": 5, "state": "idle", "reason": "", "value": 0.0, "unit": ""}
     egress = {**side, "rate_bps": 8_000_000, "counts": {**counts, "sojourn_ns": None}}
     view: Any = {"t_ns": 1, "pid": 2, "device": "eth0", "open": False, "sides": [egress, None], "missed": 3}
-    text = metrics_of({**view, "delays": [(0, 15_000_000, 0)], "reflectors": []})
+    text = metrics_of(view | {"delays": [(0, 15_000_000, 0)], "reflectors": []})
     values = [line for line in text.splitlines() if not line.startswith("#")]
     assert values == [
         'weir_shape_rate_bps{device="eth0",side="egress"} 8000000',
@@ -294,5 +296,5 @@ def test_metrics_are_what_prometheus_reads() -> None:
         'weir_shape_delay_seconds{device="eth0"} 0.015',
         'weir_shape_missed_packets_total{device="eth0"} 3',
     ]
-    silent = metrics_of({**view, "sides": [None, None], "delays": [], "reflectors": []})
+    silent = metrics_of(view | {"sides": [None, None], "delays": [], "reflectors": []})
     assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-1:]

@@ -10,7 +10,7 @@ import pytest
 from weirlab.api import run_all
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import matrix_markdown
-from weirlab.studies import agreement, gallery, linux
+from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.studies.sides import Side
 from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
@@ -115,7 +115,7 @@ def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
 def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
     done = weir("study", "moon")
     assert done.returncode == 2
-    assert done.stderr.strip() == "weir: unknown study `moon` (known: linux, thesis, agreement)"
+    assert done.stderr.strip() == f"weir: unknown study `moon` (known: {', '.join(STUDIES)}, all)"
 
 
 def test_the_matrix_has_a_cell_of_each_kind() -> None:

@@ -7,7 +7,7 @@ mkdir -p out
 if ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; then
     echo "weir: Rust has no target $target here, so the program needs this machine's C library: rustup target add $target" >&2
     cargo build --release --locked --quiet -p weir-agent
-    cp "${CARGO_TARGET_DIR:-target}/release/weir-agent" out/
+    strip -o out/weir-agent "${CARGO_TARGET_DIR:-target}/release/weir-agent"
     exit 0
 fi
 command -v musl-gcc >/dev/null 2>&1 || {
@@ -15,4 +15,4 @@ command -v musl-gcc >/dev/null 2>&1 || {
     exit 1
 }
 cargo build --release --locked --quiet -p weir-agent --target "$target"
-cp "${CARGO_TARGET_DIR:-target}/$target/release/weir-agent" out/
+strip -o out/weir-agent "${CARGO_TARGET_DIR:-target}/$target/release/weir-agent"

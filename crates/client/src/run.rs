@@ -107,7 +107,7 @@ pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, 
 fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
     let scenario = &request.scenario;
     let refuse = |sentence: String| Err(ClientError::new(sentence));
-    scenario.check().map_err(|error| ClientError::new(error.to_string()))?;
+    scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
     if scenario.hosts.len() != 1 {
         return refuse(format!(
             "the test has {} servers: the world net measures the path to one",

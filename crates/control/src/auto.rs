@@ -77,7 +77,11 @@ impl Auto {
 
     /// Whether this side may be why answers stay out.
     fn may_be(&self, side: Side, now: Time) -> bool {
-        self.usage()[side as usize] >= NOTICEABLE
+        // As long as as much arrives as before, nothing is stuck on the way in.
+        let arrives = side == Side::Ingress
+            && self.sides[1].rate().is_some_and(|rate| self.sides[1].load() >= rate * ARRIVES);
+        !arrives
+            && self.usage()[side as usize] >= NOTICEABLE
             && self.suspects(UNDENIABLE, now).sides[side as usize]
     }
 
@@ -87,6 +91,10 @@ impl Auto {
         let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
         [0, 1].map(|side| match self.sides[side].rate() {
             _ if loads[side] < LEAST_LOAD => 0.0,
+            // A side with a share of the traffic may be at fault however high its rate is.
+            Some(rate) if long[side] >= long[1 - side] * BESIDE => {
+                (loads[side] / rate).max(NOTICEABLE)
+            }
             Some(rate) => loads[side] / rate,
             None if long[side] < long[1 - side] * BESIDE => 0.0,
             None => 1.0,
@@ -161,6 +169,7 @@ impl Auto {
             silence: self.delays.silence(now),
             probes: self.probe_load(),
             may_probe: other.is_settled(now),
+            alone: self.usage()[1 - side as usize] < NOTICEABLE,
         }
     }
 
@@ -270,6 +279,8 @@ const BESIDE: f64 = 0.25;
 const LONG: Duration = Duration::from_secs(2);
 /// Bit/s that make no queue on any line that this is for, nor tell what one carries.
 const LEAST_LOAD: f64 = 200_000.0;
+/// The share of the ingress rate that arrives where answers stay out for another reason.
+const ARRIVES: f64 = 0.8;
 /// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
 const UNDENIABLE: f64 = 0.04;
 /// Samples older than this tell nothing of now.

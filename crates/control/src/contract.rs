@@ -23,7 +23,8 @@ pub trait Controller: Send {
         decide: &mut dyn FnMut(Decision),
     );
 
-    /// How often a probe should be sent now, to each source in turn; `None` if none is wanted.
+    /// How long after the last probe the next should be sent, to each source in turn; `None` if none is
+    /// wanted. It changes with every tick: a line that has become busy is probed more often at once.
     fn probe_every(&self) -> Option<Duration>;
 }
 

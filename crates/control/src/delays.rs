@@ -36,6 +36,8 @@ struct Source {
     /// Mean difference of successive samples, in seconds.
     jitter: f64,
     last: f64,
+    /// How often its samples lie far from the middle of the others', of late: 0 to 1.
+    odd: f64,
     heard: Time,
 }
 
@@ -86,9 +88,15 @@ impl Delays {
         while lost.front().is_some_and(|&sent| now.since(sent) > KEEP) {
             lost.pop_front();
         }
+        let enough = self.voters(now).count() >= 3;
+        let middle = median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
         let source = self.source(delay, now);
         source.probed |= probed;
         let sample = source.sample(delay, quiet, now);
+        if let Some(middle) = middle {
+            let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
+            source.odd += (f64::from(u8::from(off)) - source.odd) * ODD_GAIN;
+        }
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
             self.recent.pop_front();
@@ -104,7 +112,17 @@ impl Delays {
     /// All samples of sources that vote which arrived within `age`, newest first.
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
         let probed = self.probes_answered(now);
-        self.within(age, now).filter(move |sample| sample.probed || !probed)
+        let odd = self.oddness(now);
+        self.within(age, now).filter(move |sample| {
+            let source = self.sources.iter().find(|source| source.id == sample.delay.source);
+            (sample.probed || !probed) && source.is_none_or(|source| source.odd <= odd)
+        })
+    }
+
+    /// Up to how odd a source may be that is listened to: where all are, the path is, and none lies.
+    fn oddness(&self, now: Time) -> f64 {
+        let usual = median(self.voters(now).map(|source| source.odd)).unwrap_or(0.0);
+        (ODD_TIMES * usual).max(ODD)
     }
 
     fn within(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
@@ -233,6 +251,7 @@ impl Source {
                 .map(|parts| [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now))),
             jitter: 0.0,
             last: 0.0,
+            odd: 0.0,
             heard: now,
         }
     }
@@ -305,6 +324,16 @@ const OVERDUE: usize = 6;
 const IMPLAUSIBLE: f64 = 0.005;
 /// A source that has not answered for so long has no vote: ten times the longest time between two probes.
 const ACTIVE: Duration = Duration::from_secs(2);
+/// Seconds, and share of the middle, by which a sample is far from it: a queue that grows three times as fast
+/// as time passes differs by no more between two probes.
+const FAR: f64 = 0.01;
+const FAR_SHARE: f64 = 1.0;
+/// The last eight samples count for two thirds.
+const ODD_GAIN: f64 = 1.0 / 8.0;
+/// A source of whose samples more are far is not listened to ...
+const ODD: f64 = 0.3;
+/// ... unless the others are no better.
+const ODD_TIMES: f64 = 2.0;
 /// A connection that began in a queue takes that for its baseline, and knows only what is beyond.
 const KNOWN: f64 = 0.5;
 /// How long the ways of a queue tell of one that is measured now.

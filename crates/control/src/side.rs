@@ -116,6 +116,8 @@ pub(crate) struct Facts {
     pub probes: f64,
     /// Whether the other side leaves the queue to this one.
     pub may_probe: bool,
+    /// Whether the other side has hardly any traffic.
+    pub alone: bool,
 }
 
 impl std::ops::Deref for View<'_> {
@@ -250,8 +252,10 @@ impl SideControl {
 
     /// Whether the rate is what limits the traffic.
     fn is_used(&self, span: Duration) -> bool {
-        self.history.held_back(span) >= 0.5
-            || self.rate.is_some_and(|rate| self.history.load(span) >= USED * rate)
+        // What waits at the shaper for a moment, as a burst does, waits for no rate.
+        let waits = self.history.held_back(span) >= 0.5;
+        let used = if waits { USED_IF_WAITS } else { USED };
+        self.rate.is_some_and(|rate| self.history.load(span) >= used * rate)
     }
 
     /// Looks at everything and changes what has to be changed.
@@ -363,6 +367,8 @@ impl SideControl {
         if !self.is_used(took) || rate >= self.max {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
+            let room = self.history.load(took) * ROOM;
+            self.rate = Some(rate.min(self.held(view.probes).max(room)));
             self.enter(State::Loaded, view.now);
             return (Reason::Unused, share);
         }
@@ -421,8 +427,8 @@ impl SideControl {
         self.capacity.get_or_insert(load);
         if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
             let capacity = self.capacity.unwrap_or(found.bps);
-            // A queue that does not grow is no sign of a slower line: it may not be this side's.
-            if view.certain && (found.bps > capacity || found.grown > view.clear()) {
+            // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
+            if view.certain && (found.bps > capacity || found.grown.abs() > view.clear()) {
                 let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
                 self.capacity = Some(blended.max(LEAST_BPS as f64));
             }
@@ -521,12 +527,15 @@ impl SideControl {
     fn hurry(&mut self, overdue: f64, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::BackingOff {
             self.begin_episode(view.now);
+            // What is stuck may be stuck on the other side.
+            self.episode.certain = view.alone;
         }
         if view.now.since(self.episode.halved) >= seconds(view.feedback.max(STEP_LEAST)) {
             self.episode.halved = view.now;
             let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
-            let least = (self.capacity.unwrap_or(rate) * LEAST_SHARE).max(LEAST_BPS as f64);
-            self.rate = Some((rate / 2.0).max(least));
+            let share = if self.episode.certain { LEAST_SHARE } else { LEAST_SHARE_BESIDE };
+            let least = self.capacity.unwrap_or(rate) * share;
+            self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
         (Reason::Overdue, overdue * 1e3)
     }
@@ -661,8 +670,10 @@ const CLEAR_SHARE: f64 = 0.5;
 const DRAIN_TIME: f64 = 0.1;
 /// However long the queue: a fifth of the line keeps TCP's clock going.
 const DRAIN_SHARE: f64 = 0.2;
-/// However many answers stay out.
+/// However many answers stay out, where it is certain that they do because of this side ...
 const LEAST_SHARE: f64 = 0.1;
+/// ... and where it is not.
+const LEAST_SHARE_BESIDE: f64 = 0.5;
 /// Seconds over which the capacity is measured while the queue drains.
 const MEASURE_SPAN: f64 = 0.2;
 /// A half-life of two ticks.
@@ -691,6 +702,10 @@ const HOLD_SPREAD: f64 = 20.0;
 const HOLD_LEAST: f64 = 0.2;
 /// A rate of which so much is used limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED: f64 = 0.9;
+/// ... as does one for which packets wait, if it is not far above what comes.
+const USED_IF_WAITS: f64 = 0.7;
+/// What the load may still grow by where a higher rate was not used: a step of probing.
+const ROOM: f64 = 1.25;
 /// A full packet on Ethernet, with all that takes time.
 const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
 /// One packet more or less among so many is 6 %.

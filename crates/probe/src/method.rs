@@ -102,7 +102,8 @@ pub enum Event<'a> {
         /// How many.
         bytes: u64,
     },
-    /// Bytes of a request's body or of binary messages were taken by the kernel.
+    /// The other end has acknowledged so much more of a request's body, or the kernel has taken so much more
+    /// of binary messages.
     Sent {
         /// Of which request or connection.
         id: Id,

@@ -412,9 +412,9 @@ mod tests {
         assert_eq!([20, 28, 36, 44, 52].map(long), [0b11, 100, 10, 103, 13]);
         assert_eq!(reply[60..], [0xee; 20], "padding comes back");
         let middle = Params { stamp_at: 4, clock: 1, received_stats: 0, length: 0, ..params };
-        let reply = answer(&mut datagram, &middle, &said, true, None).unwrap();
-        assert_eq!((reply.len(), reply[3]), (24, REPLY | CLOSE));
-        assert_eq!(reply[16..], 101_u64.to_le_bytes());
+        let last = answer(&mut datagram, &middle, &said, true, None).unwrap();
+        assert_eq!((last.len(), last[3]), (24, REPLY | CLOSE));
+        assert_eq!(last[16..], 101_u64.to_le_bytes());
         assert!(answer(&mut datagram[..20], &middle, &said, false, None).is_none());
     }
 

@@ -250,7 +250,7 @@ mod tests {
         let (mut data, mut others) = (0, Vec::new());
         loop {
             match reader.next().await {
-                Ok(Received::Data(bytes)) => data += bytes,
+                Ok(Received::Data(more)) => data += more,
                 Ok(Received::Close) => return (data, others, Ok(())),
                 Ok(other) => others.push(other),
                 Err(error) => return (data, others, Err(error)),

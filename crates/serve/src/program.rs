@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 use tracing_subscriber::EnvFilter;
 
 use crate::error::ServeError;
@@ -103,28 +104,26 @@ impl Running {
     ///
     /// # Errors
     /// If signals cannot be had.
-    pub fn until_signal(self) -> Result<(), ServeError> {
+    pub fn until_signal(&self) -> Result<(), ServeError> {
         let fail = |error| ServeError::io("waiting for signals", &error);
-        let runtime = Builder::new_current_thread().enable_io().build().map_err(fail)?;
-        let stop = self.stopper();
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(fail)?;
         runtime.block_on(async {
             let mut signals = Signals::new().map_err(fail)?;
-            signals.next().await;
-            stop.stop();
-            thread::spawn(move || {
-                let _ = Builder::new_current_thread().enable_io().build().map(|second| {
-                    second.block_on(async {
-                        if let Ok(mut signals) = Signals::new() {
-                            signals.next().await;
+            let mut asked = false;
+            while !self.wait(Duration::ZERO) {
+                tokio::select! {
+                    () = signals.next() => {
+                        if asked {
                             std::process::exit(INTERRUPTED);
                         }
-                    });
-                });
-            });
+                        asked = true;
+                        self.stop.stop();
+                    }
+                    () = sleep(LOOK) => {}
+                }
+            }
             Ok(())
-        })?;
-        drop(self);
-        Ok(())
+        })
     }
 
     /// Waits for its end, so long at most; true once it has ended.
@@ -184,5 +183,7 @@ fn start_log(options: &Options) {
 
 /// What a shell expects after SIGINT.
 const INTERRUPTED: i32 = 130;
+/// How soon its end is noticed.
+const LOOK: Duration = Duration::from_millis(50);
 /// What tasks that do not end get after the server's own patience.
 const SHUTDOWN: Duration = Duration::from_secs(1);

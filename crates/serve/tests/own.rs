@@ -177,8 +177,8 @@ async fn echo(
     socket.send(&datagram).await.unwrap();
     let mut answer = vec![0; 2048];
     let received = timeout(Duration::from_millis(500), socket.recv(&mut answer)).await.ok()?;
-    let length = received.unwrap();
-    Some((EchoReply::parse(&answer[..length]).unwrap(), length))
+    let received = received.unwrap();
+    Some((EchoReply::parse(&answer[..received]).unwrap(), received))
 }
 
 #[tokio::test]
@@ -189,10 +189,10 @@ async fn datagrams_are_echoed_with_stamps_and_counts() {
     socket.connect(address).await.unwrap();
     let request =
         |seq| EchoRequest { token: session.token, train: 2, seq, answer_tos: 0xb8, stamp: 99 };
-    let (first, length) = echo(&socket, &request(0), 48).await.unwrap();
-    assert_eq!((first.seq, first.stamp, first.received, length), (0, 99, 1, 48));
-    let (second, length) = echo(&socket, &request(7), 1400).await.unwrap();
-    assert_eq!((second.seq, second.received, length), (7, 2, 1400));
+    let (first, short) = echo(&socket, &request(0), 48).await.unwrap();
+    assert_eq!((first.seq, first.stamp, first.received, short), (0, 99, 1, 48));
+    let (second, long) = echo(&socket, &request(7), 1400).await.unwrap();
+    assert_eq!((second.seq, second.received, long), (7, 2, 1400));
     assert!(first.received_ns <= first.sent_ns && first.sent_ns <= second.received_ns);
     assert!(echo(&socket, &request(8), 1473).await.is_none(), "longer than an Ethernet frame");
     session.say(&ClientMessage::CountEchoes).await;

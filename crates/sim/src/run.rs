@@ -300,12 +300,14 @@ impl Simulation {
 
     fn look_after_shaper(&mut self, source: Source, now: Time, sink: &mut dyn Sink) {
         let shaper = self.shaper.as_mut().expect("only that of a shaper is set");
-        let next = if source == self.agenda.shaper {
-            shaper.tick(&mut self.network, now, sink)
+        if source == self.agenda.shaper {
+            let [tick, probe] = shaper.tick(&mut self.network, now, sink);
+            self.network.events.set(source, tick);
+            self.network.events.set(source + 1, probe);
         } else {
-            shaper.send_probe(&mut self.network, now)
-        };
-        self.network.events.set(source, next);
+            let probe = shaper.send_probe(&mut self.network, now);
+            self.network.events.set(source, probe);
+        }
     }
 
     fn set_timer(&mut self, connection: usize, end: End) {
@@ -350,7 +352,6 @@ impl Simulation {
         }
         if self.shaper.is_some() {
             events.set(self.agenda.shaper, Time::ZERO);
-            events.set(self.agenda.shaper + 1, Time::ZERO);
         }
         debug_assert!(self.agenda.end > self.agenda.tickers);
     }

@@ -21,6 +21,8 @@ pub(crate) struct ShaperControl {
     reflectors: Vec<ReflectorAtWork>,
     /// Whose turn it is.
     turn: usize,
+    /// When the last probe was sent.
+    probed_at: Option<Time>,
     sleeps: Vec<Span>,
     framing: Framing,
     /// Bytes and packets of probes that crossed the line past the shaper, by side.
@@ -80,6 +82,7 @@ impl ShaperControl {
             probe: spec.probe,
             reflectors: reflectors.collect(),
             turn: 0,
+            probed_at: None,
             sleeps: spec.sleeps.clone(),
             framing: shaped.map_or(Framing::ETHERNET, |hop| hop.framing),
             probed: [Traffic::default(); 2],
@@ -88,8 +91,8 @@ impl ShaperControl {
         }
     }
 
-    /// Looks at everything, sets rates, and says when to look again.
-    pub fn tick(&mut self, network: &mut Network, now: Time, sink: &mut dyn Sink) -> Time {
+    /// Looks at everything, sets rates, and says when to look again and when the next probe is due.
+    pub fn tick(&mut self, network: &mut Network, now: Time, sink: &mut dyn Sink) -> [Time; 2] {
         self.release_late(now);
         let traffic = Side::ALL.map(|side| self.traffic(side, network));
         let decisions = &mut self.decisions;
@@ -107,15 +110,23 @@ impl ShaperControl {
                 unit: decision.reason.unit(),
             });
         }
-        self.awake_at(now + TICK)
+        [self.awake_at(now + TICK), self.next_probe(now)]
+    }
+
+    /// When the next probe is due, at `now` or later; never if none is sent.
+    fn next_probe(&self, now: Time) -> Time {
+        match (self.probe, self.controller.probe_every()) {
+            (ShaperProbe::None, _) | (_, None) => Time::MAX,
+            (_, Some(pause)) => {
+                let due = self.probed_at.map_or(now, |last| last.saturating_add(pause));
+                self.awake_at(due.max(now))
+            }
+        }
     }
 
     /// Sends the next probe, and says when the one after it is due.
     pub fn send_probe(&mut self, network: &mut Network, now: Time) -> Time {
-        let Some(pause) = self.controller.probe_every() else { return Time::MAX };
-        if self.probe == ShaperProbe::None {
-            return Time::MAX;
-        }
+        self.probed_at = Some(now);
         let turn = self.turn;
         self.turn = (turn + 1) % self.reflectors.len();
         self.controller.on_sent(turn as u32, now);
@@ -129,7 +140,7 @@ impl ShaperControl {
             Some(hop) => network.send_from_shaper(packet, hop, now),
             None => network.send(packet, End::Client, now),
         }
-        self.awake_at(now + pause)
+        self.next_probe(now)
     }
 
     /// A probe or its answer arrived.

@@ -14,6 +14,18 @@ impl Scenario {
     /// # Errors
     /// If they do not: the first thing that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_with(self.path.up.len() + 1)
+    }
+
+    /// The same for a path elsewhere, of whose routers nothing is known.
+    ///
+    /// # Errors
+    /// As [`Scenario::check`].
+    pub fn check_elsewhere(&self) -> Result<(), ScenarioError> {
+        self.check_with(MOST_ROUTERS)
+    }
+
+    fn check_with(&self, routers: usize) -> Result<(), ScenarioError> {
         self.check_times()?;
         for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
             for hop in hops {
@@ -42,28 +54,9 @@ impl Scenario {
                     Duration::from_nanos(probe.period_ns)
                 )));
             }
-            self.check_ttl(probe)?;
+            check_ttl(probe, routers)?;
         }
         self.check_shaper()
-    }
-
-    /// A time to live must end on the way to the server: at the routers before, between and behind the hops.
-    fn check_ttl(&self, probe: &Probe) -> Result<(), ScenarioError> {
-        let name = &probe.name;
-        let routers = self.path.up.len() + 1;
-        match (probe.kind, probe.ttl) {
-            (ProbeKind::UdpTtl, Some(ttl)) if (1..=routers).contains(&usize::from(ttl)) => Ok(()),
-            (ProbeKind::UdpTtl, Some(ttl)) => Err(ScenarioError::new(format!(
-                "probe `{name}`: ttl {ttl}: write 1 to {routers}, the routers of this path"
-            ))),
-            (ProbeKind::UdpTtl, None) => Err(ScenarioError::new(format!(
-                "probe `{name}`: a probe of kind udp_ttl needs `ttl`, the number of the router"
-            ))),
-            (_, Some(ttl)) => Err(ScenarioError::new(format!(
-                "probe `{name}`: ttl {ttl}: only a probe of kind udp_ttl has one"
-            ))),
-            (_, None) => Ok(()),
-        }
     }
 
     fn check_times(&self) -> Result<(), ScenarioError> {
@@ -174,6 +167,26 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
     Ok(())
 }
 
+/// A time to live must end on the way to the server: at the routers before, between and behind the hops.
+fn check_ttl(probe: &Probe, routers: usize) -> Result<(), ScenarioError> {
+    let name = &probe.name;
+    match (probe.kind, probe.ttl) {
+        (ProbeKind::UdpTtl, Some(ttl)) if (1..=routers).contains(&usize::from(ttl)) => Ok(()),
+        (ProbeKind::UdpTtl, Some(ttl)) => Err(ScenarioError::new(format!(
+            "probe `{name}`: ttl {ttl}: write 1 to {routers}, the routers of this path"
+        ))),
+        (ProbeKind::UdpTtl, None) => Err(ScenarioError::new(format!(
+            "probe `{name}`: a probe of kind udp_ttl needs `ttl`, the number of the router"
+        ))),
+        (_, Some(ttl)) => Err(ScenarioError::new(format!(
+            "probe `{name}`: ttl {ttl}: only a probe of kind udp_ttl has one"
+        ))),
+        (_, None) => Ok(()),
+    }
+}
+
+/// Initial time to live of most systems (RFC 1700).
+const MOST_ROUTERS: usize = 64;
 /// A week: longer runs would not fit times in microseconds of 32 bits in places where Linux keeps them.
 const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
 /// RFC 791: what every host must take; the largest jumbo frame.

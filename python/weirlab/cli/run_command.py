@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sized
 
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun, ScenarioSpec
     from weirlab.worlds import Datapath
 
 
@@ -83,11 +84,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
     spec = spec_of(what, words)
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
-    runs = resolve(spec)
-    if host is not None:
-        if "link" in spec.model_fields_set and words["link"] is not None:
-            raise UsageError(f"link `{words['link']}`: the world net measures the path to `{host}` as it is")
-        runs = [without_path(one, host) for one in runs]
+    runs = _runs(spec, host, words["link"])
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
@@ -116,6 +113,16 @@ def command(  # noqa: PLR0913 - one word each on the command line
     broken = sum(not one.of(record).holds for one in asserted for record in records)
     if broken:
         raise AssertionBroken(f"{broken} of {len(asserted) * len(records)} assertions do not hold")
+
+
+def _runs(spec: ScenarioSpec, host: str | None, link: str | None) -> list[ResolvedRun]:
+    """The runs; those over a real path have none of their own."""
+    runs = resolve(spec)
+    if host is None:
+        return runs
+    if "link" in spec.model_fields_set and link is not None:
+        raise UsageError(f"link `{link}`: the world net measures the path to `{host}` as it is")
+    return [without_path(one, host) for one in runs]
 
 
 def _count(things: Sized, name: str) -> str:

@@ -89,10 +89,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if name is None or as_list:
         _list(as_json=as_json)
         return
-    if name not in STUDIES and name != "all":
-        raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
-    if lab and name != "thesis":
-        raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
+    _check(name, lab=lab, world=world, repeat=repeat)
     if name == "all" or name in gallery.NAMES:
         study_gallery.run(
             gallery.NAMES if name == "all" else [name],
@@ -104,8 +101,6 @@ def command(  # noqa: PLR0913 - one word each on the command line
             as_markdown=as_markdown,
         )
         return
-    if world != "sim":
-        raise UsageError(f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)})")
     shape = _Shape(as_json=as_json, as_markdown=as_markdown)
     if name == "agreement":
         _agreement(
@@ -113,8 +108,6 @@ def command(  # noqa: PLR0913 - one word each on the command line
         )
         return
     if name == "thesis":
-        if repeat is not None and not lab:
-            raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")
         study_thesis.run(
             only,
             seeds=seeds or 20,
@@ -126,10 +119,6 @@ def command(  # noqa: PLR0913 - one word each on the command line
             as_markdown=as_markdown,
         )
         return
-    if repeat is not None:
-        raise UsageError(
-            f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
-        )
     if name in study_shapers.NAMES:
         study_shapers.run(
             name,
@@ -144,6 +133,24 @@ def command(  # noqa: PLR0913 - one word each on the command line
         )
         return
     _linux(only, seeds or 10, jobs, out, shape)
+
+
+def _check(name: str, *, lab: bool, world: str, repeat: int | None) -> None:
+    """Refuses words that the study of that name does not have."""
+    if name not in STUDIES and name != "all":
+        raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
+    if lab and name != "thesis":
+        raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
+    if name == "all" or name in gallery.NAMES:
+        return
+    if world != "sim":
+        raise UsageError(f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)})")
+    if repeat is not None and name == "thesis" and not lab:
+        raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")
+    if repeat is not None and name not in {"thesis", "agreement"}:
+        raise UsageError(
+            f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,13 @@ import click
 
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
+from weirlab.net.locate import locate
 from weirlab.net.methods import METHODS, host_of, run_beside, run_method, url_of
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.net.quality import warnings_of
 from weirlab.plots import draw
 from weirlab.record import open_record
+from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
 from weirlab.report.scores import advice, score_table
 from weirlab.scores import measured, score_all
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Congestion control of all loads; `default` for each machine's own.",
 )
+@click.option("--locate", is_flag=True, help="Ask the first routers too: where do pings begin to wait?")
 @click.option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
 @click.option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
 @click.option("--no-verify", is_flag=True, help="With --method: believe any certificate.")
@@ -159,6 +162,7 @@ def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
         raise RecordError(f"`{folder}`: too little was measured for any score: see `weir show {folder}`")
     scores = score_all(record, figures)
     cautions = [*record.manifest.warnings, *warnings_of(record, figures)]
+    place = locate(record, figures)
     if as_json:
         said = {
             "out": str(folder),
@@ -167,6 +171,7 @@ def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
             "up_mbps": figures.up_mbps,
             "idle_ms": figures.idle.median,
             "loaded_ms": {name: one.latency.median for name, one in figures.loaded.items()},
+            "location": asdict(place) if place else None,
             "one_way": _ways(record, figures),
             "scores": scores.as_dict(),
             "warnings": cautions,
@@ -176,5 +181,7 @@ def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
     for text in cautions:
         warn(text)
     console.print(score_table(record, figures, scores))
+    if place is not None:
+        console.print(location_table(place))
     for line in advice(figures, scores):
         console.print(line)

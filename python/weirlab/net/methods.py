@@ -72,8 +72,10 @@ def run_beside(
 
     The first `IDLE_S` seconds the pings go alone.
     """
-    words = {"idle": f"{IDLE_S}s", "load": f"{LONGEST_S}s", "ping": "10ms"}
-    plan = plan_test(world.host, TestPlan(**words, most_flows=1, cc="default", seed=1)).run
+    chosen = TestPlan(
+        idle=f"{IDLE_S}s", load=f"{LONGEST_S}s", ping="10ms", most_flows=1, cc="default", seed=1
+    )
+    plan = plan_test(world.host, chosen).run
     scenario = plan.scenario
     phases = scenario["phases"][:2]
     phases[1]["name"] = "load"

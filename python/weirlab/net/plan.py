@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
 from weirlab.errors import UsageError
+from weirlab.net.locate import PERIOD, ROUTERS
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 
@@ -24,6 +25,7 @@ class TestPlan:
         most_flows: flows at most, each way.
         cc: congestion control of all loads; `default` for each machine's own.
         seed: seed of when pings begin.
+        locate: whether the first routers are asked too.
     """
 
     __test__ = False  # not a test of ours: keeps pytest from collecting it
@@ -34,6 +36,7 @@ class TestPlan:
     most_flows: int
     cc: str
     seed: int
+    locate: bool = False
 
     @classmethod
     def of(cls, words: dict[str, Any]) -> TestPlan:
@@ -79,6 +82,12 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
     phases = _phases(idle, load)
     duration = phases[-1]["end_ns"] + COOLDOWN_NS
     probes = [{**probe, "stop_ns": duration} for probe in run.scenario["probes"]]
+    if plan.locate:
+        period = _native.parse_time(PERIOD)
+        probes += [
+            {**probes[0], "name": f"router {ttl}", "kind": "udp_ttl", "ttl": ttl, "period_ns": period}
+            for ttl in range(1, ROUTERS + 1)
+        ]
     scenario = {**run.scenario, "phases": phases, "duration_ns": duration, "probes": probes}
     ramp = {
         "phases": [

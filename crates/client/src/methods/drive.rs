@@ -18,7 +18,7 @@ use weir_probe::{Action, Connection, Event, Id, Method};
 use weir_world::Verdict;
 
 use super::address::Url;
-use super::http::{self, Http, Life, Upload};
+use super::http::{self, CHUNK, Http, Life, Upload};
 use super::transport::Dialer;
 use super::websocket;
 use crate::ClientError;
@@ -218,11 +218,7 @@ impl Drive {
                     let reason = "its connection is closed".to_owned();
                     return Happened::Failed { id, reason }.tell(&self.tell);
                 };
-                let upload = upload.map(|left| Upload {
-                    left,
-                    noise: self.noise.slice(..CHUNK),
-                    told: Some((id, self.tell.clone())),
-                });
+                let upload = upload.map(|left| Upload { left, noise: self.noise.slice(..CHUNK) });
                 let (dialer, tell) = (self.dialer.clone(), self.tell.clone());
                 let task = http::request(id, http.clone(), dialer, path, upload, tell);
                 let task = tokio::spawn(task);
@@ -315,8 +311,11 @@ async fn open_http(
 ) -> Result<(Http, Life, Duration, Option<Duration>), String> {
     let protocol: &[u8] = if two { b"h2" } else { b"http/1.1" };
     let transport = dialer.dial(protocol).await.map_err(|error| error.to_string())?;
-    let opened =
-        if two { Http::two(transport.stream).await } else { Http::one(transport.stream).await };
+    let opened = if two {
+        Http::two(transport.stream, transport.socket).await
+    } else {
+        Http::one(transport.stream, transport.socket).await
+    };
     let (http, life) = opened.map_err(|error| error.to_string())?;
     Ok((http, life, transport.tcp, transport.tls))
 }
@@ -327,5 +326,3 @@ const LONGEST: Time = Time::from_millis(180_000);
 const POLL: Duration = Duration::from_millis(50);
 /// The longest message.
 const NOISE: usize = 1 << 20;
-/// A piece of an upload's body.
-const CHUNK: usize = 64 << 10;

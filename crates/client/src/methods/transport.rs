@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
 };
-use socket2::SockRef;
+use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -26,6 +26,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// An open connection, and how long its handshakes took.
 pub(super) struct Transport {
     pub stream: Box<dyn Stream>,
+    /// The same connection, to ask its kernel.
+    pub socket: Arc<Socket>,
     pub tcp: Duration,
     /// Brought to one round trip.
     pub tls: Option<Duration>,
@@ -50,9 +52,11 @@ impl Dialer {
         let stream = TcpStream::connect(self.address).await?;
         let tcp = span(began);
         stream.set_nodelay(true)?;
-        SockRef::from(&stream).set_tcp_notsent_lowat(MOST_NOT_SENT)?;
+        let socket = SockRef::from(&stream).try_clone()?;
+        socket.set_tcp_notsent_lowat(LEAST_NOT_SENT)?;
+        let socket = Arc::new(socket);
         if !self.url.tls {
-            return Ok(Transport { stream: Box::new(stream), tcp, tls: None });
+            return Ok(Transport { stream: Box::new(stream), socket, tcp, tls: None });
         }
         let mut config = self.config()?;
         config.alpn_protocols = vec![protocol.to_vec()];
@@ -65,7 +69,7 @@ impl Dialer {
         let trips =
             if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) { 1 } else { 2 };
         let tls = Some(Duration::from_nanos(took.as_nanos() / trips));
-        Ok(Transport { stream: Box::new(stream), tcp, tls })
+        Ok(Transport { stream: Box::new(stream), socket, tcp, tls })
     }
 
     fn config(&self) -> io::Result<ClientConfig> {
@@ -127,6 +131,13 @@ impl ServerCertVerifier for Anything {
     }
 }
 
-/// Data that waits in a sender's socket, lest an upload's own buffer be measured (reference, section 2.5:
-/// 5 ms of throughput; this is 5 ms of 100 Mbit/s, twice).
-const MOST_NOT_SENT: u32 = 128 << 10;
+/// Lets data of 5 ms at `bps` wait unsent in a socket: more would delay what shares the connection (reference:
+/// draft-ietf-ippm-responsiveness-09, section on the server's side), less would leave the line idle.
+pub(super) fn bound_unsent(socket: &Socket, bps: u64) {
+    let bytes = u32::try_from(bps / 8 / 200).unwrap_or(u32::MAX).max(LEAST_NOT_SENT);
+    // A connection that is gone tells so elsewhere.
+    let _ = socket.set_tcp_notsent_lowat(bytes);
+}
+
+/// Ten segments, which is TCP's initial window (RFC 6928).
+const LEAST_NOT_SENT: u32 = 14_600;

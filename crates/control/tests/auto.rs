@@ -1,0 +1,310 @@
+//! Weir's controller on lines that do what lines do, and on inputs that no line gives.
+
+mod line;
+
+use line::Line;
+use proptest::prelude::*;
+use weir_control::{
+    Auto, AutoSettings, Controller, Delay, Mode, OneWay, Reason, Side, State, TICK, Traffic,
+};
+use weir_core::{Duration, Time};
+
+use Side::{Egress, Ingress};
+
+/// A line of 40 Mbit/s up and 100 down, idle for two seconds, then loaded on `side` with as much as it takes.
+fn loaded(mode: Mode, side: Side) -> Line {
+    let mut line = Line::new(mode, [40.0, 100.0]);
+    line.run(2_000);
+    line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+    line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+    line
+}
+
+/// What happened on `side` since `from_ms`, one line a decision: ms, Mbit/s, state, reason and value.
+fn transcript(line: &Line, side: Side, from_ms: u64) -> Vec<String> {
+    line.log
+        .iter()
+        .filter(|(at, decision)| *at >= from_ms && decision.side == side)
+        .map(|(at, decision)| {
+            let rate = decision
+                .rate
+                .map_or("-".to_owned(), |rate| format!("{:.3}", rate.as_bps() as f64 / 1e6));
+            let (state, reason) = (decision.state.name(), decision.reason.name());
+            format!("{at} {rate} {state} {reason} {:.2}", decision.value)
+        })
+        .collect()
+}
+
+#[test]
+fn the_first_congestion_to_the_word() {
+    // 80 Mbit/s are offered to a line of 40 from 2000 ms on: a queue of 1 ms a ms. Nothing is known of it.
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(1_000);
+    assert_eq!(transcript(&line, Egress, 0), TRANSCRIPT.lines().map(str::trim).collect::<Vec<_>>());
+}
+
+/// Milliseconds, Mbit/s, state, reason, value. Held is 97 % of the line less the probes' 33.6 kbit/s.
+const TRANSCRIPT: &str = "\
+    20 - idle start 0.00
+    2020 - loaded load 16.00
+    2120 30.766 backing_off delay 20.00
+    2140 7.966 backing_off delay 40.00
+    2200 11.833 backing_off delay 60.00
+    2220 17.467 backing_off delay 60.00
+    2240 21.973 backing_off delay 80.00
+    2260 25.579 backing_off delay 100.00
+    2280 28.463 backing_off delay 115.38
+    2300 30.770 backing_off delay 67.33
+    2320 32.616 backing_off delay 41.98
+    2340 34.093 backing_off delay 25.76
+    2360 35.274 backing_off delay 19.99
+    2380 36.219 backing_off delay 15.38
+    2400 36.976 backing_off delay 11.68
+    2420 37.580 backing_off delay 8.73
+    2440 38.064 backing_off delay 6.37
+    2460 38.452 backing_off delay 4.48
+    2480 38.761 backing_off delay 2.96
+    2500 38.766 backing_off delay 1.75
+    2520 38.766 loaded clear 400.00
+    2720 39.736 probing probe 2.50
+    2840 41.722 probing probe 5.00
+    2960 36.700 backing_off delay 2.58
+    2980 37.360 backing_off delay 3.44
+    3000 37.888 backing_off delay 4.31";
+
+#[test]
+fn a_steady_line_is_used_and_stays_calm() {
+    for side in Side::ALL {
+        let mut line = loaded(Mode::Ping, side);
+        line.run(5_000);
+        let (queue, used) = line.watch(side, 20_000);
+        assert!(queue < 1.0 && used > 0.96, "{side:?}: {queue} ms, {used}");
+    }
+}
+
+#[test]
+fn bandwidth_mode_uses_more_and_queues_more() {
+    let mut line = loaded(Mode::Bandwidth, Egress);
+    line.run(5_000);
+    let (queue, used) = line.watch(Egress, 20_000);
+    assert!(queue < 6.0 && used > 0.99, "{queue} ms, {used}");
+}
+
+#[test]
+fn a_steady_line_does_not_make_the_rate_oscillate() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(10_000);
+    let held: Vec<f64> = (0..1000)
+        .map(|_| {
+            line.run(20);
+            line.rate(Egress).unwrap()
+        })
+        .collect();
+    let mean = held.iter().sum::<f64>() / held.len() as f64;
+    let away = held.iter().filter(|rate| (*rate / mean - 1.0).abs() > 0.02).count();
+    // Probing takes a fifth of the time.
+    assert!(away < 250, "{away} of 1000 ticks");
+}
+
+#[test]
+fn a_line_that_becomes_four_times_slower_is_calm_within_a_second() {
+    for side in Side::ALL {
+        let mut line = loaded(Mode::Ping, side);
+        line.run(10_000);
+        line.capacity[side as usize] /= 4.0;
+        let before = line.rate(side).unwrap();
+        let noticed = (0..500).find(|_| {
+            line.run(1);
+            line.rate(side).unwrap() < before * 0.9
+        });
+        assert!(noticed.unwrap() <= 200, "{side:?}: {noticed:?} ms");
+        line.run(1_000 - noticed.unwrap());
+        let (queue, used) = line.watch(side, 5_000);
+        assert!(queue < 5.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
+    }
+}
+
+#[test]
+fn a_line_that_becomes_faster_is_used_within_five_seconds() {
+    for (side, times) in [(Egress, 2.0), (Egress, 4.0), (Ingress, 2.0), (Ingress, 4.0)] {
+        let mut line = loaded(Mode::Ping, side);
+        line.run(10_000);
+        line.capacity[side as usize] *= times;
+        line.demand[side as usize] *= times;
+        line.run(5_000);
+        let (queue, used) = line.watch(side, 2_000);
+        assert!(used > 0.9 && queue < 5.0, "{side:?} {times}: {used}, {queue} ms");
+    }
+}
+
+#[test]
+fn a_longer_path_is_no_queue() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(10_000);
+    line.base_ms.iter_mut().for_each(|base| *base += 30.0);
+    line.run(1_500);
+    assert!(line.log.iter().any(|(_, decision)| decision.reason == Reason::Reroute));
+    let (queue, used) = line.watch(Egress, 10_000);
+    assert!(queue < 1.5 && used > 0.95, "{queue} ms, {used}");
+}
+
+#[test]
+fn one_reflector_of_three_may_lie() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(5_000);
+    for step in 0..100 {
+        line.base_ms[1] = if step % 2 == 0 { 400.0 } else { 5.0 };
+        line.run(100);
+    }
+    let (queue, used) = line.watch(Egress, 5_000);
+    assert!(queue < 1.5 && used > 0.95, "{queue} ms, {used}");
+}
+
+#[test]
+fn two_reflectors_may_vanish() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(5_000);
+    line.silent = vec![0, 2];
+    line.run(3_000);
+    line.capacity[0] /= 2.0;
+    line.run(1_500);
+    let (queue, used) = line.watch(Egress, 5_000);
+    assert!(queue < 5.0 && used > 0.9, "{queue} ms, {used}");
+}
+
+#[test]
+fn a_clock_that_is_set_changes_nothing() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.one_way = true;
+    line.clock_ms = 86_400_000.0;
+    line.run(10_000);
+    let before = line.rate(Egress).unwrap();
+    line.clock_ms = -7_000.0;
+    let (queue, used) = line.watch(Egress, 5_000);
+    assert!(queue < 1.0 && used > 0.95, "{queue} ms, {used}");
+    assert!((line.rate(Egress).unwrap() / before - 1.0).abs() < 0.1);
+    assert!(line.log.iter().all(|(_, decision)| decision.reason != Reason::Reroute));
+}
+
+#[test]
+fn where_the_ways_are_told_apart_the_other_way_is_left_alone() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.one_way = true;
+    line.demand[1] = 2.0 * line.capacity[1];
+    line.run(10_000);
+    let down = line.rate(Ingress).unwrap();
+    line.capacity[0] /= 4.0;
+    let (_, used) = line.watch(Ingress, 3_000);
+    assert!(used > 0.9 && line.rate(Ingress).unwrap() > down * 0.9, "{used}");
+    assert!(line.rate(Egress).unwrap() < 10.0);
+}
+
+#[test]
+fn a_dead_line_is_not_strangled() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(10_000);
+    let held = line.rate(Egress).unwrap();
+    line.silent = vec![0, 1, 2];
+    line.run(3_500);
+    let stalled = line.log.iter().rev().find(|(_, decision)| decision.side == Egress).unwrap();
+    assert_eq!((stalled.1.state, stalled.1.reason), (State::Stalled, Reason::Silence));
+    assert!((line.rate(Egress).unwrap() / held - 1.0).abs() < 0.1);
+    line.run(8_000);
+    assert_eq!(line.rate(Egress), None);
+    // Answers come again: what is known of the line holds again.
+    line.silent.clear();
+    line.run(1_000);
+    assert!((line.rate(Egress).unwrap() / held - 1.0).abs() < 0.2);
+}
+
+#[test]
+fn a_machine_that_slept_goes_on_where_it_was() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(10_000);
+    let held = line.rate(Egress).unwrap();
+    line.asleep = true;
+    line.demand = [0.0; 2];
+    line.run(60_000);
+    line.asleep = false;
+    line.demand[0] = 80e6;
+    line.run(40);
+    let resumed = line.log.iter().rev().find(|(_, decision)| decision.side == Egress).unwrap();
+    assert_eq!((resumed.1.state, resumed.1.reason), (State::Loaded, Reason::Resume));
+    assert!((line.rate(Egress).unwrap() / held - 1.0).abs() < 0.1);
+    let (queue, used) = line.watch(Egress, 5_000);
+    assert!(queue < 1.5 && used > 0.9, "{queue} ms, {used}");
+}
+
+#[test]
+fn without_load_nothing_is_shaped() {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.demand = [1e6, 3e6];
+    line.run(30_000);
+    assert_eq!((line.rate(Egress), line.rate(Ingress)), (None, None));
+}
+
+/// A tick of anything: time until it, bytes that crossed and wait, and delays that arrive before it.
+type Anything = (u64, [u32; 2], [u32; 2], Vec<(u32, u32, Option<(i32, i32)>)>);
+
+fn anything() -> impl Strategy<Value = Vec<Anything>> {
+    let delay = (0..5u32, 0..4_000_000u32, proptest::option::of((any::<i32>(), any::<i32>())));
+    let tick = (
+        prop_oneof![9 => Just(20u64), 1 => 1u64..90_000],
+        [0..5_000_000u32, 0..5_000_000u32],
+        [0..200_000u32, 0..200_000u32],
+        proptest::collection::vec(delay, 0..4),
+    );
+    proptest::collection::vec(tick, 1..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever comes in, rates stay within bounds, every change is told, and with a reason that is a number.
+    #[test]
+    fn nothing_breaks_it(ticks in anything(), max_mbit in proptest::option::of(1u64..1000)) {
+        let settings = AutoSettings {
+            egress_max_bps: max_mbit.map(|mbit| mbit * 1_000_000),
+            ..AutoSettings::default()
+        };
+        let mut auto = Auto::new(&settings);
+        let (mut now, mut bytes) = (Time::ZERO, [0u64; 2]);
+        for (pause, crossed, backlog, delays) in ticks {
+            now += Duration::from_millis(pause);
+            for (source, rtt_us, ways) in delays {
+                let rtt = Duration::from_micros(u64::from(rtt_us)).min(now.since(Time::ZERO));
+                let sent = Time::from_nanos(now.as_nanos() - rtt.as_nanos());
+                auto.on_sent(source, now);
+                let one_way = ways.map(|(there, back)| OneWay {
+                    there_ns: i64::from(there) * 1_000,
+                    back_ns: i64::from(back) * 1_000,
+                });
+                auto.on_delay(&Delay { source, sent, rtt, one_way }, now);
+            }
+            let traffic = [0, 1].map(|side| {
+                bytes[side] += u64::from(crossed[side]);
+                Some(Traffic {
+                    bytes: bytes[side],
+                    packets: bytes[side] / 1000,
+                    backlog_bytes: u64::from(backlog[side]),
+                })
+            });
+            let mut told = Vec::new();
+            auto.on_tick(&traffic, now, &mut |decision| told.push(decision));
+            prop_assert!(told.len() <= 2);
+            for decision in told {
+                prop_assert!(decision.value.is_finite());
+                if let Some(rate) = decision.rate {
+                    prop_assert!(rate.as_bps() >= 100_000);
+                    if let (Egress, Some(max)) = (decision.side, max_mbit) {
+                        prop_assert!(rate.as_bps() <= max * 1_000_000);
+                    }
+                } else if decision.side == Egress {
+                    prop_assert!(max_mbit.is_none());
+                }
+            }
+            let every = auto.probe_every().unwrap();
+            prop_assert!(every >= TICK && every <= Duration::from_millis(200));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A line and its traffic as fluids, ticked every millisecond: enough for a controller, and exact.
+
+use weir_control::{
+    AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, TICK, Traffic,
+};
+use weir_core::{Duration, Time};
+
+/// A line with a queue in each direction, a shaper in front, and reflectors behind it.
+pub struct Line {
+    pub controller: Box<dyn Controller>,
+    /// Capacity of egress and ingress in bit/s; 0 takes the direction down.
+    pub capacity: [f64; 2],
+    /// What the traffic wants, in bit/s.
+    pub demand: [f64; 2],
+    /// Round trip of the empty path, by reflector, in ms.
+    pub base_ms: Vec<f64>,
+    /// Reflectors that do not answer.
+    pub silent: Vec<usize>,
+    /// Reflectors tell their own time.
+    pub one_way: bool,
+    /// What their clocks are off by, in ms.
+    pub clock_ms: f64,
+    /// Bytes that a queue in front of the line holds.
+    pub limit: f64,
+    /// The controller is not looked after.
+    pub asleep: bool,
+    pub now_ms: u64,
+    /// What was decided: when in ms, and what.
+    pub log: Vec<(u64, Decision)>,
+    rates: [Option<f64>; 2],
+    /// Bytes in front of the line.
+    queues: [f64; 2],
+    /// Bytes that wait in the shaper; the sender keeps at most a window's worth under way.
+    shaped: [f64; 2],
+    crossed: [f64; 2],
+    under_way: Vec<(u64, usize, Delay)>,
+    probed_ms: u64,
+    turn: usize,
+}
+
+impl Line {
+    pub fn new(mode: Mode, capacity_mbit: [f64; 2]) -> Self {
+        let settings = AutoSettings { mode, ..AutoSettings::default() };
+        Self {
+            controller: Control::Auto(settings).build(),
+            capacity: capacity_mbit.map(|mbit| mbit * 1e6),
+            demand: [0.0; 2],
+            base_ms: vec![20.0, 22.0, 25.0],
+            silent: Vec::new(),
+            one_way: false,
+            clock_ms: 0.0,
+            limit: 1e6,
+            asleep: false,
+            now_ms: 0,
+            log: Vec::new(),
+            rates: [None; 2],
+            queues: [0.0; 2],
+            shaped: [0.0; 2],
+            crossed: [0.0; 2],
+            under_way: Vec::new(),
+            probed_ms: 0,
+            turn: 0,
+        }
+    }
+
+    /// Lets `ms` pass.
+    pub fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now_ms += 1;
+            for side in Side::ALL {
+                self.carry(side);
+            }
+            self.answer();
+            if !self.asleep {
+                if self.now_ms.is_multiple_of(TICK.as_nanos() / 1_000_000) {
+                    self.tick();
+                }
+                let every = self.controller.probe_every().expect("it always probes");
+                if self.now_ms >= self.probed_ms + every.as_nanos() / 1_000_000 {
+                    self.probe();
+                }
+            }
+        }
+    }
+
+    /// The rate of a side in Mbit/s.
+    pub fn rate(&self, side: Side) -> Option<f64> {
+        self.rates[side as usize].map(|bps| bps / 1e6)
+    }
+
+    /// Milliseconds of queue in front of the line.
+    pub fn queue_ms(&self, side: Side) -> f64 {
+        let capacity = self.capacity[side as usize];
+        if capacity > 0.0 { self.queues[side as usize] * 8e3 / capacity } else { 1e4 }
+    }
+
+    /// Mean queue in ms, and share of the line that is used, over the next `ms`.
+    pub fn watch(&mut self, side: Side, ms: u64) -> (f64, f64) {
+        let (mut queue, before) = (0.0, self.crossed_line(side));
+        for _ in 0..ms {
+            self.run(1);
+            queue += self.queue_ms(side);
+        }
+        let carried = (self.crossed_line(side) - before) * 8e3 / ms as f64;
+        (queue / ms as f64, carried / self.capacity[side as usize])
+    }
+
+    fn crossed_line(&self, side: Side) -> f64 {
+        self.crossed[side as usize]
+    }
+
+    /// A millisecond of traffic. On ingress the sender's window is full: what the shaper lets go is what is
+    /// sent anew, so that a queue moves from the line to the shaper when the rate falls.
+    fn carry(&mut self, side: Side) {
+        let n = side as usize;
+        let could = self.capacity[n] / 8e3;
+        let wanted = self.demand[n] / 8e3;
+        let allowed = self.rates[n].map_or(f64::INFINITY, |bps| bps / 8e3);
+        let offered = wanted.min(allowed);
+        self.shaped[n] = if wanted > allowed { 1e5 } else { 0.0 };
+        self.queues[n] = (self.queues[n] + offered).min(self.limit);
+        let carried = self.queues[n].min(could);
+        self.queues[n] -= carried;
+        self.crossed[n] += match side {
+            Side::Egress => offered,
+            Side::Ingress => carried,
+        };
+    }
+
+    fn probe(&mut self) {
+        self.probed_ms = self.now_ms;
+        let source = self.turn % self.base_ms.len();
+        self.turn += 1;
+        let sent = Time::from_millis(self.now_ms);
+        self.controller.on_sent(source as u32, sent);
+        if self.silent.contains(&source) || self.capacity.contains(&0.0) {
+            return;
+        }
+        let [there, back] = Side::ALL.map(|side| self.base_ms[source] / 2.0 + self.queue_ms(side));
+        let rtt = Duration::from_nanos(((there + back) * 1e6) as u64);
+        let one_way = self.one_way.then_some(OneWay {
+            there_ns: ((there + self.clock_ms) * 1e6) as i64,
+            back_ns: ((back - self.clock_ms) * 1e6) as i64,
+        });
+        let at = self.now_ms + (there + back).ceil() as u64;
+        self.under_way.push((at, source, Delay { source: source as u32, sent, rtt, one_way }));
+    }
+
+    fn answer(&mut self) {
+        let now_ms = self.now_ms;
+        let (due, later): (Vec<_>, Vec<_>) =
+            self.under_way.drain(..).partition(|&(at, ..)| at <= now_ms);
+        self.under_way = later;
+        if !self.asleep {
+            for (_, _, delay) in due {
+                self.controller.on_delay(&delay, Time::from_millis(now_ms));
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let traffic = Side::ALL.map(|side| {
+            Some(Traffic {
+                bytes: self.crossed[side as usize] as u64,
+                packets: (self.crossed[side as usize] / 1500.0) as u64,
+                backlog_bytes: self.shaped[side as usize] as u64,
+            })
+        });
+        let Self { controller, rates, log, now_ms, .. } = self;
+        controller.on_tick(&traffic, Time::from_millis(*now_ms), &mut |decision| {
+            rates[decision.side as usize] = decision.rate.map(|rate| rate.as_bps() as f64);
+            log.push((*now_ms, decision));
+        });
+    }
+}

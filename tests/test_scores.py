@@ -1,0 +1,127 @@
+"""Scores: exact values of each formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from weirlab.net.locate import Hop, begin
+from weirlab.scores import Loaded, Measured, aim, bufferbloat, quality_of_outcome, responsiveness
+from weirlab.stats import Distribution, describe
+
+
+def distribution(values: list[float]) -> Distribution:
+    """The figures of some numbers."""
+    figures = describe(pl.Series(values))
+    assert figures is not None
+    return figures
+
+
+def loaded(phase: str, rtt: float, *, lost: int = 0, in_flow: float | None = None) -> Loaded:
+    """A phase in which every ping took `rtt` ms, and 20 ms before it."""
+    pings = np.full(100, rtt)
+    return Loaded(
+        phase=phase,
+        start_ns=0,
+        end_ns=1,
+        latency=distribution(pings.tolist()),
+        rtt_ms=pings,
+        in_flow_ms=np.full(10, rtt if in_flow is None else in_flow),
+        down_mbps=60.0,
+        up_mbps=12.0,
+        sent=100 + lost,
+        lost=lost,
+        increase_ms=rtt - 20,
+    )
+
+
+def test_of(*phases: Loaded) -> Measured:
+    """A test with these phases after an idle one."""
+    idle = [20.0, 22.0] * 50
+    return Measured(
+        idle=distribution(idle),
+        idle_rtts=np.array(idle),
+        loaded={one.phase: one for one in phases},
+        idle_sent=100,
+        idle_lost=0,
+    )
+
+
+test_of.__test__ = False  # type: ignore[attr-defined] # a helper
+
+
+@pytest.mark.parametrize(
+    ("increase", "letter"),
+    [
+        (-1, "A+"),
+        (4.9, "A+"),
+        (5, "A"),
+        (29.9, "A"),
+        (30, "B"),
+        (60, "C"),
+        (200, "D"),
+        (399, "D"),
+        (400, "F"),
+    ],
+)
+def test_grades_change_at_their_thresholds(increase: float, letter: str) -> None:
+    """DSLReports, FAQ 17930."""
+    assert bufferbloat.grade(increase) == letter
+
+
+def test_the_worst_phase_is_graded_and_the_mean_of_both() -> None:
+    """170 ms in the upload alone are a C; DSLReports takes the mean with the download."""
+    figures = test_of(loaded("download", 24), loaded("upload", 190))
+    assert bufferbloat.worse_direction(figures)["value"] == "C"
+    both = bufferbloat.dslreports(figures)
+    assert both is not None
+    assert (both["value"], both["parts"]["increase_ms"]) == ("C", 87.0)
+
+
+def test_rpm_by_both_formulas() -> None:
+    """Self 100 ms, foreign 10 ms: 3300 by the draft, 1091 by goresponsiveness."""
+    draft, other = responsiveness.rpm(test_of(loaded("download", 10, in_flow=100)))
+    assert (draft["value"], other["value"]) == (3300, 1091)
+    assert draft["says"] == "good."
+
+
+def test_the_trimmed_mean_leaves_the_worst_out() -> None:
+    """5 of 100."""
+    values = np.array([1.0] * 95 + [1000.0] * 5)
+    assert responsiveness.trimmed_mean(values) == 1.0
+
+
+def test_aim_points_are_sums() -> None:
+    """Latency 21 ms: 5, jitter 2 ms: 10, no loss: 10, 60 Mbit/s: 20, 59 ms more: 0."""
+    streaming, gaming, calls = aim.points(test_of(loaded("download", 80)))
+    assert (streaming["value"], streaming["says"]) == (35, "average.")
+    assert (gaming["value"], gaming["says"]) == (15, "average.")
+    assert (calls["value"], calls["says"]) == (25, "good.")
+
+
+def test_an_outcome_is_that_of_its_weakest_part() -> None:
+    """A game at 125 ms is half way between 50 and 200; a stream does not care."""
+    figures = test_of(loaded("download", 125))
+    call, game, stream = quality_of_outcome.applications(figures)
+    assert (call["value"], game["value"], stream["value"]) == (95, 50, 100)
+    assert game["says"] == "held back by latency in phase download."
+
+
+def test_the_wait_begins_where_half_of_it_is() -> None:
+    """A router that says nothing is passed over; one that is slow of itself does not count."""
+
+    def hop(name: str, more: float | None) -> Hop:
+        increase = {} if more is None else {"upload": more}
+        return Hop(name=name, ttl=None, idle_ms=1.0, increase_ms=increase, answered=1.0)
+
+    hops = [
+        hop("router 1", 90),
+        hop("router 2", 1),
+        hop("router 3", None),
+        hop("router 4", 95),
+        hop("server", 100),
+    ]
+    assert begin("upload", hops) == "router 4"
+    assert begin("upload", [hop("router 1", 1), hop("server", 3)]) is None
+    assert begin("upload", [hop("router 1", 99), hop("server", 100)]) == "router 1"

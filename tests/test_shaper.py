@@ -1,0 +1,270 @@
+"""Shapers: what is read, what is recorded, and the cases that they must cope with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from weirlab import _native
+from weirlab.api import run, run_all, run_into
+from weirlab.errors import UsageError
+from weirlab.scenario import ScenarioSpec, load_scenario, resolve
+from weirlab.scenario.catalogue import check
+from weirlab.stats import Assertion
+from weirlab.stats.shaping import calm_after_s, course, noticed_after_s, used_after_s
+from weirlab.studies import autorate, cfosspeed, shapers
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+CASES = Path(__file__).parent.parent / "scenarios" / "shaper"
+SHORT = (
+    "steps-down",
+    "steps-up",
+    "reroute",
+    "probe-loss",
+    "clock-jump",
+    "uplink-1",
+    "vpn",
+    "short-flows",
+    "lte-verizon-up",
+)
+"""The cases that take a second or two; `make cases` runs all of them."""
+
+LINE = {
+    "name": "line",
+    "title": "10 Mbit/s",
+    "up": [{"name": "modem", "queue": "bfifo limit 250000", "rate": "10mbit", "delay": "10ms"}],
+    "down": [{"name": "headend", "queue": "bfifo limit 250000", "rate": "10mbit", "delay": "10ms"}],
+}
+
+
+def scenario(**words: Any) -> ScenarioSpec:
+    return check(ScenarioSpec, {"test": "tcp_upload", "link": LINE} | words, "scenario")
+
+
+def test_the_cases_hold(tmp_path: Path) -> None:
+    specs = [load_scenario(CASES / f"{name}.toml") for name in SHORT]
+    runs = [one for spec in specs for one in resolve(spec)]
+    folders = [tmp_path / name for name in SHORT]
+    records = run_into(runs, world_named("sim"), folders)
+    broken = [
+        f"{name}: {outcome.text} ({outcome.left:.4g}, {outcome.right:.4g})"
+        for name, spec, record in zip(SHORT, specs, records, strict=True)
+        for outcome in (Assertion(text).of(record) for text in spec.assertions)
+        if not outcome.holds
+    ]
+    assert broken == []
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_case_can_be_read(path: Path) -> None:
+    spec = load_scenario(path)
+    assert spec.assertions
+    for text in spec.assertions:
+        Assertion(text)
+    if spec.tcp.congestion_control in {None, *_native.congestion_controls()}:
+        (one,) = resolve(spec)
+        assert one.scenario["shaper"]
+
+
+def test_a_shaper_stands_at_the_clients_end_of_the_line() -> None:
+    plain, shaped = resolve(scenario(shaper=["none", "auto"], queue=["pfifo limit 50"]))
+    assert [hop["name"] for hop in plain.scenario["path"]["up"]] == ["modem"]
+    assert plain.scenario["shaper"] is None
+    up, down = shaped.scenario["path"]["up"], shaped.scenario["path"]["down"]
+    assert [(hop["name"], hop["shaped"], hop["queue"]) for hop in up] == [
+        ("shaper", True, "pfifo limit 50"),
+        ("modem", False, "bfifo limit 250000"),
+    ]
+    assert [hop["name"] for hop in down] == ["headend", "shaper"]
+    assert [host["name"] for host in shaped.scenario["hosts"]] == [
+        "server",
+        "reflector 1",
+        "reflector 2",
+        "reflector 3",
+    ]
+    assert [one.queue for one in (plain, shaped)] == ["pfifo limit 50", "shaper auto, pfifo limit 50"]
+
+
+def test_words_say_what_a_table_says() -> None:
+    said = "cake-autorate up 1mbit:4mbit:16mbit down 2mbit:8mbit:32mbit probe udp"
+    (one,) = resolve(scenario(shaper=[said]))
+    assert one.scenario["shaper"]["control"] == {
+        "cake_autorate": {
+            "egress": {"min_bps": 1_000_000, "base_bps": 4_000_000, "max_bps": 16_000_000},
+            "ingress": {"min_bps": 2_000_000, "base_bps": 8_000_000, "max_bps": 32_000_000},
+        }
+    }
+    assert one.scenario["shaper"]["probe"] == "udp"
+    (fixed,) = resolve(scenario(shaper=["fixed up 95% down 3mbit"]))
+    assert fixed.scenario["shaper"]["control"] == {
+        "fixed": {"egress_bps": 9_500_000, "ingress_bps": 3_000_000}
+    }
+    assert fixed.scenario["shaper"]["reflectors"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            {"shaper": ["auto speed fast"]},
+            "shaper `auto speed fast`: `speed` needs a value, or is none of its words",
+        ),
+        ({"shaper": ["magic"]}, "shaper `magic`: control: 'magic': input should be 'auto'"),
+        ({"shaper": ["fixed up 95%"]}, "shaper `fixed`: `down` has no `rate`: write one, such as 95%"),
+        (
+            {"shaper": ["cake-autorate up 1mbit:2mbit"]},
+            "shaper `cake-autorate`: `up` needs `min`, `base` and `max`",
+        ),
+        (
+            {"shaper": ["cake-autorate up 2mbit:1mbit:3mbit down 1mbit:2mbit:3mbit"]},
+            "shaper: egress min 2000000, base 1000000, max 3000000 bit/s: write them in this order",
+        ),
+        (
+            {"shaper": [{"control": "auto", "sleeps": [{"start": "5s", "stop": "5s"}]}]},
+            "shaper: from 5s to 5s: it must last some time",
+        ),
+    ],
+)
+def test_errors_are_one_sentence(words: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        resolve(scenario(**words))
+    assert str(error.value).startswith(text)
+    assert "\n" not in str(error.value)
+
+
+def test_a_trouble_is_one_thing() -> None:
+    trouble = {"start": "1s", "stop": "2s", "late": "5ms", "silent": True}
+    with pytest.raises(UsageError, match="give one of `silent`, `late`, `erratic`, `clock`"):
+        scenario(shaper=[{"control": "auto", "reflectors": [{"troubles": [trouble]}]}])
+
+
+def test_the_lab_has_no_shaper() -> None:
+    (one,) = resolve(scenario(shaper=["auto"]))
+    with pytest.raises(UsageError, match="the world `lab` has no shaper"):
+        world_named("lab").check(one)
+
+
+def stepped(tmp_path: Path) -> Record:
+    """8 Mbit/s that are 2 from 6 s to 10 s, and 8 again, uploaded over by eight flows."""
+    changes = [{"at": "6s", "rate": "2mbit"}, {"at": "10s", "rate": "8mbit"}]
+    link = LINE | {"up": [LINE["up"][0] | {"rate": "8mbit", "changes": changes}]}  # type: ignore[operator]
+    (record,) = run(
+        {
+            "name": "uploads",
+            "title": "Eight uploads",
+            "phases": {"idle": "2s", "load": "12s"},
+            "flows": [{"name": "upload", "direction": "up", "count": 8}],
+            "probes": [{"name": "ping", "kind": "icmp"}],
+        },
+        link=link,
+        shaper=["auto"],
+        out=tmp_path / "records",
+    )
+    return record
+
+
+def test_what_a_shaper_changes_is_recorded(tmp_path: Path) -> None:
+    record = stepped(tmp_path)
+    rows = record.shaper
+    assert set(rows["queue"]) == {"up/shaper", "down/shaper"}
+    first = rows.filter(rows["queue"] == "up/shaper").row(0, named=True)
+    assert first == {
+        "t_ns": 0,
+        "queue": "up/shaper",
+        "rate_bps": None,
+        "state": "idle",
+        "reason": "start",
+        "value": 0.0,
+        "unit": "",
+    }
+    assert {"idle", "loaded", "probing", "backing_off"} <= set(rows["state"])
+    assert set(rows.filter(rows["reason"] == "delay")["unit"]) == {"ms"}
+    # The times of the goals.
+    assert 0 < (noticed_after_s(record, "up", 6.0) or 9) <= 0.3
+    # Eight flows at 2 Mbit/s: a ping waits for up to a packet of each.
+    assert (calm_after_s(record, 6.0, 70.0, 10.0) or 9) <= 1.5
+    assert (used_after_s(record, "up", 10.0, 0.9) or 9) <= 4.5
+    over_time = course(record, "up", 1.0)
+    assert over_time.capacity_mbps.tolist() == [8.0] * 6 + [2.0] * 4 + [8.0] * 4
+
+
+def test_assertions_say_what_holds(tmp_path: Path) -> None:
+    record = stepped(tmp_path)
+
+    def outcome(text: str) -> tuple[float, float, bool]:
+        found = Assertion(text).of(record)
+        return found.left, found.right, found.holds
+
+    assert outcome("20ms + 2 * (3 - 1) <= 0.024s") == (24.0, 24.0, True)
+    left, right, holds = outcome("latency.median[idle] < 20.2ms")
+    assert (round(left, 1), right, holds) == (20.1, 20.2, True)
+    left, right, holds = outcome("up.goodput[6500ms..10s, flow=upload*] > 3mbit")
+    assert 1.6 < left < 2.0
+    assert (right, holds) == (3.0, False)
+    # Nobody downloads, so that there is no figure, and nothing holds.
+    assert not Assertion("down.goodput >= 0").of(record).holds
+    assert outcome("up.rate.max[0s..2s] > 1gbit")[2]
+    assert 0.9 < Assertion("up.utilisation[3s..6s] > 90%").of(record).left <= 1.0
+    with pytest.raises(UsageError, match="the run has no phase `sleep`"):
+        Assertion("latency.p99[sleep] < 1").of(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("latency.p98 < 5ms", "unknown figure `latency.p98`"),
+        ("latency.p99 < 5parsec", "`5parsec`: unknown unit `parsec`"),
+        ("latency.p99", "a comparison .* is missing at its end"),
+        ("latency.p99 < ", "a figure or a quantity is missing at its end"),
+        ("1 < 2 3", "`3` stands behind its end"),
+        ("1 ~ 2", "cannot read `~ 2`"),
+        ("(1 < 2", "`\\)` is missing before `<`"),
+        ("latency.p99[5..x] < 1", "`5`|`x`|time"),
+    ],
+)
+def test_what_is_no_assertion_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as error:
+        Assertion(text)
+    assert str(error.value).startswith(f"assertion `{text}`: ")
+
+
+def test_a_line_that_is_stopped_carries_nothing(tmp_path: Path) -> None:
+    changes = [{"at": "3s", "down": True}, {"at": "4s", "rate": "10mbit", "delay": "15ms"}]
+    link = LINE | {"up": [LINE["up"][0] | {"changes": changes}]}  # type: ignore[operator]
+    (record,) = run("ping", link=link, phases={"idle": "6s"}, out=tmp_path / "records")
+    t, rtt = record.latency["t_ns"], record.latency["rtt_ns"]
+    during = rtt.filter((t > 3_000_000_000) & (t < 3_900_000_000))
+    assert (during > 100_000_000).all()
+    assert (rtt.filter(t > 4_100_000_000) < 25_300_000).all()
+    assert (rtt.filter(t < 2_900_000_000) < 20_300_000).all()
+
+
+def test_the_studies_run_what_they_say() -> None:
+    (line,) = autorate.chosen(["steps down"])
+    runs = autorate.runs_of(line, seeds=1)
+    assert [one.queue for one in runs] == list(shapers.CONTROLS)
+    assert len(autorate.lines()) == 12
+    with pytest.raises(UsageError, match="study `autorate` has no line `moon`"):
+        autorate.chosen(["moon"])
+    runs = cfosspeed.runs_of("up", seeds=2)
+    assert [one.queue for one in runs] == [name for name in cfosspeed.CONTROLS for _ in range(2)]
+    assert [one.scenario["probes"][0]["ttl"] for one in runs[::2]] == [3, 4, 4, 4]
+
+
+def test_the_study_cfosspeed_in_short(tmp_path: Path) -> None:
+    runs = cfosspeed.runs_of("up", seeds=1, load_ns=5_000_000_000)
+    records = run_all(runs, world_named("sim"), tmp_path / "records")
+    found = {row.control: row for row in cfosspeed.rows("up", {one.label: [one] for one in records})}
+    plain, ours = found[shapers.NONE], found[shapers.PING]
+    assert plain.increase_ms is not None
+    assert plain.increase_ms.mean > 60
+    assert ours.factor.factor is not None
+    assert ours.factor.factor > cfosspeed.GOALS["up"]
+    assert ours.tamed_s is not None
+    assert ours.tamed_s.mean < 1.0
+    assert plain.tamed_s is None
