@@ -57,12 +57,12 @@ impl Passive {
             }
             Side::Ingress => {
                 let connection = self.connections.get_mut(&key.reversed())?;
-                while let Some(&(value, sent)) = connection.under_way.front() {
-                    if is_later(value, echo) {
+                while let Some(&(stamp, sent)) = connection.under_way.front() {
+                    if is_later(stamp, echo) {
                         break;
                     }
                     connection.under_way.pop_front();
-                    if value == echo {
+                    if stamp == echo {
                         let (source, rtt) = (connection.source, now.since(sent));
                         return Some(Delay { source, sent, rtt, one_way: None });
                     }
@@ -115,8 +115,8 @@ mod tests {
         let ms = Time::from_millis;
         // Around the end of the numbers.
         let last = u32::MAX;
-        let mut see = |key: &FlowKey, tcp: TcpHeader, side, at| {
-            passive.on_packet(key, &tcp, side, ms(at)).map(|delay| delay.rtt)
+        let mut see = |of: &FlowKey, tcp: TcpHeader, side, at| {
+            passive.on_packet(of, &tcp, side, ms(at)).map(|delay| delay.rtt)
         };
         assert_eq!(see(&key, stamps(last, 5), Side::Egress, 1), None);
         assert_eq!(see(&key, stamps(last, 5), Side::Egress, 2), None);

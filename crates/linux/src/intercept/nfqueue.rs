@@ -172,8 +172,8 @@ impl Queues {
 
 /// The queue, the number and the place of the packet in what the kernel has sent.
 fn read(bytes: &[u8]) -> Option<(u16, u32, std::ops::Range<usize>)> {
-    let (kind, body) = crate::netlink::answers(bytes).next()?;
-    if kind != SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET {
+    let (message, body) = crate::netlink::answers(bytes).next()?;
+    if message != SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET {
         return None;
     }
     let queue = u16::from_be_bytes(body.get(2..4)?.try_into().ok()?);
