@@ -171,26 +171,24 @@ impl Loads {
             let Order { start, stop, .. } = load.order;
             let result = match load.phase {
                 Phase::Waiting if now >= start => self.open(flow),
-                Phase::Connecting | Phase::Asking | Phase::Draining if now >= stop + GRACE => {
-                    load.give_up(&self.epoll);
-                    Ok(())
-                }
                 Phase::Running if now >= stop && load.is_upload() => {
                     load.phase = Phase::Draining;
                     load.hand_in_no_more(&self.epoll)
                 }
-                Phase::Running if now >= stop + GRACE => {
+                Phase::Connecting | Phase::Asking | Phase::Draining | Phase::Running
+                    if now >= stop + GRACE =>
+                {
                     load.give_up(&self.epoll);
                     Ok(())
                 }
                 _ => Ok(()),
             };
             self.note(flow, result);
-            let load = &self.loads[&flow];
-            let due = match load.phase {
+            let after = &self.loads[&flow];
+            let due = match after.phase {
                 Phase::Waiting => start,
                 Phase::Over => continue,
-                Phase::Running if load.is_upload() => stop,
+                Phase::Running if after.is_upload() => stop,
                 _ => stop + GRACE,
             };
             next = next.min(due);
@@ -450,9 +448,9 @@ fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
     socket.set_nonblocking(true)?;
     let tos = u32::from(order.dscp) << 2;
     if domain == Domain::IPV4 {
-        socket.set_tos_v4(tos)?
+        socket.set_tos_v4(tos)?;
     } else {
-        socket.set_tclass_v6(tos)?
+        socket.set_tclass_v6(tos)?;
     }
     if order.direction == Direction::Up {
         if let Some(name) = &order.congestion {

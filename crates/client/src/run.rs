@@ -618,7 +618,7 @@ impl<'r> Run<'r> {
         while let Ok(told) = self.told.try_recv() {
             match told {
                 Told::Running { flow, congestion } => {
-                    self.name_congestion(flow, Way::Up, congestion)
+                    self.name_congestion(flow, Way::Up, congestion);
                 }
                 Told::Throughput(row, segments) => {
                     if let Some(climb) = self.ramps.get_mut(&Way::Down) {

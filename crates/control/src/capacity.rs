@@ -115,7 +115,7 @@ mod tests {
         let (_, history) = filling(Side::Egress);
         let mut delays = Delays::default();
         let found =
-            |delays: &Delays, now| measure(Side::Egress, delays, &history, (WINDOW, 0.002), now);
+            |seen: &Delays, now| measure(Side::Egress, seen, &history, (WINDOW, 0.002), now);
         assert_eq!(found(&delays, ms(400)), None);
         for sent in [200, 210] {
             let rtt = Duration::from_millis(10);

@@ -313,7 +313,7 @@ mod tests {
             for action in std::mem::take(&mut actions) {
                 count += 1;
                 let mut plan = |after: u64, told: Told| {
-                    agenda.entry((now + after, count)).or_default().push(told)
+                    agenda.entry((now + after, count)).or_default().push(told);
                 };
                 match action {
                     Action::Open { id, .. } => plan(20, Told::Opened(id)),

@@ -201,8 +201,8 @@ mod tests {
         actions.clear();
         test.on(at(10_300), opened(UP), &mut actions);
         assert!(matches!(&actions[..], [Action::WakeAt(_), Action::Load { id: UP, .. }]));
-        let text = r#"{"TCPInfo":{"BytesReceived":2500000,"ElapsedTime":10000000}}"#;
-        test.on(at(20_290), Event::Text { id: UP, text }, &mut actions);
+        let told = r#"{"TCPInfo":{"BytesReceived":2500000,"ElapsedTime":10000000}}"#;
+        test.on(at(20_290), Event::Text { id: UP, text: told }, &mut actions);
         actions.clear();
         test.on(at(20_300), Event::Wake, &mut actions);
         assert_eq!(actions, [Action::Close { id: UP }, Action::Finish]);

@@ -290,15 +290,15 @@ impl Method for Responsiveness {
                     self.finish(actions);
                 }
             },
-            Event::Received { id, bytes } if self.way == Some(Way::Down) => {
-                if self.transfers.contains_key(&id) {
-                    self.interval.bytes += bytes;
-                }
+            Event::Received { id, bytes }
+                if self.way == Some(Way::Down) && self.transfers.contains_key(&id) =>
+            {
+                self.interval.bytes += bytes;
             }
-            Event::Sent { id, bytes } if self.way == Some(Way::Up) => {
-                if self.transfers.contains_key(&id) {
-                    self.interval.bytes += bytes;
-                }
+            Event::Sent { id, bytes }
+                if self.way == Some(Way::Up) && self.transfers.contains_key(&id) =>
+            {
+                self.interval.bytes += bytes;
             }
             Event::Ended { id } => self.on_ended(now, id, actions),
             Event::Failed { id, reason } => {
@@ -471,9 +471,13 @@ mod tests {
                 };
                 if what == 3 && now % 1_000 < 100 {
                     let transfers: Vec<Id> = test.transfers.keys().copied().take(4).collect();
-                    for id in transfers {
-                        test.on(time, Event::Received { id, bytes: 100_000 }, &mut actions);
-                        test.on(time, Event::Sent { id, bytes: 100_000 }, &mut actions);
+                    for transfer in transfers {
+                        test.on(
+                            time,
+                            Event::Received { id: transfer, bytes: 100_000 },
+                            &mut actions,
+                        );
+                        test.on(time, Event::Sent { id: transfer, bytes: 100_000 }, &mut actions);
                     }
                 }
                 test.on(time, event, &mut actions);

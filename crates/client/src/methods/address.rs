@@ -62,8 +62,8 @@ mod tests {
         let url = Url::parse("https://[::1]:8443/speed/").unwrap();
         assert_eq!((url.tls, url.name.as_str()), (true, "::1"));
         assert_eq!((url.authority.as_str(), url.base.as_str()), ("[::1]:8443", "/speed"));
-        let url = Url::parse("http://server").unwrap();
-        assert_eq!((url.authority.as_str(), url.base.as_str()), ("server:80", ""));
+        let plain = Url::parse("http://server").unwrap();
+        assert_eq!((plain.authority.as_str(), plain.base.as_str()), ("server:80", ""));
         for wrong in ["server", "ftp://server", "http://", ""] {
             assert!(Url::parse(wrong).is_err(), "{wrong}");
         }

@@ -197,10 +197,10 @@ impl Drive {
                     return Err(ClientError::new("the test ended by a bug: please report it"));
                 }
                 Err(_) => {
-                    let now = self.clock.now();
-                    while self.wakes.peek().is_some_and(|wake| wake.0 <= now) {
+                    let woken = self.clock.now();
+                    while self.wakes.peek().is_some_and(|wake| wake.0 <= woken) {
                         self.wakes.pop();
-                        self.method.on(now, Event::Wake, &mut actions);
+                        self.method.on(woken, Event::Wake, &mut actions);
                     }
                 }
             }

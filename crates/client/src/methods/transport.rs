@@ -61,9 +61,9 @@ impl Dialer {
         let mut config = self.config()?;
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from(self.url.name.clone()).map_err(io::Error::other)?;
-        let began = Instant::now();
+        let shaking = Instant::now();
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-        let took = span(began);
+        let took = span(shaking);
         let session = stream.get_ref().1;
         // TLS 1.3 takes one round trip, TLS 1.2 two.
         let trips =

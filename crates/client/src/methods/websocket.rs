@@ -39,8 +39,8 @@ pub(super) async fn open(
     let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
     // An upload of a WebSocket shares its connection with nothing.
     bound_unsent(&socket, FASTEST_BPS);
-    let (socket, _) = opened.map_err(|error| words(&error))?;
-    let (sender, receiver) = socket.split();
+    let (frames, _) = opened.map_err(|error| words(&error))?;
+    let (sender, receiver) = frames.split();
     Ok((sender, receiver, Handshakes { tcp, tls }))
 }
 
@@ -60,9 +60,10 @@ pub(super) async fn receive(id: Id, mut receiver: Receiver, told: UnboundedSende
             Some(Ok(Message::Text(text))) => {
                 Happened::Text { id, text: text.to_string() }.tell(&told);
             }
-            Some(Ok(Message::Close(_))) | None => break Happened::Ended { id },
+            Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
+                break Happened::Ended { id };
+            }
             Some(Ok(_)) => {}
-            Some(Err(Error::ConnectionClosed)) => break Happened::Ended { id },
             Some(Err(error)) => break Happened::Failed { id, reason: error.to_string() },
         }
     };
