@@ -26,6 +26,7 @@ __all__ = [
     "replay_shaper",
     "rng_name",
     "run_method",
+    "serve",
     "shape",
     "shaper_status",
     "simulate",
