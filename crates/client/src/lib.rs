@@ -6,7 +6,9 @@
 //! | `loads` | this end of all TCP loads, by epoll; samples them |
 //! | `probes` | sends all trains of pings, takes the answers (crate `net`) |
 
+mod check;
 mod error;
+mod known;
 mod loads;
 mod methods;
 mod run;

@@ -13,17 +13,15 @@ use weir_core::{Duration, Seed, Time};
 use weir_net::{Addresses, Clock, EchoSession, Pings, Sample};
 use weir_probe::{Ramp, RampSettings};
 use weir_protocol::weir::{
-    ClientMessage, Direction, EchoCount, EndReason, FlowRequest, FlowSample, Secret, ServerMessage,
-    TcpSample,
+    ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
 };
 use weir_record::Recorder;
 use weir_tcp::Overrides;
-use weir_world::{
-    Flow, FlowRow, IpVersion, LiveTcp, Opener, ProbeKind, Scenario, Sink, TcpRow, TcpSettings,
-    ThroughputRow, Verdict,
-};
+use weir_world::{Flow, IpVersion, Opener, Scenario, Sink, TcpSettings, Verdict};
 
-use crate::loads::{Loads, Order, Setting, Told, Totals};
+use crate::check::check;
+use crate::known::{Known, tcp_row};
+use crate::loads::{Loads, Order, Setting, Told};
 use crate::session::{Ahead, Grant, Session};
 use crate::{ClientError, Target};
 
@@ -103,101 +101,6 @@ pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, 
     Ok(Outcome { reached, complete: reached >= end })
 }
 
-/// Whether the server can do it.
-fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
-    let scenario = &request.scenario;
-    let refuse = |sentence: String| Err(ClientError::new(sentence));
-    scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
-    if scenario.hosts.len() != 1 {
-        return refuse(format!(
-            "the test has {} servers: the world net measures the path to one",
-            scenario.hosts.len()
-        ));
-    }
-    for flow in &scenario.flows {
-        check_flow(flow, grant)
-            .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
-    }
-    let most = grant.limits.flows as usize;
-    let at_once = |one: &Flow| {
-        scenario
-            .flows
-            .iter()
-            .filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns)
-            .count()
-    };
-    if let Some(count) = scenario.flows.iter().map(at_once).max().filter(|&count| count > most) {
-        return refuse(format!("{count} flows at once: this server allows {most}"));
-    }
-    let longest = grant.limits.duration_ns;
-    if let Some(flow) = scenario.flows.iter().find(|flow| flow.stop_ns - flow.start_ns > longest) {
-        return refuse(format!(
-            "flow `{}` lasts {}: this server allows {}",
-            flow.name,
-            Duration::from_nanos(flow.stop_ns - flow.start_ns),
-            Duration::from_nanos(longest)
-        ));
-    }
-    check_probes(scenario, grant)
-}
-
-fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
-    if flow.opened_by == Opener::Server {
-        return Err("opened_by server: the world net opens all connections from here".into());
-    }
-    if flow.tcp.overrides != Overrides::default() {
-        return Err(
-            "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
-                    the congestion control can be chosen"
-                .into(),
-        );
-    }
-    let name = &flow.tcp.congestion_control;
-    let available = match flow.direction {
-        weir_world::Direction::Down => grant.congestion.clone(),
-        weir_world::Direction::Up => {
-            weir_net::available_congestion_controls().map_err(|error| error.to_string())?
-        }
-    };
-    if available.contains(name) {
-        return Ok(());
-    }
-    let sender = if flow.direction == weir_world::Direction::Down { "server" } else { "machine" };
-    Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
-}
-
-fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
-    let mut datagrams = 0.0;
-    for probe in &scenario.probes {
-        let refuse = |why: String| Err(ClientError::new(format!("probe `{}`: {why}", probe.name)));
-        match probe.kind {
-            ProbeKind::Tcp => {
-                return refuse("kind tcp: servers elsewhere answer udp and icmp only".into());
-            }
-            ProbeKind::Udp if grant.udp_port.is_none() => {
-                return refuse("this server answers no datagrams".into());
-            }
-            ProbeKind::Udp => {
-                let (least, most) =
-                    (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
-                if !(least..=most).contains(&probe.payload_bytes) {
-                    let bytes = probe.payload_bytes;
-                    return refuse(format!("payload {bytes} bytes: write {least} to {most}"));
-                }
-                datagrams += 1e9 / probe.period_ns as f64;
-            }
-            ProbeKind::Icmp | ProbeKind::UdpTtl => {}
-        }
-    }
-    let most = grant.limits.echo_rate_pps;
-    if datagrams > f64::from(most) {
-        return Err(ClientError::new(format!(
-            "{datagrams:.0} UDP pings a second: this server answers {most}"
-        )));
-    }
-    Ok(())
-}
-
 /// A measurement under way.
 struct Run<'r> {
     request: &'r Request,
@@ -240,20 +143,6 @@ struct Climb {
     /// Segments that arrived since the last look. In order or not: bytes in order come in leaps, a gap's
     /// and all that waited behind it.
     segments: u64,
-}
-
-/// What is known of a load.
-#[derive(Clone, Debug, Default)]
-struct Known {
-    asked: bool,
-    /// The last that the server told.
-    last: Option<FlowSample>,
-    seen_bytes: u64,
-    seen_wire: u64,
-    seen_segments: u32,
-    ended: Option<(Time, EndReason)>,
-    totals: Option<Totals>,
-    failed: bool,
 }
 
 impl<'r> Run<'r> {
@@ -583,22 +472,7 @@ impl<'r> Run<'r> {
                 known.last = Some(sample);
             }
             weir_world::Direction::Up => {
-                let wire = sample.tcp.as_ref().map_or(known.seen_wire, |tcp| {
-                    tcp.received_bytes + u64::from(tcp.received_segments) * u64::from(header)
-                });
-                let arrived = sample.tcp.as_ref().map_or(0, |tcp| tcp.received_segments);
-                let segments = u64::from(arrived.saturating_sub(known.seen_segments));
-                known.seen_segments = known.seen_segments.max(arrived);
-                let bytes = sample.bytes - known.seen_bytes.min(sample.bytes);
-                let row = ThroughputRow {
-                    t,
-                    flow: number,
-                    bytes,
-                    wire_bytes: wire.saturating_sub(known.seen_wire),
-                };
-                known.seen_bytes = known.seen_bytes.max(sample.bytes);
-                known.seen_wire = known.seen_wire.max(wire);
-                known.last = Some(sample);
+                let (row, segments) = known.arrived(t, sample, header);
                 record.throughput(&row);
                 if let Some(climb) = self.ramps.get_mut(&Way::Up) {
                     climb.segments += segments;
@@ -648,7 +522,7 @@ impl<'r> Run<'r> {
         self.settle();
         self.pass_on(record);
         for (number, known) in self.flows.iter().enumerate() {
-            record.flow(&self.totals(number, known));
+            record.flow(&known.row(number as u32, &self.scenario.flows[number]));
         }
         self.note_scenario(record);
         let cpu = cpu_ns().saturating_sub(self.cpu_ns);
@@ -688,50 +562,6 @@ impl<'r> Run<'r> {
         Err(ClientError::new("the server does not say how many datagrams arrived"))
     }
 
-    fn totals(&self, number: usize, known: &Known) -> FlowRow {
-        let spec = &self.scenario.flows[number];
-        let down = spec.direction == weir_world::Direction::Down;
-        let info = known.totals.and_then(|totals| totals.info);
-        let theirs = known.last.as_ref().and_then(|last| last.tcp.as_ref());
-        let (sent, again, segments, segments_again, timeouts) = if down {
-            let mss = |bytes: u64, tcp: &TcpSample| bytes.div_ceil(u64::from(tcp.mss.max(1)));
-            theirs.map_or((0, 0, 0, 0, None), |tcp| {
-                let segments = mss(tcp.sent_bytes, tcp);
-                (tcp.sent_bytes, tcp.retransmitted_bytes, segments, tcp.retransmits, tcp.timeouts)
-            })
-        } else {
-            info.map_or((0, 0, 0, 0, None), |info| {
-                let ((sent, again), (segments, more)) = (info.sent_bytes(), info.sent_segments());
-                (sent, again, segments, more, info.timeouts())
-            })
-        };
-        let totals = known.totals;
-        let delivered =
-            if down { totals.map_or(0, |totals| totals.delivered) } else { known.seen_bytes };
-        let ended = if down {
-            totals.and_then(|totals| totals.ended)
-        } else {
-            known.ended.map(|(at, _)| at)
-        };
-        FlowRow {
-            flow: number as u32,
-            first_data: totals.and_then(|totals| totals.first_data).filter(|_| delivered > 0),
-            delivered_bytes: delivered,
-            sent_bytes: sent,
-            sent_segments: segments,
-            retransmitted_bytes: again,
-            retransmitted_segments: segments_again,
-            timeouts,
-            loss_probes: None,
-            fast_recoveries: None,
-            ecn_reductions: None,
-            dropped_packets: None,
-            dropped_bytes: None,
-            marked_packets: None,
-            completed: ended.filter(|_| spec.bytes == Some(delivered)),
-        }
-    }
-
     fn flow(&mut self, number: u32) -> Result<&mut Known, ClientError> {
         self.flows.get_mut(number as usize).ok_or_else(|| {
             ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
@@ -745,28 +575,6 @@ impl<'r> Run<'r> {
 
     fn note_scenario(&self, record: &mut Recorder<'_>) {
         record.note("scenario", serde_json::to_value(&self.scenario).expect("plain data"));
-    }
-}
-
-fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
-    TcpRow {
-        t,
-        flow,
-        cwnd: tcp.cwnd,
-        ssthresh: tcp.ssthresh,
-        in_flight: tcp.in_flight,
-        srtt: tcp.srtt_ns.map(Duration::from_nanos),
-        rttvar: Duration::from_nanos(tcp.rttvar_ns),
-        rto: Duration::from_nanos(tcp.rto_ns),
-        pacing_rate_bps: tcp.pacing_rate_bps,
-        retransmits: tcp.retransmits,
-        timeouts: tcp.timeouts,
-        live: Some(LiveTcp {
-            delivery_rate_bps: tcp.delivery_rate_bps,
-            busy: Duration::from_nanos(tcp.busy_ns),
-            receive_window_limited: Duration::from_nanos(tcp.receive_window_limited_ns),
-            send_buffer_limited: Duration::from_nanos(tcp.send_buffer_limited_ns),
-        }),
     }
 }
 

@@ -1,0 +1,107 @@
+//! Whether a server can do what is asked of it, before anything is sent.
+
+use weir_core::Duration;
+use weir_tcp::Overrides;
+use weir_world::{Flow, Opener, ProbeKind, Scenario};
+
+use crate::ClientError;
+use crate::run::Request;
+use crate::session::Grant;
+
+/// Whether the server that gave `grant` can do what `request` asks for.
+///
+/// # Errors
+/// If it cannot: the first thing.
+pub(crate) fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
+    let scenario = &request.scenario;
+    let refuse = |sentence: String| Err(ClientError::new(sentence));
+    scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
+    if scenario.hosts.len() != 1 {
+        return refuse(format!(
+            "the test has {} servers: the world net measures the path to one",
+            scenario.hosts.len()
+        ));
+    }
+    for flow in &scenario.flows {
+        check_flow(flow, grant)
+            .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
+    }
+    let most = grant.limits.flows as usize;
+    let at_once = |one: &Flow| {
+        scenario
+            .flows
+            .iter()
+            .filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns)
+            .count()
+    };
+    if let Some(count) = scenario.flows.iter().map(at_once).max().filter(|&count| count > most) {
+        return refuse(format!("{count} flows at once: this server allows {most}"));
+    }
+    let longest = grant.limits.duration_ns;
+    if let Some(flow) = scenario.flows.iter().find(|flow| flow.stop_ns - flow.start_ns > longest) {
+        return refuse(format!(
+            "flow `{}` lasts {}: this server allows {}",
+            flow.name,
+            Duration::from_nanos(flow.stop_ns - flow.start_ns),
+            Duration::from_nanos(longest)
+        ));
+    }
+    check_probes(scenario, grant)
+}
+
+fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
+    if flow.opened_by == Opener::Server {
+        return Err("opened_by server: the world net opens all connections from here".into());
+    }
+    if flow.tcp.overrides != Overrides::default() {
+        return Err(
+            "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
+                    the congestion control can be chosen"
+                .into(),
+        );
+    }
+    let name = &flow.tcp.congestion_control;
+    let available = match flow.direction {
+        weir_world::Direction::Down => grant.congestion.clone(),
+        weir_world::Direction::Up => {
+            weir_net::available_congestion_controls().map_err(|error| error.to_string())?
+        }
+    };
+    if available.contains(name) {
+        return Ok(());
+    }
+    let sender = if flow.direction == weir_world::Direction::Down { "server" } else { "machine" };
+    Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
+}
+
+fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
+    let mut datagrams = 0.0;
+    for probe in &scenario.probes {
+        let refuse = |why: String| Err(ClientError::new(format!("probe `{}`: {why}", probe.name)));
+        match probe.kind {
+            ProbeKind::Tcp => {
+                return refuse("kind tcp: servers elsewhere answer udp and icmp only".into());
+            }
+            ProbeKind::Udp if grant.udp_port.is_none() => {
+                return refuse("this server answers no datagrams".into());
+            }
+            ProbeKind::Udp => {
+                let (least, most) =
+                    (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
+                if !(least..=most).contains(&probe.payload_bytes) {
+                    let bytes = probe.payload_bytes;
+                    return refuse(format!("payload {bytes} bytes: write {least} to {most}"));
+                }
+                datagrams += 1e9 / probe.period_ns as f64;
+            }
+            ProbeKind::Icmp | ProbeKind::UdpTtl => {}
+        }
+    }
+    let most = grant.limits.echo_rate_pps;
+    if datagrams > f64::from(most) {
+        return Err(ClientError::new(format!(
+            "{datagrams:.0} UDP pings a second: this server answers {most}"
+        )));
+    }
+    Ok(())
+}

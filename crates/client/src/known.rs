@@ -1,0 +1,111 @@
+//! What both ends told of a load, and the rows of the record that come of it.
+
+use weir_core::{Duration, Time};
+use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
+use weir_world::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
+
+use crate::loads::Totals;
+
+/// What is known of a load.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub asked: bool,
+    /// The last that the server told.
+    pub last: Option<FlowSample>,
+    pub seen_bytes: u64,
+    pub seen_wire: u64,
+    pub seen_segments: u32,
+    pub ended: Option<(Time, EndReason)>,
+    pub totals: Option<Totals>,
+    pub failed: bool,
+}
+
+impl Known {
+    /// The server received up to `sample`, in packets whose IP and TCP headers are `header` bytes. Tells what
+    /// came since the last sample, and in how many segments.
+    pub fn arrived(&mut self, t: Time, sample: FlowSample, header: u32) -> (ThroughputRow, u64) {
+        let (wire, arrived) = sample.tcp.as_ref().map_or((self.seen_wire, 0), |tcp| {
+            let headers = u64::from(tcp.received_segments) * u64::from(header);
+            (tcp.received_bytes + headers, tcp.received_segments)
+        });
+        let row = ThroughputRow {
+            t,
+            flow: sample.flow,
+            bytes: sample.bytes.saturating_sub(self.seen_bytes),
+            wire_bytes: wire.saturating_sub(self.seen_wire),
+        };
+        let segments = arrived.saturating_sub(self.seen_segments);
+        self.seen_segments = self.seen_segments.max(arrived);
+        self.seen_bytes = self.seen_bytes.max(sample.bytes);
+        self.seen_wire = self.seen_wire.max(wire);
+        self.last = Some(sample);
+        (row, segments.into())
+    }
+
+    /// Its totals, as number `flow` of the record.
+    pub fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
+        let down = spec.direction == weir_world::Direction::Down;
+        let info = self.totals.and_then(|totals| totals.info);
+        let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
+        let (sent, again, segments, segments_again, timeouts) = if down {
+            let mss = |bytes: u64, tcp: &TcpSample| bytes.div_ceil(u64::from(tcp.mss.max(1)));
+            theirs.map_or((0, 0, 0, 0, None), |tcp| {
+                let segments = mss(tcp.sent_bytes, tcp);
+                (tcp.sent_bytes, tcp.retransmitted_bytes, segments, tcp.retransmits, tcp.timeouts)
+            })
+        } else {
+            info.map_or((0, 0, 0, 0, None), |info| {
+                let ((sent, again), (segments, more)) = (info.sent_bytes(), info.sent_segments());
+                (sent, again, segments, more, info.timeouts())
+            })
+        };
+        let totals = self.totals;
+        let delivered =
+            if down { totals.map_or(0, |totals| totals.delivered) } else { self.seen_bytes };
+        let ended = if down {
+            totals.and_then(|totals| totals.ended)
+        } else {
+            self.ended.map(|(at, _)| at)
+        };
+        FlowRow {
+            flow,
+            first_data: totals.and_then(|totals| totals.first_data).filter(|_| delivered > 0),
+            delivered_bytes: delivered,
+            sent_bytes: sent,
+            sent_segments: segments,
+            retransmitted_bytes: again,
+            retransmitted_segments: segments_again,
+            timeouts,
+            loss_probes: None,
+            fast_recoveries: None,
+            ecn_reductions: None,
+            dropped_packets: None,
+            dropped_bytes: None,
+            marked_packets: None,
+            completed: ended.filter(|_| spec.bytes == Some(delivered)),
+        }
+    }
+}
+
+/// The state of a sender at the server.
+pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
+    TcpRow {
+        t,
+        flow,
+        cwnd: tcp.cwnd,
+        ssthresh: tcp.ssthresh,
+        in_flight: tcp.in_flight,
+        srtt: tcp.srtt_ns.map(Duration::from_nanos),
+        rttvar: Duration::from_nanos(tcp.rttvar_ns),
+        rto: Duration::from_nanos(tcp.rto_ns),
+        pacing_rate_bps: tcp.pacing_rate_bps,
+        retransmits: tcp.retransmits,
+        timeouts: tcp.timeouts,
+        live: Some(LiveTcp {
+            delivery_rate_bps: tcp.delivery_rate_bps,
+            busy: Duration::from_nanos(tcp.busy_ns),
+            receive_window_limited: Duration::from_nanos(tcp.receive_window_limited_ns),
+            send_buffer_limited: Duration::from_nanos(tcp.send_buffer_limited_ns),
+        }),
+    }
+}
