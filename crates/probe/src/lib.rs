@@ -2,7 +2,7 @@
 //! next comes out. No sockets, no clock: the same code runs over real sockets and over simulated ones.
 //!
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
-//! [`cloudflare`], [`responsiveness`]. Protocols are described in the crate `weir-protocol`; here is who
+//! [`cloudflare`], [`responsiveness`]; [`METHODS`] lists them by name. Protocols are described in the crate `weir-protocol`; here is who
 //! asks for what, when, and what is computed from it.
 
 pub mod cloudflare;
@@ -10,7 +10,9 @@ mod figures;
 mod method;
 pub mod ndt7;
 mod ramp;
+mod registry;
 pub mod responsiveness;
 
 pub use method::{Action, Connection, Event, Id, Method};
 pub use ramp::{Ramp, RampSettings};
+pub use registry::{Known, METHODS, UnknownMethod, method};

@@ -8,7 +8,7 @@ use weir_protocol::load::MessageSize;
 pub type Id = u32;
 
 /// A speed test under way.
-pub trait Method {
+pub trait Method: Send {
     /// Something happened at `now`; what is to be done is put into `actions`. The first event is
     /// [`Event::Begin`].
     fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>);

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::{Dscp, RNG_NAME, Rate, units};
 use weir_link::{Cells, Framing};
+use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
@@ -39,6 +40,12 @@ pub(crate) fn markers(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         list.append(entry)?;
     }
     Ok(list)
+}
+
+/// All methods of foreign speed tests: name, and whether TLS is needed.
+#[pyfunction]
+pub(crate) fn methods() -> Vec<(&'static str, bool)> {
+    METHODS.iter().map(|known| (known.name, known.needs_tls)).collect()
 }
 
 fn params<'py>(py: Python<'py>, table: &[Param]) -> PyResult<Bound<'py, PyList>> {

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from weirlab.worlds.net import NetWorld
 
-METHODS = ("ndt7", "cloudflare", "rpm")
+METHODS = tuple(name for name, _ in _native.methods())
 """What `weir test --method` speaks."""
 
-TLS_ONLY = frozenset({"rpm"})
+TLS_ONLY = frozenset(name for name, needs_tls in _native.methods() if needs_tls)
 """Those that need HTTP/2, and with it TLS."""
 
 

@@ -11,10 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
 use weir_net::Clock;
-use weir_probe::cloudflare::Cloudflare;
-use weir_probe::ndt7::Ndt7;
-use weir_probe::responsiveness::Responsiveness;
-use weir_probe::{Action, Connection, Event, Id, Method};
+use weir_probe::{Action, Connection, Event, Id, Known, Method};
 use weir_world::Verdict;
 
 use super::address::Url;
@@ -27,7 +24,7 @@ use crate::ClientError;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MethodRequest {
-    /// `ndt7`, `cloudflare` or `rpm`.
+    /// The name of one of [`weir_probe::METHODS`].
     pub method: String,
     /// The server, as [`Url::parse`] reads it.
     pub url: String,
@@ -44,21 +41,13 @@ pub fn run_method(
     request: &MethodRequest,
     mut progress: impl FnMut(Time) -> Verdict,
 ) -> Result<Value, ClientError> {
-    let method: Box<dyn Method> = match request.method.as_str() {
-        "ndt7" => Box::new(Ndt7::new()),
-        "cloudflare" => Box::new(Cloudflare::new()),
-        "rpm" => Box::new(Responsiveness::new()),
-        other => {
-            return Err(ClientError::new(format!(
-                "method `{other}`: there are ndt7, cloudflare and rpm"
-            )));
-        }
-    };
+    let known =
+        Known::named(&request.method).map_err(|error| ClientError::new(error.to_string()))?;
     let url = Url::parse(&request.url)?;
-    if request.method == "rpm" && !url.tls {
+    if known.needs_tls && !url.tls {
         return Err(ClientError::new(format!(
-            "server `{}`: rpm needs HTTP/2 over TLS: write https://",
-            request.url
+            "server `{}`: {} needs HTTP/2 over TLS: write https://",
+            request.url, known.name
         )));
     }
     let address = url.find()?;
@@ -68,7 +57,7 @@ pub fn run_method(
         .map_err(|error| ClientError::io("starting the test", &error))?;
     let dialer = Dialer::new(url, address, request.verify);
     let result = runtime.block_on(async {
-        let mut drive = Drive::new(method, dialer)?;
+        let mut drive = Drive::new(known.begin(), dialer)?;
         drive.run(&mut progress).await
     });
     runtime.shutdown_background();

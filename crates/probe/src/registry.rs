@@ -1,0 +1,72 @@
+//! The methods by name: whoever drives them, over real sockets or simulated ones, finds them here.
+
+use crate::cloudflare::Cloudflare;
+use crate::method::Method;
+use crate::ndt7::Ndt7;
+use crate::responsiveness::Responsiveness;
+
+/// A method that there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Its name, such as `ndt7`.
+    pub name: &'static str,
+    /// Whether it is made for HTTP/2, and with it TLS, only.
+    pub needs_tls: bool,
+    begin: fn() -> Box<dyn Method>,
+}
+
+/// A method that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("method `{name}`: there are {}", names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownMethod {
+    name: String,
+}
+
+/// All methods.
+pub const METHODS: &[Known] = &[
+    Known { name: "ndt7", needs_tls: false, begin: || Box::new(Ndt7::new()) },
+    Known { name: "cloudflare", needs_tls: false, begin: || Box::new(Cloudflare::new()) },
+    Known { name: "rpm", needs_tls: true, begin: || Box::new(Responsiveness::new()) },
+];
+
+impl Known {
+    /// The method of that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<&'static Self, UnknownMethod> {
+        let found = METHODS.iter().find(|known| known.name == name);
+        found.ok_or_else(|| UnknownMethod { name: name.to_owned() })
+    }
+
+    /// A test by this method, not begun yet.
+    #[must_use]
+    pub fn begin(&self) -> Box<dyn Method> {
+        (self.begin)()
+    }
+}
+
+/// A test by the method of that name, not begun yet; `None` if there is no such method.
+#[must_use]
+pub fn method(name: &str) -> Option<Box<dyn Method>> {
+    Known::named(name).ok().map(Known::begin)
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|known| known.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_says_its_own_name() {
+        for known in METHODS {
+            assert_eq!(known.begin().result()["method"], known.name);
+        }
+        assert!(method("ndt5").is_none());
+        let error = Known::named("ndt5").unwrap_err().to_string();
+        assert!(error.starts_with("method `ndt5`: there are ndt7, cloudflare"), "{error}");
+    }
+}
