@@ -62,6 +62,7 @@ impl SetUp {
             probes: (0..self.probes).map(probe).collect(),
             start_jitter_ns: 50_000_000,
             shaper: None,
+            methods: vec![],
             sampling: Sampling {
                 throughput_ns: 100_000_000,
                 tcp_ns: 100_000_000,

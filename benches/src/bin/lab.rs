@@ -15,7 +15,8 @@ use std::sync::Arc;
 use weir_benches::SetUp;
 use weir_core::{Duration, Seed, Time};
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 
 fn main() -> ExitCode {
@@ -208,6 +209,7 @@ impl Sink for Samples {
     fn queue(&mut self, _: &QueueRow<'_>) {}
     fn emulator(&mut self, _: &EmulatorRow) {}
     fn shaper(&mut self, _: &ShaperRow<'_>) {}
+    fn method(&mut self, _: &MethodRow<'_>) {}
     fn flow(&mut self, _: &FlowRow) {}
     fn progress(&mut self, _: Time) -> Verdict {
         Verdict::Continue

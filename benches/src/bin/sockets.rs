@@ -137,6 +137,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         probes: pings.map(probe).into_iter().collect(),
         start_jitter_ns: 0,
         shaper: None,
+        methods: vec![],
         sampling: Sampling { throughput_ns: 100_000_000, tcp_ns: 100_000_000, queue_ns: 0 },
         ip_version: IpVersion::V4,
         mtu_bytes: 1500,

@@ -22,6 +22,13 @@ pub(crate) fn check(request: &Request, grant: &Grant) -> Result<(), ClientError>
             scenario.hosts.len()
         ));
     }
+    if let Some(test) = scenario.methods.first() {
+        return refuse(format!(
+            "method `{}`: the world net drives none within a scenario: run `weir test --method {}`, or the \
+             scenario in the world `sim`",
+            test.name, test.kind
+        ));
+    }
     for flow in &scenario.flows {
         check_flow(flow, grant)
             .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;

@@ -53,6 +53,12 @@ pub enum LabError {
     /// The world has none yet.
     #[error("the world `lab` has no shaper: run the scenario in the world `sim`")]
     Shaper,
+    /// The world has none: real clients can be run in it.
+    #[error(
+        "method `{0}`: the world `lab` drives no speed tests by itself: run the scenario in the world `sim`, \
+         or a real client in the lab's namespaces"
+    )]
+    Method(String),
     /// The kernel's queues stay as they were made.
     #[error(
         "hop `{0}` changes on the way, which the kernel's queues do not: use the userspace data path"

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use weir_core::{Duration, Time};
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 
 /// What the queues have done since the last view.
@@ -92,6 +93,12 @@ impl Sink for Live<'_, '_> {
     fn shaper(&mut self, row: &ShaperRow<'_>) {
         if let Some(keep) = &mut self.keep {
             keep.shaper(row);
+        }
+    }
+
+    fn method(&mut self, row: &MethodRow<'_>) {
+        if let Some(keep) = &mut self.keep {
+            keep.method(row);
         }
     }
 

@@ -63,6 +63,9 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     if scenario.shaper.is_some() {
         return Err(LabError::Shaper);
     }
+    if let Some(test) = scenario.methods.first() {
+        return Err(LabError::Method(test.name.clone()));
+    }
     if let Some(hop) = scenario.marker_that_needs_window() {
         return Err(LabError::SendersWindow(hop.name.clone()));
     }

@@ -271,6 +271,7 @@ mod tests {
             probes: vec![],
             start_jitter_ns: 0,
             shaper: None,
+            methods: vec![],
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version,
             mtu_bytes: 1500,

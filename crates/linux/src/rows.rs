@@ -2,7 +2,8 @@
 
 use weir_core::Time;
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 
 /// A [`QueueRow`] with names of its own.
@@ -35,6 +36,7 @@ impl Sink for Rows {
     fn tcp(&mut self, _: &TcpRow) {}
     fn emulator(&mut self, _: &EmulatorRow) {}
     fn shaper(&mut self, _: &ShaperRow<'_>) {}
+    fn method(&mut self, _: &MethodRow<'_>) {}
     fn flow(&mut self, _: &FlowRow) {}
     fn progress(&mut self, _: Time) -> Verdict {
         Verdict::Continue

@@ -53,6 +53,7 @@ fn scenario(duration_ms: u64) -> Scenario {
         probes: vec![],
         start_jitter_ns: 0,
         shaper: None,
+        methods: vec![],
         sampling: Sampling { throughput_ns: 50 * MS, tcp_ns: 50 * MS, queue_ns: 0 },
         ip_version: IpVersion::V4,
         mtu_bytes: 1500,

@@ -195,6 +195,7 @@ fn scenario(ip_version: IpVersion) -> Scenario {
         probes: vec![],
         start_jitter_ns: 0,
         shaper: None,
+        methods: vec![],
         sampling: Sampling { throughput_ns: 100 * MS, tcp_ns: 100 * MS, queue_ns: 0 },
         ip_version,
         mtu_bytes: 1500,

@@ -8,7 +8,8 @@ use std::time::{Duration as WallDuration, Instant};
 use serde_json::{Map, Value};
 use weir_core::Time;
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
+    Verdict,
 };
 
 use crate::tables::Tables;
@@ -149,6 +150,10 @@ impl Sink for Recorder<'_> {
 
     fn shaper(&mut self, row: &ShaperRow<'_>) {
         self.tables.append_shaper(row);
+    }
+
+    fn method(&mut self, row: &MethodRow<'_>) {
+        self.tables.append_method(row);
     }
 
     fn flow(&mut self, row: &FlowRow) {

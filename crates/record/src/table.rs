@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Float,
     /// Words that repeat.
     Text,
+    /// Words or nothing.
+    NullableText,
 }
 
 /// A table that grows at its end.
@@ -42,6 +44,7 @@ enum Column {
     Nullable { present: Vec<i16>, values: Vec<i64> },
     Float(Vec<f64>),
     Text(Vec<ByteArray>),
+    NullableText { present: Vec<i16>, values: Vec<ByteArray> },
 }
 
 /// Fills one row, column by column in the table's order.
@@ -59,6 +62,9 @@ impl Table {
                 Kind::Float => (PhysicalType::DOUBLE, Repetition::REQUIRED, None),
                 Kind::Text => {
                     (PhysicalType::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String))
+                }
+                Kind::NullableText => {
+                    (PhysicalType::BYTE_ARRAY, Repetition::OPTIONAL, Some(LogicalType::String))
                 }
             };
             let field = Type::primitive_type_builder(column, physical)
@@ -150,6 +156,7 @@ impl Column {
             Kind::Nullable => Self::Nullable { present: Vec::new(), values: Vec::new() },
             Kind::Float => Self::Float(Vec::new()),
             Kind::Text => Self::Text(Vec::new()),
+            Kind::NullableText => Self::NullableText { present: Vec::new(), values: Vec::new() },
         }
     }
 
@@ -162,6 +169,10 @@ impl Column {
             }
             Self::Float(values) => values.clear(),
             Self::Text(values) => values.clear(),
+            Self::NullableText { present, values } => {
+                present.clear();
+                values.clear();
+            }
         }
     }
 
@@ -179,6 +190,9 @@ impl Column {
             }
             Self::Text(values) => {
                 writer.typed::<ByteArrayType>().write_batch(values, None, None)?;
+            }
+            Self::NullableText { present, values } => {
+                writer.typed::<ByteArrayType>().write_batch(values, Some(present), None)?;
             }
         }
         writer.close()
@@ -221,6 +235,18 @@ impl Row<'_> {
         match self.columns.next() {
             Some(Column::Text(values)) => values.push(ByteArray::from(value)),
             _ => unreachable!("this column holds no text"),
+        }
+        self
+    }
+
+    /// The next column's word, or nothing.
+    pub fn nullable_text(&mut self, value: Option<&str>) -> &mut Self {
+        match self.columns.next() {
+            Some(Column::NullableText { present, values }) => {
+                present.push(i16::from(value.is_some()));
+                values.extend(value.map(ByteArray::from));
+            }
+            _ => unreachable!("this column holds no text or nothing"),
         }
         self
     }

@@ -4,13 +4,15 @@ use std::path::Path;
 
 use weir_core::{Duration, Time};
 use weir_qdisc::{DropReason, MarkReason};
-use weir_world::{EmulatorRow, FlowRow, LatencyRow, QueueRow, ShaperRow, TcpRow, ThroughputRow};
+use weir_world::{
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TcpRow, ThroughputRow,
+};
 
 use crate::table::{Kind, Table};
 
 /// The names of all tables.
-pub const TABLES: [&str; 7] =
-    ["flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper"];
+pub const TABLES: [&str; 8] =
+    ["flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "method"];
 
 /// All tables of a record.
 #[derive(Debug)]
@@ -22,11 +24,12 @@ pub(crate) struct Tables {
     queue: Table,
     emulator: Table,
     shaper: Table,
+    method: Table,
 }
 
 impl Tables {
     pub fn new(record: &Path) -> Self {
-        use Kind::{Float, Integer, Nullable, Text};
+        use Kind::{Float, Integer, Nullable, NullableText, Text};
         let table = |name: &str, columns: &[(&str, Kind)]| {
             let columns: Vec<_> =
                 columns.iter().map(|&(column, kind)| (column.to_owned(), kind)).collect();
@@ -121,12 +124,23 @@ impl Tables {
                     ("unit", Text),
                 ],
             ),
+            method: table(
+                "method",
+                &[
+                    ("method", Integer),
+                    ("name", Text),
+                    ("kind", Text),
+                    ("began_ns", Integer),
+                    ("ended_ns", Nullable),
+                    ("result", NullableText),
+                ],
+            ),
         }
     }
 
     pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
-        let Self { flows, throughput, latency, tcp, queue, emulator, shaper } = self;
-        [flows, throughput, latency, tcp, queue, emulator, shaper]
+        let Self { flows, throughput, latency, tcp, queue, emulator, shaper, method } = self;
+        [flows, throughput, latency, tcp, queue, emulator, shaper, method]
     }
 
     pub fn append_flow(&mut self, row: &FlowRow) {
@@ -213,6 +227,17 @@ impl Tables {
                 .text(row.reason)
                 .float(row.value)
                 .text(row.unit);
+        });
+    }
+
+    pub fn append_method(&mut self, row: &MethodRow<'_>) {
+        self.method.append(|out| {
+            out.integer(u64::from(row.method))
+                .text(row.name)
+                .text(row.kind)
+                .integer(row.began.as_nanos())
+                .nullable(row.ended.map(Time::as_nanos))
+                .nullable_text(row.result);
         });
     }
 

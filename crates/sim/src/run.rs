@@ -66,6 +66,9 @@ pub enum SimError {
     /// A probe that only live worlds have.
     #[error("probe `{0}`: the simulator has no probes of kind tcp: run it in the world `lab`")]
     TcpProbe(String),
+    /// A method that nobody drives yet.
+    #[error("method `{0}`: the simulator drives no speed tests yet")]
+    Method(String),
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
@@ -97,6 +100,9 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
         let random = Seed::new(0).stream("tcp");
         Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
+    }
+    if let Some(test) = scenario.methods.first() {
+        return Err(SimError::Method(test.name.clone()));
     }
     match scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
         Some(probe) => Err(SimError::TcpProbe(probe.name.clone())),

@@ -34,10 +34,9 @@ impl Scenario {
                 })?;
             }
         }
-        unique("flow", self.flows.iter().map(|flow| &flow.name))?;
-        unique("probe", self.probes.iter().map(|probe| &probe.name))?;
-        unique("hop up", self.path.up.iter().map(|hop| &hop.name))?;
-        unique("hop down", self.path.down.iter().map(|hop| &hop.name))?;
+        unique("hop up", self.path.up.iter().map(|hop| hop.name.clone()))?;
+        unique("hop down", self.path.down.iter().map(|hop| hop.name.clone()))?;
+        self.check_methods()?;
         for flow in &self.flows {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
@@ -86,7 +85,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_ends(
+    pub(crate) fn check_ends(
         &self,
         name: &str,
         host: u32,
@@ -155,14 +154,15 @@ fn check_rate(bps: u64) -> Result<(), String> {
 }
 
 /// Names tell things apart in records: none may occur twice.
-fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
+pub(crate) fn unique(kind: &str, names: impl Iterator<Item = String>) -> Result<(), ScenarioError> {
     let mut seen = BTreeSet::new();
     for name in names {
-        if !seen.insert(name) {
+        if seen.contains(&name) {
             return Err(ScenarioError::new(format!(
                 "two are called {kind} `{name}`: name them apart"
             )));
         }
+        seen.insert(name);
     }
     Ok(())
 }
@@ -230,6 +230,7 @@ mod tests {
             probes: vec![],
             start_jitter_ns: 0,
             shaper: None,
+            methods: vec![],
             sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
             ip_version: IpVersion::V4,
             mtu_bytes: 1500,

@@ -8,13 +8,15 @@ mod check;
 mod sample;
 mod scenario;
 mod shaper;
+mod speed_test;
 
 pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, QueueRow, ServerTurn, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Verdict,
+    EmulatorRow, FlowRow, LatencyRow, LiveTcp, MethodRow, QueueRow, ServerTurn, ShaperRow, Sink,
+    TcpRow, ThroughputRow, Verdict,
 };
 pub use scenario::{
     Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
     Probe, ProbeKind, Sampling, Scenario, ScenarioError, TcpSettings,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
+pub use speed_test::SpeedTest;

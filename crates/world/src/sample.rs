@@ -18,6 +18,8 @@ pub trait Sink {
     fn emulator(&mut self, row: &EmulatorRow);
     /// A shaper's rate, state or reason changed.
     fn shaper(&mut self, row: &ShaperRow<'_>);
+    /// A speed test ended, or the run did before it.
+    fn method(&mut self, row: &MethodRow<'_>);
     /// A flow's totals, once, at the end.
     fn flow(&mut self, row: &FlowRow);
     /// The run has reached `now`. Called often enough for a live view; may end the run.
@@ -185,6 +187,23 @@ pub struct ShaperRow<'a> {
     pub value: f64,
     /// The number's unit.
     pub unit: &'static str,
+}
+
+/// How a speed test went: table `method`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodRow<'a> {
+    /// Number of the speed test in the scenario.
+    pub method: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Its method, such as `ndt7`.
+    pub kind: &'a str,
+    /// When it began.
+    pub began: Time,
+    /// When it ended; `None` if the run ended before.
+    pub ended: Option<Time>,
+    /// What the official client would show, as JSON; `None` if it did not end.
+    pub result: Option<&'a str>,
 }
 
 /// A flow's totals: table `flows`.

@@ -12,6 +12,7 @@ use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp};
 use weir_tcp::{Overrides, Profile, WindowRule};
 
 use crate::shaper::Shaper;
+use crate::speed_test::SpeedTest;
 
 /// What is to happen: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// The probes.
     pub probes: Vec<Probe>,
+    /// The speed tests.
+    #[serde(default)]
+    pub methods: Vec<SpeedTest>,
     /// Each load starts so much later at most, and each train of pings up to a period later: drawn
     /// from the seed. Without it loads that start together stay in lock-step, as no real ones do.
     #[serde(default)]

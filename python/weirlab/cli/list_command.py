@@ -93,7 +93,7 @@ def _show_one(entry: Mapping[str, Any]) -> None:
     console.print(f"[bold]{entry['name']}[/]: {entry['title']}")
     console.print(entry["summary"])
     console.print(f"Source: {' '.join(entry['source'].split())}", style="dim")
-    for key in ("flows", "probes", "hosts", "up", "down"):
+    for key in ("flows", "probes", "methods", "hosts", "up", "down"):
         rows = entry.get(key) or []
         if not rows:
             continue

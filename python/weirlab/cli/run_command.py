@@ -13,7 +13,9 @@ import click
 from weirlab.api import run_all
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
+from weirlab.record.set_ups import queue_name
 from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
+from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
 from weirlab.stats import Assertion, compare
 from weirlab.ui import RunProgress, console, note, warn
@@ -95,12 +97,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
         figures = [comparison.as_dict() for comparison in comparisons]
         outcomes = {str(record.path): [asdict(one.of(record)) for one in asserted] for record in records}
         shown = {"out": str(folder), "set_ups": figures} | ({"assertions": outcomes} if asserted else {})
+        shown |= {"methods": {str(one.path): method_results(one) for one in records if one.methods.height}}
         click.echo(json.dumps(shown, indent=2))
     else:
         for text in cautions(records):
             warn(text)
         console.print(comparison_table(records, comparisons, width=console.width))
         console.print(story(comparisons))
+        _tell_methods(records)
         if asserted:
             console.print(assertion_table(records, asserted))
     if charts:
@@ -113,6 +117,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
     broken = sum(not one.of(record).holds for one in asserted for record in records)
     if broken:
         raise AssertionBroken(f"{broken} of {len(asserted) * len(records)} assertions do not hold")
+
+
+def _tell_methods(records: list[Record]) -> None:
+    for record in records:
+        if record.methods.height and len(records) > 1:
+            console.rule(f"{queue_name(record)}, seed {record.manifest.seed}")
+        for table in method_tables(record):
+            console.print(table)
 
 
 def _runs(spec: ScenarioSpec, host: str | None, link: str | None) -> list[ResolvedRun]:

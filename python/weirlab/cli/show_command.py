@@ -9,6 +9,7 @@ import click
 
 from weirlab.record import Record, find_records
 from weirlab.report import cautions, flow_table, latency_table, quality_table
+from weirlab.report.methods import method_results, method_tables
 from weirlab.stats import summarise
 from weirlab.ui import console, warn
 
@@ -23,7 +24,8 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """
     records = [record for path in paths for record in find_records(path)]
     if as_json:
-        click.echo(json.dumps([summarise(record).as_dict() for record in records], indent=2))
+        shown = [summarise(record).as_dict() | {"methods": method_results(record)} for record in records]
+        click.echo(json.dumps(shown, indent=2))
         return
     for record in records:
         _show(record)
@@ -57,3 +59,5 @@ def _show(record: Record) -> None:
             f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
             f"{latency.increase_p99_ms:.1f} ms; {latency.lost} of {latency.sent} pings lost."
         )
+    for table in method_tables(record):
+        console.print(table)

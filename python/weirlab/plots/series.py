@@ -104,13 +104,13 @@ def pings(record: Record) -> Pings:
     Raises:
         UsageError: if none was answered.
     """
-    need_pings(record, record.latency["rtt_ns"])
-    lost = record.latency["rtt_ns"].is_null()
-    answered = record.latency.filter(~lost)
+    need_pings(record, record.pings["rtt_ns"])
+    lost = record.pings["rtt_ns"].is_null()
+    answered = record.pings.filter(~lost)
     return Pings(
         t_s=answered["t_ns"].to_numpy() / 1e9,
         rtt_ms=answered["rtt_ns"].to_numpy() / 1e6,
-        lost_s=record.latency.filter(lost)["t_ns"].to_numpy() / 1e9,
+        lost_s=record.pings.filter(lost)["t_ns"].to_numpy() / 1e9,
     )
 
 

@@ -7,7 +7,7 @@ import json
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 from pydantic import ValidationError
@@ -123,6 +123,14 @@ class Record:
         return self._table("shaper")
 
     @cached_property
+    def methods(self) -> pl.DataFrame:
+        """One row a speed test: `method`, `name`, `kind`, `began_ns`, `ended_ns` and `result`.
+
+        `result` is what its official client would show, as JSON. Both are null if the run ended before it.
+        """
+        return self._table("method").sort("method")
+
+    @cached_property
     def flows(self) -> pl.DataFrame:
         """Totals of each flow, with its name, direction, service class and congestion control."""
         totals = self._table("flows")
@@ -132,6 +140,7 @@ class Record:
     @cached_property
     def flow_names(self) -> pl.DataFrame:
         """Name, direction and settings of each flow, from the scenario."""
+        flows = [*self.manifest.scenario["flows"], *self._method_flows()]
         rows = [
             {
                 "flow": number,
@@ -143,14 +152,42 @@ class Record:
                 "start_ns": flow["start_ns"],
                 "stop_ns": flow["stop_ns"],
             }
-            for number, flow in enumerate(self.manifest.scenario["flows"])
+            for number, flow in enumerate(flows)
         ]
         return pl.DataFrame(rows, schema=_FLOW_NAMES)
 
+    def _method_flows(self) -> Iterator[dict[str, Any]]:
+        """Both flows of each speed test, as if the scenario had named them."""
+        scenario = self.manifest.scenario
+        ended = dict(self.methods.select("method", "ended_ns").iter_rows())
+        for number, method in enumerate(scenario.get("methods", [])):
+            stop = ended.get(number) or scenario["duration_ns"]
+            controls = {
+                "down": method["tcp"]["congestion_control"],
+                "up": method["client_congestion_control"],
+            }
+            for direction, control in controls.items():
+                yield {
+                    **method,
+                    "name": f"{method['name']} {direction}",
+                    "direction": direction,
+                    "tcp": {**method["tcp"], "congestion_control": control},
+                    "stop_ns": stop,
+                }
+
     @cached_property
     def probe_names(self) -> list[str]:
-        """Name of each probe, by number."""
-        return [probe["name"] for probe in self.manifest.scenario["probes"]]
+        """Name of each probe, by number; behind the pings what speed tests saw within their own flows."""
+        scenario = self.manifest.scenario
+        methods = scenario.get("methods", [])
+        return [probe["name"] for probe in scenario["probes"]] + [
+            f"{method['name']} in flow" for method in methods
+        ]
+
+    @cached_property
+    def pings(self) -> pl.DataFrame:
+        """The rows of `latency` that are pings, and not what speed tests saw within their own flows."""
+        return self.latency.filter(pl.col("probe") < len(self.manifest.scenario["probes"]))
 
     def phase(self, name: str) -> tuple[int, int] | None:
         """Start and end of a phase in nanoseconds, cut to what was reached; None if there is none."""
@@ -254,6 +291,14 @@ _EMPTY: dict[str, dict[str, pl.DataType]] = {
         "wire_bytes": pl.Int64(),
     },
     "flows": {"flow": pl.Int64()},
+    "method": {
+        "method": pl.Int64(),
+        "name": pl.String(),
+        "kind": pl.String(),
+        "began_ns": pl.Int64(),
+        "ended_ns": pl.Int64(),
+        "result": pl.String(),
+    },
     "shaper": {
         "t_ns": pl.Int64(),
         "queue": pl.String(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -11,6 +12,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from weirlab.net.methods import Truth
+    from weirlab.record import Record
+
+
+def method_tables(record: Record) -> Iterator[Table]:
+    """What each speed test of a run showed, or that it did not end."""
+    for row in record.methods.iter_rows(named=True):
+        began = row["began_ns"] / 1e9
+        if row["result"] is None:
+            title = f"{row['name']}: {row['kind']}, begun at {began:.1f} s, did not end before the run"
+            yield Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+            continue
+        table = method_table(json.loads(row["result"]), None)
+        table.title = f"{row['name']}: {table.title}"
+        table.caption = f"from {began:.1f} to {row['ended_ns'] / 1e9:.1f} s"
+        yield table
+
+
+def method_results(record: Record) -> list[dict[str, Any]]:
+    """The same as plain values, for JSON."""
+    return [
+        {**row, "result": row["result"] and json.loads(row["result"])}
+        for row in record.methods.iter_rows(named=True)
+    ]
 
 
 def method_table(result: dict[str, Any], truth: Truth | None) -> Table:

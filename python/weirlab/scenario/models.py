@@ -135,6 +135,40 @@ class ProbeSpec(Model):
     stop: Nanoseconds | None = None
 
 
+class MethodSpec(Model):
+    """A foreign speed test, as its official client runs it: it ends when its method does.
+
+    Attributes:
+        name: its name; the record has two flows of it, `name down` and `name up`, and its own round trips as
+            the probe `name in flow`.
+        kind: its method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
+        start: when it begins; with the phase `load` if nothing is said.
+        host: its server.
+        dscp: service class of its packets.
+        tls: whether its connections are secured, as those of all official clients are by default.
+        cc: congestion control of the server, so that of downloads; `bbr` for ndt7, whose server asks for it,
+            and the scenario's for the others if nothing is said.
+        client_cc: congestion control of the client, so that of uploads; the scenario's if nothing is said.
+        tcp: the rest of the TCP of both ends.
+    """
+
+    name: str
+    kind: str
+    start: Nanoseconds | None = None
+    host: str = "server"
+    dscp: DscpValue = 0
+    tls: bool = True
+    cc: str | None = None
+    client_cc: str | None = None
+    tcp: TcpSpec = TcpSpec()
+
+    @model_validator(mode="after")
+    def _one_congestion_control(self) -> MethodSpec:
+        if self.tcp.congestion_control is not None:
+            raise ValueError(f"method `{self.name}`: write `cc` and `client_cc`, not tcp.congestion_control")
+        return self
+
+
 class PhasesSpec(Model):
     """The phases of a test, in the order in which they come. A phase of no length is left out."""
 
@@ -162,6 +196,7 @@ class TestSpec(Model):
         hosts: the servers.
         flows: the loads.
         probes: the probes.
+        methods: the speed tests.
     """
 
     __test__ = False  # not a test of ours: keeps pytest from collecting it
@@ -175,6 +210,7 @@ class TestSpec(Model):
     hosts: list[HostSpec] = [HostSpec(name="server")]
     flows: list[FlowSpec] = []
     probes: list[ProbeSpec] = []
+    methods: list[MethodSpec] = []
 
 
 class FramingSpec(Model):
@@ -425,6 +461,7 @@ class ScenarioSpec(Model):
         seed: seed of the first run.
         repeat: runs for each set-up, each with the next seed.
         parameters: values of the test's parameters.
+        methods: speed tests beside those of the test.
         phases: lengths of phases in place of the test's.
         tcp: TCP of all loads, where a load says nothing itself.
         sampling: how often what is sampled.
@@ -444,6 +481,7 @@ class ScenarioSpec(Model):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     parameters: dict[str, int] = {}
+    methods: list[MethodSpec] = []
     phases: dict[Literal["idle", "load", "cooldown"], Nanoseconds] = {}
     tcp: TcpSpec = TcpSpec()
     sampling: SamplingSpec = SamplingSpec()

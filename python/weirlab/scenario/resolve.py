@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         FlowSpec,
         FramingSpec,
         LinkSpec,
+        MethodSpec,
         ProbeSpec,
         ScenarioSpec,
         ShaperSpec,
@@ -156,6 +157,7 @@ def _scenario(
             flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, hosts, parameters, window)
         ],
         "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
+        "methods": [_method(method, spec, hosts, window) for method in [*test.methods, *spec.methods]],
         "shaper": shaper and resolve_shaper(shaper, len(test.hosts), lambda way: mean_rate(link, way)),
         "start_jitter_ns": spec.start_jitter,
         "sampling": {
@@ -332,6 +334,26 @@ def _probe(probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], durat
         "ttl": probe.ttl,
     }
 
+
+def _method(
+    method: MethodSpec, spec: ScenarioSpec, hosts: Mapping[str, int], window: tuple[int, int]
+) -> dict[str, Any]:
+    tcp = _tcp(method.tcp.over(spec.tcp))
+    asked_for = METHOD_CONGESTION_CONTROL.get(method.kind, tcp["congestion_control"])
+    return {
+        "name": method.name,
+        "kind": method.kind,
+        "host": _host(method.name, method.host, hosts),
+        "dscp": method.dscp,
+        "tls": method.tls,
+        "tcp": {**tcp, "congestion_control": method.cc or asked_for},
+        "client_congestion_control": method.client_cc or tcp["congestion_control"],
+        "start_ns": window[0] if method.start is None else method.start,
+    }
+
+
+METHOD_CONGESTION_CONTROL = {"ndt7": "bbr"}
+"""What servers ask their sockets for, whatever the machine's default is: m-lab/ndt-server, `bbr` package."""
 
 DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60, "udp_ttl": 60, "tcp": 60}
 """Bytes of payload: what `ping` sends, and the least that irtt sends with its statistics."""

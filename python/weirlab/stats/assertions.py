@@ -192,7 +192,9 @@ def _pings(record: Record, selection: _Selection) -> pl.DataFrame:
     start, end = selection.window(record)
     wanted = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
     at = pl.col("t_ns")
-    return record.latency.filter((at >= start) & (at < end) & pl.col("probe").is_in(wanted))
+    # What a speed test saw within its own flow counts only where it is named.
+    rows = record.pings if selection.pattern == "*" else record.latency
+    return rows.filter((at >= start) & (at < end) & pl.col("probe").is_in(wanted))
 
 
 def _goodput(direction: str) -> Callable[[Record, _Selection], float]:

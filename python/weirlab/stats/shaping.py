@@ -59,7 +59,7 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
     capacity = capacity_bytes(hop, edges)
     carried = carried_bytes(record, direction, hop)
     used = np.histogram(carried["middle_ns"], edges, weights=carried["bytes"])[0]
-    answered = record.latency.drop_nulls("rtt_ns")
+    answered = record.pings.drop_nulls("rtt_ns")
     count = np.histogram(answered["t_ns"], edges)[0]
     total = np.histogram(answered["t_ns"], edges, weights=answered["rtt_ns"])[0]
     return Course(
@@ -98,7 +98,7 @@ def calm_after_s(record: Record, at_s: float, bound_ms: float, until_s: float) -
 
     None if that does not come about before `until_s`.
     """
-    answered = record.latency.drop_nulls("rtt_ns")
+    answered = record.pings.drop_nulls("rtt_ns")
     edges = np.arange(round(at_s * 10), round(until_s * 10) + 1) * 100_000_000
     count = np.histogram(answered["t_ns"], edges)[0]
     total = np.histogram(answered["t_ns"], edges, weights=answered["rtt_ns"] / 1e6)[0]

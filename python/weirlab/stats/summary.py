@@ -102,13 +102,14 @@ class Summary:
 
 def summarise(record: Record) -> Summary:
     """The figures of one run."""
+    during = _within(record.latency, *_load(record))
     return Summary(
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,
         latency=_latency(record),
         probes={
-            name: describe(_load_latency(record).filter(pl.col("probe") == number)["rtt_ms"])
+            name: describe(during.filter(pl.col("probe") == number)["rtt_ms"])
             for number, name in enumerate(record.probe_names)
         },
         up=_direction(record, "up"),
@@ -118,7 +119,7 @@ def summarise(record: Record) -> Summary:
 
 
 def load_latency_ms(record: Record) -> pl.Series:
-    """Round trips of all probes during the load, in milliseconds; null where one was lost."""
+    """Round trips of all pings during the load, in milliseconds; null where one was lost."""
     return _load_latency(record)["rtt_ms"]
 
 
@@ -142,11 +143,11 @@ def _load(record: Record) -> tuple[int, int]:
 
 
 def _load_latency(record: Record) -> pl.DataFrame:
-    return _latency_within(record, *_load(record))
+    return _within(record.pings, *_load(record))
 
 
-def _latency_within(record: Record, start: int, end: int) -> pl.DataFrame:
-    return record.latency.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end)).with_columns(
+def _within(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+    return rows.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end)).with_columns(
         rtt_ms=pl.col("rtt_ns") / 1e6
     )
 
@@ -155,7 +156,7 @@ def _latency(record: Record) -> LatencySummary:
     during = _load_latency(record)
     loaded = describe(during["rtt_ms"])
     phase = record.phase("idle")
-    idle = describe(_latency_within(record, *phase)["rtt_ms"]) if phase else None
+    idle = describe(_within(record.pings, *phase)["rtt_ms"]) if phase else None
     if phase == _load(record):
         idle = None
 

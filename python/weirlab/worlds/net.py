@@ -46,6 +46,11 @@ class NetWorld:
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses links and queues: the path is as it is. The server refuses the rest when it is asked."""
+        for method in run.scenario["methods"][:1]:
+            raise UsageError(
+                f"method `{method['name']}`: the world net drives none within a scenario: run "
+                f"`weir test --method {method['kind']}`, or the scenario in the world `sim`"
+            )
         if run.scenario["path"]["up"] or run.scenario["path"]["down"]:
             raise UsageError(
                 f"link `{run.link.name}`: the world net measures the path to `{self.host}` as it is: "
