@@ -39,6 +39,14 @@ impl Events {
         Self { sources: vec![never; sources], ..Self::default() }
     }
 
+    /// So many sources more, behind all others; returns the first of them.
+    pub fn add(&mut self, sources: usize) -> Source {
+        let first = self.sources.len();
+        let never = Plan { due: Time::MAX, queued: Time::MAX };
+        self.sources.resize(first + sources, never);
+        first as Source
+    }
+
     /// Makes `source` due at `at`, whenever it was due before.
     pub fn set(&mut self, source: Source, at: Time) {
         debug_assert!(at >= self.now, "set for {at}, which is before {}", self.now);
@@ -213,6 +221,17 @@ mod tests {
         assert_eq!(events.next(), None);
         events.set(2, ms(12));
         assert_eq!(events.next(), Some((ms(12), 2)));
+    }
+
+    #[test]
+    fn sources_may_be_added_while_others_are_due() {
+        let mut events = Events::new(1);
+        events.set(0, ms(2));
+        assert_eq!(events.add(2), 1);
+        events.set(2, ms(1));
+        assert_eq!(events.next(), Some((ms(1), 2)));
+        assert_eq!(events.add(1), 3);
+        assert_eq!(events.next(), Some((ms(2), 0)));
     }
 
     #[test]

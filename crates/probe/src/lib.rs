@@ -12,7 +12,9 @@ pub mod ndt7;
 mod ramp;
 mod registry;
 pub mod responsiveness;
+mod unsent;
 
 pub use method::{Action, Connection, Event, Id, Method};
 pub use ramp::{Ramp, RampSettings};
 pub use registry::{Known, METHODS, UnknownMethod, method};
+pub use unsent::UnsentBound;

@@ -4,6 +4,7 @@
 //! foreign speed tests that do not come from a library. Everything here is bytes and values: no sockets, no
 //! clock. Whatever a parser is given, it answers with a value or an error, and `fuzz/` says so.
 
+pub mod answers;
 pub mod cloudflare;
 pub mod irtt;
 pub mod kernel;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::load::MessageSize;
+use crate::load::{Interval, MessageSize};
 use crate::{Query, QueryError};
 
 /// Where a download is asked for.
@@ -20,12 +20,9 @@ pub const DURATION_NS: u64 = 10_000_000_000;
 pub const LONGEST_NS: u64 = 15_000_000_000;
 /// The longest message that a receiver takes.
 pub const LONGEST_MESSAGE: u64 = 1 << 24;
-/// Between measurements a random time passes with this mean, and these bounds: nanoseconds.
-pub const MEASUREMENT_MEAN_NS: u64 = 250_000_000;
-/// The shortest.
-pub const MEASUREMENT_MIN_NS: u64 = 25_000_000;
-/// The longest.
-pub const MEASUREMENT_MAX_NS: u64 = 625_000_000;
+/// The time between two measurements.
+pub const MEASUREMENTS: Interval =
+    Interval { mean_ns: 250_000_000, min_ns: 25_000_000, max_ns: 625_000_000 };
 
 /// The sizes of a download's messages: from 8 KiB to the 1 MiB that all clients take.
 #[must_use]

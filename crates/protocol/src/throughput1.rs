@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::load::MessageSize;
+use crate::load::{Interval, MessageSize};
 use crate::{Query, QueryError};
 
 /// Where a download is asked for.
@@ -14,12 +14,9 @@ pub const UPLOAD: &str = "/throughput/v1/upload";
 pub const SUBPROTOCOL: &str = "net.measurementlab.throughput.v1";
 /// The longest that a stream may take, in nanoseconds.
 pub const LONGEST_NS: u64 = 25_000_000_000;
-/// Between measurements a random time passes with this mean, and these bounds: nanoseconds.
-pub const MEASUREMENT_MEAN_NS: u64 = 250_000_000;
-/// The shortest.
-pub const MEASUREMENT_MIN_NS: u64 = 100_000_000;
-/// The longest.
-pub const MEASUREMENT_MAX_NS: u64 = 400_000_000;
+/// The time between two measurements.
+pub const MEASUREMENTS: Interval =
+    Interval { mean_ns: 250_000_000, min_ns: 100_000_000, max_ns: 400_000_000 };
 
 /// The sizes of a download's messages.
 #[must_use]

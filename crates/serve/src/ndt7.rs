@@ -12,7 +12,7 @@ use weir_protocol::{Query, kernel};
 
 use crate::data;
 use crate::http::{Client, Request, Response, query, refuse, wrong};
-use crate::stream_test::{Interval, Limit, Plan, State, run};
+use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
 
 /// Begins a test in one direction.
@@ -57,11 +57,7 @@ fn plan(direction: Direction, options: Options, longest: Duration) -> Plan {
         longest: Duration::from_nanos(ndt7::LONGEST_NS),
         sizes: ndt7::message_size(),
         longest_message: ndt7::LONGEST_MESSAGE,
-        every: Interval {
-            mean_ns: ndt7::MEASUREMENT_MEAN_NS,
-            min_ns: ndt7::MEASUREMENT_MIN_NS,
-            max_ns: ndt7::MEASUREMENT_MAX_NS,
-        },
+        every: ndt7::MEASUREMENTS,
         limit: options.early_exit_bytes.map_or(Limit::None, Limit::Acknowledged),
         pings: true,
     }

@@ -1,12 +1,14 @@
-//! The protocols that consist of HTTP requests: Cloudflare's, LibreSpeed's, Ookla's older one, the IETF's.
+//! The protocols that consist of HTTP requests: Cloudflare's, LibreSpeed's, Ookla's older one, the IETF's. What
+//! they answer stands in [`weir_protocol::answers`].
 
 use std::time::SystemTime;
 
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::time::Instant;
-use weir_protocol::librespeed::{self, Endpoint};
-use weir_protocol::{cloudflare, ookla, responsiveness};
+use weir_protocol::answers::{self, Answer, Verb};
+use weir_protocol::librespeed::Endpoint;
+use weir_protocol::{QueryError, cloudflare};
 
 use crate::http::{
     Client, Request, Response, content, empty, other_method, path, query, reads, text, wrong,
@@ -15,95 +17,72 @@ use crate::http::{
 /// `/__down` and `/__up`.
 pub(crate) async fn cloudflare(client: &Client, request: Request) -> Response {
     let came = Instant::now();
-    let (mut response, came) = if path(&request) == cloudflare::UP {
-        if request.method() != Method::POST {
-            return other_method("POST");
-        }
-        match client.take("cloudflare", request).await {
-            // What counts is what the server takes behind the last byte.
-            Ok(_) => (text(StatusCode::OK, "ok"), Instant::now()),
-            Err(response) => return response,
-        }
-    } else {
-        match cloudflare::bytes(query(&request)) {
-            Ok(bytes) => (client.load("cloudflare", bytes), came),
-            Err(error) => return wrong(&error),
-        }
-    };
-    let timing = cloudflare::server_timing(came.elapsed().as_nanos() as u64);
-    let timing = HeaderValue::try_from(timing).expect("it is ASCII");
-    response.headers_mut().insert(HeaderName::from_static("server-timing"), timing);
+    let answer = answers::cloudflare(&asked(client, &request, None));
+    let takes = matches!(answer, Ok(Answer::Take(_)));
+    let mut response = give(client, "cloudflare", request, answer).await;
+    if response.status() == StatusCode::OK {
+        // Of an upload counts what the server takes behind the last byte.
+        let took = if takes { 0 } else { came.elapsed().as_nanos() as u64 };
+        let timing = HeaderValue::try_from(cloudflare::server_timing(took));
+        let timing = timing.expect("it is ASCII");
+        response.headers_mut().insert(HeaderName::from_static("server-timing"), timing);
+    }
     response
 }
 
 /// `garbage`, `empty` and `getIP`.
 pub(crate) async fn librespeed(client: &Client, request: Request, endpoint: Endpoint) -> Response {
-    match endpoint {
-        Endpoint::Garbage => match librespeed::garbage_bytes(query(&request)) {
-            Ok(bytes) => client.load("librespeed", bytes),
-            Err(error) => wrong(&error),
-        },
-        // A ping is a GET, or a POST without a body.
-        Endpoint::Empty if reads(&request) => empty(StatusCode::OK),
-        Endpoint::Empty => match client.take("librespeed", request).await {
-            Ok(_) => empty(StatusCode::OK),
-            Err(response) => response,
-        },
-        Endpoint::GetIp => {
-            content("application/json; charset=utf-8", librespeed::address(client.ends.client.ip()))
-        }
-    }
+    let answer = answers::librespeed(&asked(client, &request, None), endpoint);
+    give(client, "librespeed", request, answer).await
 }
 
 /// What speedtest-cli and clients of OoklaServer ask for.
 pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
-    let asked = path(&request);
-    if asked == "/upload" || asked.starts_with("/speedtest/upload.") {
-        // With GET a client finds out whether this is the right file.
-        let taken = if reads(&request) { Ok(0) } else { client.take("ookla", request).await };
-        return match taken {
-            Ok(bytes) => text(StatusCode::OK, format!("size={bytes}\n")),
-            Err(response) => response,
-        };
-    }
-    if !reads(&request) {
-        return other_method("GET");
-    }
-    match asked {
-        "/hello" => text(StatusCode::OK, format!("hello {}", ookla::HELLO)),
-        "/speedtest/latency.txt" => text(StatusCode::OK, "test=test\n"),
-        "/speedtest-config.php" => {
-            content("text/xml; charset=utf-8", ookla::config(client.ends.client.ip()))
-        }
-        "/download" => match query(&request).number("size", ookla::MOST_BYTES) {
-            Ok(bytes) => client.load("ookla", bytes.unwrap_or(ookla::MOST_BYTES)),
-            Err(error) => wrong(&error),
-        },
-        path => match ookla::image_bytes(path) {
-            Some(bytes) => client.load("ookla", bytes),
-            None => text(StatusCode::NOT_FOUND, "there is no such file\n"),
-        },
-    }
+    let answer = answers::ookla(&asked(client, &request, None));
+    give(client, "ookla", request, answer).await
 }
 
 /// The IETF's responsiveness test.
 pub(crate) async fn responsiveness(client: &Client, request: Request) -> Response {
-    match path(&request) {
-        responsiveness::CONFIG => match authority(client, &request) {
-            Some(authority) => {
-                let config = responsiveness::Config::at(&authority);
-                let config = serde_json::to_string(&config).expect("it is plain data");
-                content("application/json", config)
-            }
-            None => text(StatusCode::BAD_REQUEST, "the header Host is missing\n"),
-        },
-        responsiveness::SMALL => content("application/octet-stream", &b"w"[..]),
-        responsiveness::LARGE => client.load("rpm", responsiveness::LARGE_BYTES),
-        _ if request.method() != Method::POST => other_method("POST"),
-        _ => match client.take("rpm", request).await {
-            Ok(_) => empty(StatusCode::OK),
+    let authority = authority(client, &request);
+    let answer = answers::responsiveness(&asked(client, &request, authority.as_deref()));
+    give(client, "rpm", request, Ok(answer)).await
+}
+
+/// What is asked for.
+fn asked<'a>(
+    client: &Client,
+    request: &'a Request,
+    authority: Option<&'a str>,
+) -> answers::Request<'a> {
+    let verb = match *request.method() {
+        _ if reads(request) => Verb::Get,
+        Method::POST => Verb::Post,
+        _ => Verb::Other,
+    };
+    let client = client.ends.client.ip();
+    answers::Request { path: path(request), query: query(request), verb, client, authority }
+}
+
+/// Answers a request of a test called `protocol`.
+async fn give(
+    client: &Client,
+    protocol: &'static str,
+    request: Request,
+    answer: Result<Answer, QueryError>,
+) -> Response {
+    match answer {
+        Ok(Answer::Noise(bytes)) => client.load(protocol, bytes),
+        Ok(Answer::Words(kind, words)) => content(kind, words),
+        Ok(Answer::Empty) => empty(StatusCode::OK),
+        Ok(Answer::Take(receipt)) => match client.take(protocol, request).await {
+            Ok(bytes) => text(StatusCode::OK, receipt.words(bytes)),
             Err(response) => response,
         },
+        Ok(Answer::OnlyVerb(verb)) => other_method(verb),
+        Ok(Answer::NoHost) => text(StatusCode::BAD_REQUEST, "the header Host is missing\n"),
+        Ok(Answer::NotFound) => text(StatusCode::NOT_FOUND, "there is no such file\n"),
+        Err(error) => wrong(&error),
     }
 }
 

@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
+use weir_protocol::load::UNSENT;
 use weir_protocol::weir::Secret;
 
 use crate::admission::{Admission, Bounds, Refusal, Thing};
@@ -386,8 +387,6 @@ const SNIFF_PAUSE: Duration = Duration::from_millis(20);
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_HTTP: Duration = Duration::from_secs(1);
 const OTHER_FILES: u64 = 64;
-/// 5 ms at 200 Mbit/s; half of it is the least that wakes a sender.
-const UNSENT: u32 = 128 << 10;
 /// Memory of a connection: what waits to be written, what may come unasked.
 const BUFFER: usize = 512 << 10;
 const MOST_HEADERS: usize = 64;

@@ -11,7 +11,7 @@ use tokio::io::{ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use weir_net::TcpInfo;
-use weir_protocol::load::MessageSize;
+use weir_protocol::load::{Interval, MessageSize};
 use weir_protocol::weir::Direction;
 
 use crate::connection::{Transport, tcp_info};
@@ -32,15 +32,6 @@ pub(crate) struct Plan {
     pub limit: Limit,
     /// Whether a ping follows each measurement.
     pub pings: bool,
-}
-
-/// A time that is drawn anew each time, exponentially, within bounds: a sampler that does not fall into
-/// step with what it samples.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Interval {
-    pub mean_ns: u64,
-    pub min_ns: u64,
-    pub max_ns: u64,
 }
 
 /// What ends a test before its time.
@@ -134,7 +125,7 @@ impl<N: FnMut(&State) -> String + Send> Test<N> {
         let plan = self.plan;
         let mut sizes = plan.sizes;
         let end = self.start + plan.duration;
-        let mut next = self.start + plan.every.draw();
+        let mut next = self.start + draw(plan.every);
         let mut sent = 0;
         loop {
             let now = Instant::now();
@@ -143,7 +134,7 @@ impl<N: FnMut(&State) -> String + Send> Test<N> {
             }
             if now >= next {
                 sent += self.tell(writer, counts).await?;
-                next = now + plan.every.draw();
+                next = now + draw(plan.every);
             }
             answer_ping(writer, counts).await?;
             let mut size = sizes.next(sent) as u64;
@@ -165,7 +156,7 @@ impl<N: FnMut(&State) -> String + Send> Test<N> {
     ) -> io::Result<()> {
         let end = self.start + self.plan.duration;
         loop {
-            let next = Instant::now() + self.plan.every.draw();
+            let next = Instant::now() + draw(self.plan.every);
             sleep_until(next.min(end)).await;
             answer_ping(writer, counts).await?;
             self.tell(writer, counts).await?;
@@ -211,13 +202,11 @@ impl<N: FnMut(&State) -> String + Send> Test<N> {
     }
 }
 
-impl Interval {
-    fn draw(self) -> Duration {
-        // In (0, 1], so that the logarithm is finite.
-        let uniform = (f64::from(data::random() as u32) + 1.0) / (f64::from(u32::MAX) + 1.0);
-        let drawn = -uniform.ln() * self.mean_ns as f64;
-        Duration::from_nanos((drawn as u64).clamp(self.min_ns, self.max_ns))
-    }
+/// How long until the next measurement.
+fn draw(every: Interval) -> Duration {
+    // In (0, 1], so that the logarithm is finite.
+    let uniform = (f64::from(data::random() as u32) + 1.0) / (f64::from(u32::MAX) + 1.0);
+    Duration::from_nanos(every.draw(uniform))
 }
 
 /// Takes what the client sends until it ends.

@@ -11,7 +11,7 @@ use crate::connection::{Ends, congestion};
 use crate::data;
 use crate::http::{Client, Request, Response, query, refuse, wrong};
 use crate::ndt7::{kernel_words, name};
-use crate::stream_test::{Interval, Limit, Plan, State, run};
+use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
 
 /// Begins a stream in one direction.
@@ -56,11 +56,7 @@ fn plan(direction: Direction, options: &Options, longest: Duration) -> Plan {
         sizes: throughput1::message_size(),
         // The same bound as for messages that are sent.
         longest_message: data::MOST as u64,
-        every: Interval {
-            mean_ns: throughput1::MEASUREMENT_MEAN_NS,
-            min_ns: throughput1::MEASUREMENT_MIN_NS,
-            max_ns: throughput1::MEASUREMENT_MAX_NS,
-        },
+        every: throughput1::MEASUREMENTS,
         limit: options.bytes.map_or(Limit::None, Limit::Bytes),
         pings: false,
     }

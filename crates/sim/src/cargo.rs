@@ -18,16 +18,21 @@ use crate::slab::Slab;
 pub(crate) struct Cargo {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
-    /// By owner: flows, then probes, then the shaper's reflectors.
+    /// By owner: loads, then probes, then the shaper's reflectors, then the two ends of each connection of
+    /// speed tests, as they are opened.
     owners: Vec<Owner>,
+    /// How many loads there are.
+    loads: u32,
     /// The first owner that is a reflector of the shaper.
     first_reflector: u32,
+    /// The first owner that is an end of a connection of speed tests.
+    first_end: u32,
     /// Round trips of the connections, as the shaper sees them, if it looks.
     passive: Option<PassiveRtt>,
-    /// By flow.
+    /// By flow of the record.
     pub flows: Vec<FlowFate>,
-    /// Congestion windows of the data's senders, by flow; empty if no marker asks.
-    pub windows: Vec<u32>,
+    /// Congestion windows of senders, by owner, if a marker asks.
+    windows: Option<Vec<u32>>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
     /// Probes of which copies are under way: by probe and sequence number.
@@ -51,6 +56,8 @@ struct Owner {
     ttl: Option<u8>,
     /// Whether TCP headers carry timestamps.
     timestamps: bool,
+    /// The flow of the record to which data counts.
+    flow: u32,
 }
 
 /// A probe under way.
@@ -73,51 +80,73 @@ pub(crate) struct FlowFate {
 
 impl Cargo {
     pub fn new(scenario: &Scenario) -> Self {
-        let flows = scenario.flows.iter().map(|flow| Owner {
-            host: flow.host,
-            ttl: None,
+        let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| Owner {
             timestamps: flow.tcp.profile().expect("the scenario was checked").timestamps,
+            flow: number,
+            ..Owner::of_ping(flow.host)
         });
-        let probes = scenario.probes.iter().map(|probe| Owner {
-            host: probe.host,
-            ttl: probe.ttl,
-            timestamps: false,
-        });
+        let probes = scenario
+            .probes
+            .iter()
+            .map(|probe| Owner { ttl: probe.ttl, ..Owner::of_ping(probe.host) });
         let shaper = scenario.shaper.iter();
         let reflectors = shaper.flat_map(|shaper| &shaper.reflectors);
-        let reflectors = reflectors.map(|reflector| Owner {
-            host: reflector.host,
-            ttl: None,
-            timestamps: false,
-        });
+        let reflectors = reflectors.map(|reflector| Owner::of_ping(reflector.host));
+        let owners: Vec<_> = flows.chain(probes).chain(reflectors).collect();
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
-            owners: flows.chain(probes).chain(reflectors).collect(),
+            loads: scenario.flows.len() as u32,
             first_reflector: (scenario.flows.len() + scenario.probes.len()) as u32,
+            first_end: owners.len() as u32,
+            owners,
             passive: scenario
                 .shaper
                 .as_ref()
                 .filter(|asked| asked.passive)
-                .map(|_| PassiveRtt::new(scenario.flows.len())),
-            flows: vec![FlowFate::default(); scenario.flows.len()],
-            windows: match scenario.marker_that_needs_window() {
-                Some(_) => vec![0; scenario.flows.len()],
-                None => Vec::new(),
-            },
+                .map(|_| PassiveRtt::default()),
+            flows: vec![FlowFate::default(); scenario.flows.len() + 2 * scenario.methods.len()],
+            windows: scenario.marker_that_needs_window().map(|_| vec![0; scenario.flows.len()]),
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
     }
 
-    /// Whether a packet belongs to a flow, and not to a probe.
-    pub fn is_of_flow(&self, packet: &Packet) -> bool {
-        (packet.owner as usize) < self.flows.len()
+    /// Whether a packet carries a segment of TCP, and not a probe.
+    pub const fn is_of_flow(&self, packet: &Packet) -> bool {
+        packet.owner < self.loads || packet.owner >= self.first_end
     }
 
     /// The owner's number that packets of probe number `probe` carry.
-    pub fn owner_of_probe(&self, probe: u32) -> u32 {
-        self.flows.len() as u32 + probe
+    pub const fn owner_of_probe(&self, probe: u32) -> u32 {
+        self.loads + probe
+    }
+
+    /// One more connection of speed tests with server number `host` begins: its number, and the owners of
+    /// packets from the client and from the server. They count to the `flows` of the record.
+    pub fn open(&mut self, host: u32, flows: [u32; 2], timestamps: bool) -> (u32, [u32; 2]) {
+        let owner = self.owners.len() as u32;
+        let ends = flows.map(|flow| Owner { timestamps, flow, ..Owner::of_ping(host) });
+        self.owners.extend(ends);
+        ((owner - self.first_end) / 2, [owner, owner + 1])
+    }
+
+    /// The number of the connection of speed tests to which a packet belongs, if it is of one.
+    pub const fn connection_of(&self, packet: &Packet) -> Option<u32> {
+        match packet.owner.checked_sub(self.first_end) {
+            Some(end) => Some(end / 2),
+            None => None,
+        }
+    }
+
+    /// The congestion window of the sender whose packets carry the number `owner` is now this, if a marker
+    /// asks.
+    pub fn note_window(&mut self, owner: u32, window: impl FnOnce() -> u32) {
+        let Some(windows) = &mut self.windows else { return };
+        if windows.len() <= owner as usize {
+            windows.resize(owner as usize + 1, 0);
+        }
+        windows[owner as usize] = window();
     }
 
     /// The owner's number that the shaper's probes to reflector number `reflector` carry.
@@ -127,7 +156,8 @@ impl Cargo {
 
     /// The number of the shaper's reflector to or from which a packet goes, if it is one of its probes.
     pub fn reflector_of(&self, packet: &Packet) -> Option<u32> {
-        packet.owner.checked_sub(self.first_reflector)
+        let number = packet.owner.checked_sub(self.first_reflector);
+        number.filter(|_| packet.owner < self.first_end)
     }
 
     /// The next round trip of a connection that the shaper saw.
@@ -187,12 +217,19 @@ impl Cargo {
     }
 }
 
+impl Owner {
+    /// What every owner is at least: who goes to that server.
+    const fn of_ping(host: u32) -> Self {
+        Self { host, ttl: None, timestamps: false, flow: 0 }
+    }
+}
+
 impl Fates for Cargo {
     fn on_drop(&mut self, packet: Packet, _reason: DropReason) {
         if self.is_of_flow(&packet) {
             let segment = self.segments.take(packet.handle);
             if segment.len > 0 {
-                let fate = &mut self.flows[packet.owner as usize];
+                let fate = &mut self.flows[self.owners[packet.owner as usize].flow as usize];
                 fate.dropped_packets += 1;
                 fate.dropped_bytes += u64::from(packet.ip_len());
             }
@@ -217,7 +254,8 @@ impl Fates for Cargo {
 
     fn on_mark(&mut self, packet: &Packet, _reason: MarkReason) {
         if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
-            self.flows[packet.owner as usize].marked_packets += 1;
+            let flow = self.owners[packet.owner as usize].flow;
+            self.flows[flow as usize].marked_packets += 1;
         }
     }
 
@@ -239,7 +277,7 @@ impl Fates for Cargo {
 
 impl About for Cargo {
     fn window(&self, packet: &Packet) -> Option<u32> {
-        self.windows.get(packet.owner as usize).copied()
+        self.windows.as_ref()?.get(packet.owner as usize).copied()
     }
 }
 
@@ -262,9 +300,15 @@ impl Traffic for Cargo {
     }
 
     fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
-        let Self { passive: Some(passive), segments, flows, .. } = self else { return };
-        if (packet.owner as usize) < flows.len() {
-            passive.on_segment(packet.owner, segments.get(packet.handle), direction, now);
+        let flow = match self.connection_of(packet) {
+            Some(connection) => self.loads + connection,
+            None => packet.owner,
+        };
+        let is_of_flow = self.is_of_flow(packet);
+        if let Some(passive) = &mut self.passive
+            && is_of_flow
+        {
+            passive.on_segment(flow, self.segments.get(packet.handle), direction, now);
         }
     }
 }

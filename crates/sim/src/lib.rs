@@ -7,6 +7,8 @@
 
 mod cargo;
 mod connection;
+mod method;
+mod pair;
 mod passive;
 mod prefetch;
 mod probes;

@@ -12,20 +12,19 @@ use weir_tcp::Segment;
 use weir_world::Direction;
 
 /// The timestamps under way of each connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PassiveRtt {
-    /// By flow: timestamps and when they left, oldest first.
+    /// By connection, loads first: timestamps and when they left, oldest first.
     under_way: Vec<VecDeque<(u32, Time)>>,
     found: VecDeque<Delay>,
 }
 
 impl PassiveRtt {
-    pub fn new(flows: usize) -> Self {
-        Self { under_way: vec![VecDeque::new(); flows], found: VecDeque::new() }
-    }
-
-    /// A segment of `flow` crosses the shaper, on its side of the line.
+    /// A segment of connection number `flow` crosses the shaper, on its side of the line.
     pub fn on_segment(&mut self, flow: u32, segment: &Segment, direction: Direction, now: Time) {
+        if self.under_way.len() <= flow as usize {
+            self.under_way.resize(flow as usize + 1, VecDeque::new());
+        }
         let under_way = &mut self.under_way[flow as usize];
         match direction {
             Direction::Up => {
@@ -69,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_first_packet_out_and_the_first_echo_count() {
-        let mut rtt = PassiveRtt::new(1);
+        let mut rtt = PassiveRtt::default();
         let ms = Time::from_millis;
         let out = |ts| Segment { ts, ..Segment::default() };
         let back = |ts_echo| Segment { ts_echo, ..Segment::default() };

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use weir_core::{Duration, FlowKey, Seed, Time};
 use weir_link::{Trace, TraceError};
 use weir_path::{End, Path, Place, QueueSampler, Source, Ticker};
+use weir_probe::Known;
 use weir_tcp::Endpoint;
-use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, Verdict};
+use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
 use crate::cargo::Cargo;
 use crate::connection::Connection;
+use crate::method::{SpeedTests, labels};
 use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
@@ -25,6 +27,7 @@ pub struct Simulation {
     connections: Vec<Connection>,
     trains: Vec<PingTrain>,
     shaper: Option<ShaperControl>,
+    speed_tests: Option<Box<SpeedTests>>,
     flow_sampler: FlowSampler,
     queue_sampler: QueueSampler,
     tickers: [Option<Ticker>; TICKERS],
@@ -66,9 +69,14 @@ pub enum SimError {
     /// A probe that only live worlds have.
     #[error("probe `{0}`: the simulator has no probes of kind tcp: run it in the world `lab`")]
     TcpProbe(String),
-    /// A method that nobody drives yet.
-    #[error("method `{0}`: the simulator drives no speed tests yet")]
-    Method(String),
+    /// A speed test that cannot be driven.
+    #[error("method `{name}`: {reason}")]
+    Method {
+        /// The speed test's name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
@@ -87,7 +95,8 @@ struct Agenda {
     tickers: Source,
     /// The shaper's tick, then its probe.
     shaper: Source,
-    end: Source,
+    /// One a speed test; behind them come the timers of their connections, as these are opened.
+    methods: Source,
 }
 
 /// Checks that the simulator can do what `scenario` asks for.
@@ -101,13 +110,28 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
         Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
     }
-    if let Some(test) = scenario.methods.first() {
-        return Err(SimError::Method(test.name.clone()));
+    for test in &scenario.methods {
+        check_method(test)
+            .map_err(|reason| SimError::Method { name: test.name.clone(), reason })?;
     }
     match scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
         Some(probe) => Err(SimError::TcpProbe(probe.name.clone())),
         None => Ok(()),
     }
+}
+
+fn check_method(test: &SpeedTest) -> Result<(), String> {
+    let known = Known::named(&test.kind).map_err(|error| error.to_string())?;
+    if known.needs_tls && !test.tls {
+        return Err(format!("{} needs HTTP/2 over TLS: leave `tls = false` out", known.name));
+    }
+    for tcp in [&test.tcp, &test.client_tcp()] {
+        let random = Seed::new(0).stream("tcp");
+        let profile = tcp.profile().map_err(|error| error.to_string())?;
+        Endpoint::new(profile, &tcp.congestion_control, TYPICAL_MSS, random)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 impl Simulation {
@@ -127,13 +151,13 @@ impl Simulation {
             parsed.insert(name.to_owned(), Arc::new(Trace::parse(name, text)?));
         }
         let flows = scenario.flows.len();
-        let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER;
+        let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER + scenario.methods.len();
         let trace = |name: &str| Arc::clone(&parsed[name]);
         let network = Network::new(scenario, &trace, seed, Cargo::new(scenario), others);
         let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
 
         let hash_key = seed.derive("flow hash").get();
-        let labels = |key: FlowKey| [key.label(hash_key), key.reversed().label(hash_key)];
+        let labels = |key: FlowKey| labels(key, hash_key);
         let connections = scenario
             .flows
             .iter()
@@ -154,10 +178,12 @@ impl Simulation {
             .shaper
             .as_ref()
             .map(|spec| ShaperControl::new(spec, scenario, &network, labels, seed));
+        let speed_tests = SpeedTests::new(scenario, seed, hash_key, agenda.methods).map(Box::new);
         let mut simulation = Self {
             connections,
             trains,
             shaper,
+            speed_tests,
             flow_sampler: FlowSampler::new(scenario, seed),
             queue_sampler: QueueSampler::default(),
             tickers: [
@@ -178,11 +204,17 @@ impl Simulation {
     /// Runs to the end, or until `sink` wants to stop. What was sampled until then is in the sink.
     pub fn run(mut self, sink: &mut dyn Sink) -> Outcome {
         let stopped = self.run_until_end(sink) == Verdict::Stop;
+        if let Some(tests) = &mut self.speed_tests {
+            tests.end(&mut self.network, sink);
+        }
         if !stopped {
             self.wait_for_answers(sink);
         }
         for (connection, fate) in self.connections.iter().zip(&self.network.traffic.flows) {
             sink.flow(&connection.row(*fate));
+        }
+        if let Some(tests) = &self.speed_tests {
+            tests.rows(&self.network, sink);
         }
         self.outcome.complete = !stopped;
         self.outcome.packets =
@@ -232,9 +264,8 @@ impl Simulation {
             let end = if number.is_multiple_of(2) { End::Client } else { End::Server };
             let connection = &mut self.connections[number / 2];
             connection.on_timer(end, &mut self.network, now);
-            if let Some(window) = self.network.traffic.windows.get_mut(number / 2) {
-                *window = connection.sender_info().cwnd;
-            }
+            let window = || connection.sender_info().cwnd;
+            self.network.traffic.note_window((number / 2) as u32, window);
             self.set_timer(number / 2, end);
         } else if source < agenda.pings {
             let number = (source - agenda.loads) as usize;
@@ -252,8 +283,10 @@ impl Simulation {
             }
         } else if source < agenda.shaper {
             verdict = self.tick(source, now, sink);
-        } else {
+        } else if source < agenda.methods {
             self.look_after_shaper(source, now, sink);
+        } else if let Some(tests) = &mut self.speed_tests {
+            tests.on_event(source, &mut self.network, now, sink);
         }
         self.take_in_arrived(now, sink);
         verdict
@@ -282,10 +315,15 @@ impl Simulation {
                     unreachable!("only probes end at a router");
                 };
                 connection.on_packet(&packet, end, &mut self.network, now);
-                if let Some(window) = self.network.traffic.windows.get_mut(owner) {
-                    *window = connection.sender_info().cwnd;
-                }
+                let window = || connection.sender_info().cwnd;
+                self.network.traffic.note_window(owner as u32, window);
                 self.set_timer(owner, end);
+            } else if let Some(connection) = self.network.traffic.connection_of(&packet) {
+                let Place::End(end) = place else {
+                    unreachable!("only probes end at a router");
+                };
+                let tests = self.speed_tests.as_mut().expect("they opened the connection");
+                tests.on_packet((connection, &packet), end, &mut self.network, now, sink);
             } else if self.network.traffic.reflector_of(&packet).is_some() {
                 let shaper = self.shaper.as_mut().expect("its probes are under way");
                 shaper.on_packet(&packet, place, &mut self.network, now);
@@ -329,8 +367,18 @@ impl Simulation {
         let ticker = self.tickers[number].expect("only tickers that run are set");
         self.network.events.set(source, ticker.after(now));
         match number {
-            0 => self.flow_sampler.throughput(&self.connections, now, sink),
-            1 => self.flow_sampler.tcp(&self.connections, now, sink),
+            0 => {
+                self.flow_sampler.throughput(&self.connections, now, sink);
+                if let Some(tests) = &mut self.speed_tests {
+                    tests.throughput(now, sink);
+                }
+            }
+            1 => {
+                self.flow_sampler.tcp(&self.connections, now, sink);
+                if let Some(tests) = &self.speed_tests {
+                    tests.tcp(now, sink);
+                }
+            }
             2 => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
             _ => return sink.progress(now),
         }
@@ -359,7 +407,9 @@ impl Simulation {
         if self.shaper.is_some() {
             events.set(self.agenda.shaper, Time::ZERO);
         }
-        debug_assert!(self.agenda.end > self.agenda.tickers);
+        if let Some(tests) = &self.speed_tests {
+            tests.plan(&mut self.network);
+        }
     }
 }
 
@@ -370,7 +420,7 @@ impl Agenda {
         let pings = loads + 2 * flows as Source;
         let tickers = pings + probes as Source;
         let shaper = tickers + TICKERS as Source;
-        Self { timers, loads, pings, tickers, shaper, end: shaper + SHAPER as Source }
+        Self { timers, loads, pings, tickers, shaper, methods: shaper + SHAPER as Source }
     }
 }
 

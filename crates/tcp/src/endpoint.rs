@@ -59,6 +59,8 @@ pub struct Info {
     pub srtt: Option<Duration>,
     /// Its mean deviation.
     pub rttvar: Duration,
+    /// Shortest round trip of the last minutes; `None` before the first.
+    pub min_rtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
     /// Rate at which data is, or would be, paced, in bytes per second.
@@ -177,6 +179,29 @@ impl Endpoint {
         self.receiver.delivered()
     }
 
+    /// Bytes of what was written that the peer has acknowledged, in order.
+    #[must_use]
+    pub fn acked_bytes(&self) -> u64 {
+        self.sender.acked_bytes()
+    }
+
+    /// Bytes that were written and never sent (`tcpi_notsent_bytes`, and what the buffer has no room for).
+    #[must_use]
+    pub const fn unsent_bytes(&self) -> u64 {
+        self.sender.written - self.sender.sent_offset
+    }
+
+    /// Whether the send buffer has taken everything that was written: who writes more then does not block.
+    #[must_use]
+    pub const fn has_room(&self) -> bool {
+        self.sender.buffered.end == self.sender.written
+    }
+
+    /// The last round trip that was measured since the last call, not smoothed.
+    pub fn take_rtt(&mut self) -> Option<Duration> {
+        self.sender.rtt.take_latest().map(|us| Duration::from_micros(u64::from(us)))
+    }
+
     /// Whether the connection is open.
     #[must_use]
     pub fn is_established(&self) -> bool {
@@ -201,6 +226,7 @@ impl Endpoint {
             in_flight: self.sender.board.in_flight(),
             srtt: (srtt8 > 0).then(|| micros(srtt8 >> 3)),
             rttvar: micros(self.sender.rtt.mean_deviation()),
+            min_rtt: (srtt8 > 0).then(|| micros(self.sender.rtt.min())),
             rto: micros(self.sender.rto_us),
             pacing_rate: window.pacing_rate,
             counters: self.sender.counters,

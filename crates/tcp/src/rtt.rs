@@ -25,6 +25,8 @@ pub(crate) struct RttEstimator {
     /// The clock's granularity: the variance's part is at least that (RFC 6298, section 2).
     tick: u32,
     min: MinFilter,
+    /// The last sample, until somebody looks.
+    latest: Option<u32>,
 }
 
 impl RttEstimator {
@@ -44,12 +46,14 @@ impl RttEstimator {
                 timers => micros(timers.tick()),
             },
             min: MinFilter::default(),
+            latest: None,
         }
     }
 
     /// Takes in a round trip of `rtt` microseconds while `una` is the first unacknowledged segment and
     /// `nxt` the next to be sent.
     pub fn sample(&mut self, rtt: u32, una: u32, nxt: u32) {
+        self.latest = Some(rtt);
         if self.srtt8 == 0 {
             self.srtt8 = (rtt << 3).max(1);
             self.mdev4 = rtt << 1;
@@ -106,6 +110,11 @@ impl RttEstimator {
         };
         let rto = rto.max(self.rto_min);
         rto.div_ceil(self.tick).saturating_mul(self.tick).min(self.rto_max)
+    }
+
+    /// The last sample since the last call, in microseconds.
+    pub fn take_latest(&mut self) -> Option<u32> {
+        self.latest.take()
     }
 
     /// Eight times the smoothed round trip in microseconds, 0 before the first.

@@ -119,7 +119,7 @@ impl Sender {
     /// Memory in use, in bytes (`sk_wmem_queued`).
     fn memory(&self) -> u64 {
         let Buffered { end, last_piece, .. } = self.buffered;
-        let una = self.board.head().map_or(self.sent_offset, |head| head.offset);
+        let una = self.acked_bytes();
         let before_last = last_piece.saturating_sub(self.sent_offset).div_ceil(self.piece());
         let last = u64::from(end > last_piece.max(self.sent_offset));
         end - una + (u64::from(self.board.pieces) + before_last + last) * OVERHEAD

@@ -388,6 +388,11 @@ impl Sender {
         }
     }
 
+    /// Bytes acknowledged in order.
+    pub fn acked_bytes(&self) -> u64 {
+        self.board.head().map_or(self.sent_offset, |head| head.offset)
+    }
+
     /// Bytes handed to the network, each counted once.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_offset

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_core::Duration;
 use weir_net::TcpInfo;
-use weir_probe::Id;
+use weir_probe::{Id, UnsentBound};
 
 use super::drive::{Happened, Told};
 use super::transport::{Dialer, Stream, bound_unsent};
@@ -157,7 +157,7 @@ async fn try_request(
 /// short. Framing and TLS count too: about a hundredth.
 async fn tell_acknowledged(id: Id, socket: &Socket, told: &UnboundedSender<Told>) {
     let acknowledged = || TcpInfo::of(socket).map_or(0, |info| info.delivered_bytes().0);
-    let (mut seen, mut rate) = (acknowledged(), 0);
+    let (mut seen, mut bound) = (acknowledged(), UnsentBound::default());
     loop {
         tokio::time::sleep(LOOK).await;
         let now = acknowledged();
@@ -166,9 +166,7 @@ async fn tell_acknowledged(id: Id, socket: &Socket, told: &UnboundedSender<Told>
         if bytes > 0 {
             Happened::Sent { id, bytes }.tell(told);
         }
-        // Smoothed over four looks: acknowledgements come in clumps.
-        rate = (3 * rate + bytes * 8 * LOOKS_PER_SECOND) / 4;
-        bound_unsent(socket, rate);
+        bound_unsent(socket, bound.look(bytes));
     }
 }
 
@@ -227,7 +225,6 @@ impl Body for Upload {
 const WINDOW: u32 = 16 << 20;
 /// A piece of an upload's body, and what waits of it to be framed.
 pub(super) const CHUNK: usize = 16 << 10;
-const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
-const LOOKS_PER_SECOND: u64 = 20;
+const LOOK: std::time::Duration = std::time::Duration::from_nanos(UnsentBound::LOOK.as_nanos());
 const LONGEST_TEXT: usize = 64 << 10;
 const LEAST_SERVER_MS: f64 = 0.01;

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use weir_core::Duration;
+use weir_probe::UnsentBound;
 
 use super::address::Url;
 
@@ -53,7 +54,7 @@ impl Dialer {
         let tcp = span(began);
         stream.set_nodelay(true)?;
         let socket = SockRef::from(&stream).try_clone()?;
-        socket.set_tcp_notsent_lowat(LEAST_NOT_SENT)?;
+        socket.set_tcp_notsent_lowat(UnsentBound::LEAST)?;
         let socket = Arc::new(socket);
         if !self.url.tls {
             return Ok(Transport { stream: Box::new(stream), socket, tcp, tls: None });
@@ -131,13 +132,8 @@ impl ServerCertVerifier for Anything {
     }
 }
 
-/// Lets data of 5 ms at `bps` wait unsent in a socket: more would delay what shares the connection (reference:
-/// draft-ietf-ippm-responsiveness-09, section on the server's side), less would leave the line idle.
-pub(super) fn bound_unsent(socket: &Socket, bps: u64) {
-    let bytes = u32::try_from(bps / 8 / 200).unwrap_or(u32::MAX).max(LEAST_NOT_SENT);
+/// Lets so many bytes wait unsent in a socket.
+pub(super) fn bound_unsent(socket: &Socket, bytes: u32) {
     // A connection that is gone tells so elsewhere.
     let _ = socket.set_tcp_notsent_lowat(bytes);
 }
-
-/// Ten segments, which is TCP's initial window (RFC 6928).
-const LEAST_NOT_SENT: u32 = 14_600;

@@ -8,7 +8,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, Message};
-use weir_probe::Id;
+use weir_probe::{Id, UnsentBound};
 use weir_protocol::load::MessageSize;
 
 use super::drive::{Happened, Told};
@@ -38,7 +38,7 @@ pub(super) async fn open(
         .write_buffer_size(0);
     let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
     // An upload of a WebSocket shares its connection with nothing.
-    bound_unsent(&socket, FASTEST_BPS);
+    bound_unsent(&socket, UnsentBound::of_websocket());
     let (frames, _) = opened.map_err(|error| words(&error))?;
     let (sender, receiver) = frames.split();
     Ok((sender, receiver, Handshakes { tcp, tls }))
@@ -92,5 +92,3 @@ pub(super) async fn load(
 
 /// ndt7: a receiver takes messages of so many bytes.
 const LONGEST: usize = 1 << 24;
-/// 5 ms of it is what loads of the lab have waiting unsent.
-const FASTEST_BPS: u64 = 200_000_000;

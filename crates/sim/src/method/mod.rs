@@ -1,0 +1,374 @@
+//! Foreign speed tests in the simulator: the state machines of `weir-probe` over simulated TCP connections, and
+//! servers that answer them.
+//!
+//! [`SpeedTests`] is what the run loop knows. A [`Test`] is one method with its books, a [`Session`] one of its
+//! connections, both ends of it, with a [`pipe`] each way for what they say. Connections are opened as methods
+//! ask for them; their numbers are never used again, so that packets of a closed one are told apart.
+
+mod ndt7;
+mod pipe;
+mod server;
+mod session;
+mod sizes;
+mod test;
+
+use std::net::SocketAddr;
+
+use weir_core::{Dscp, FlowKey, FlowLabel, Packet, Seed, Time};
+use weir_path::{End, Source};
+use weir_probe::{Action, Connection, Event, Id, Known};
+use weir_tcp::Info;
+use weir_world::{Scenario, Sink, TcpRow, ThroughputRow};
+
+use self::ndt7::Ends;
+use self::pipe::Request;
+use self::session::{Around, News, Session};
+use self::test::{Due, Test};
+use crate::pair::{Pair, Route};
+use crate::run::Network;
+
+/// The speed tests of a scenario at work.
+pub(crate) struct SpeedTests {
+    scenario: Scenario,
+    seed: Seed,
+    hash_key: u64,
+    tests: Vec<Test>,
+    /// By number, with the test that opened them; `None` once closed.
+    sessions: Vec<Option<(usize, Box<Session>)>>,
+    /// The first source of the tests' own times; one each.
+    own: Source,
+    /// The first source of timers: the client's and the server's of each connection.
+    timers: Source,
+    /// What a method wants done; empty between events.
+    actions: Vec<Action>,
+}
+
+impl SpeedTests {
+    /// Those of `scenario`, if it has any; their own times are the sources from `own` on, behind all of which
+    /// come their timers.
+    pub fn new(scenario: &Scenario, seed: Seed, hash_key: u64, own: Source) -> Option<Self> {
+        if scenario.methods.is_empty() {
+            return None;
+        }
+        let tests = scenario.methods.iter().enumerate().map(|(number, spec)| {
+            let known = Known::named(&spec.kind).expect("the scenario was checked");
+            Test::new(number, known.begin(), scenario, seed)
+        });
+        let tests: Vec<_> = tests.collect();
+        let timers = own + tests.len() as Source;
+        let scenario = scenario.clone();
+        Some(Self {
+            scenario,
+            seed,
+            hash_key,
+            tests,
+            sessions: Vec::new(),
+            own,
+            timers,
+            actions: Vec::new(),
+        })
+    }
+
+    /// Sets what starts by itself.
+    pub fn plan(&self, network: &mut Network) {
+        for number in 0..self.tests.len() {
+            let start = self.scenario.method_start(number, self.seed);
+            network.events.set(self.own + number as Source, start);
+        }
+    }
+
+    /// One of their sources is due.
+    pub fn on_event(
+        &mut self,
+        source: Source,
+        network: &mut Network,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) {
+        let Some(timer) = source.checked_sub(self.timers) else {
+            return self.on_due((source - self.own) as usize, network, now, sink);
+        };
+        let end = if timer.is_multiple_of(2) { End::Client } else { End::Server };
+        let of = self.work_on(timer / 2, network, now, sink, |session, around| {
+            session.on_timer(end, around);
+        });
+        if let Some(number) = of {
+            self.hear(number, network, now, sink);
+        }
+    }
+
+    /// A packet of connection number `connection` arrived at `end`.
+    pub fn on_packet(
+        &mut self,
+        (connection, packet): (u32, &Packet),
+        end: End,
+        network: &mut Network,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) {
+        let mut data = 0;
+        let of = self.work_on(connection, network, now, sink, |session, around| {
+            data = session.on_packet(packet, end, around);
+        });
+        let Some(number) = of else {
+            // It was under way when its connection was closed.
+            network.traffic.take_segment(packet.handle);
+            return;
+        };
+        if data > 0 {
+            self.tests[number].note_data(end.other(), packet.ip_len(), now);
+        }
+        self.hear(number, network, now, sink);
+    }
+
+    /// The run is at its end: whatever still goes on stays as it is.
+    pub fn end(&mut self, network: &mut Network, sink: &mut dyn Sink) {
+        for number in 0..self.tests.len() {
+            if !self.tests[number].is_over() {
+                self.tests[number].report(sink);
+            }
+            self.close_all(number, network);
+        }
+    }
+
+    /// Both flows of each test, once the run is at its end.
+    pub fn rows(&self, network: &Network, sink: &mut dyn Sink) {
+        for test in &self.tests {
+            for from in [End::Server, End::Client] {
+                let fate = network.traffic.flows[test.flow(from) as usize];
+                sink.flow(&test.row(from, fate));
+            }
+        }
+    }
+
+    /// A row for each direction of each test that is running, or whose data still arrived.
+    pub fn throughput(&mut self, now: Time, sink: &mut dyn Sink) {
+        for number in 0..self.tests.len() {
+            for from in [End::Server, End::Client] {
+                let test = &self.tests[number];
+                let seen = test.delivered(from, self.open(number).map(|(_, session)| session));
+                let (running, flow) = (test.has_begun() && !test.is_over(), test.flow(from));
+                let before = self.tests[number].see(from, seen);
+                if running || seen != before {
+                    sink.throughput(&ThroughputRow {
+                        t: now,
+                        flow,
+                        bytes: seen.0 - before.0,
+                        wire_bytes: seen.1 - before.1,
+                    });
+                }
+            }
+        }
+    }
+
+    /// A row for each direction of each test: the state of the connection with most in flight.
+    pub fn tcp(&self, now: Time, sink: &mut dyn Sink) {
+        for (number, test) in self.tests.iter().enumerate() {
+            for from in [End::Server, End::Client] {
+                let infos = self.open(number).map(|(_, session)| session.pair.info(from));
+                let used = infos.filter(|info| info.counters.segments_sent > 0);
+                // The first of several.
+                let most = |a: Info, b: Info| if b.in_flight > a.in_flight { b } else { a };
+                let Some(info) = used.reduce(most) else { continue };
+                sink.tcp(&TcpRow {
+                    t: now,
+                    flow: test.flow(from),
+                    cwnd: info.cwnd,
+                    ssthresh: info.ssthresh,
+                    in_flight: info.in_flight,
+                    srtt: info.srtt,
+                    rttvar: info.rttvar,
+                    rto: info.rto,
+                    pacing_rate_bps: info.pacing_rate * 8,
+                    retransmits: info.counters.segments_retransmitted,
+                    timeouts: Some(info.counters.timeouts),
+                    live: None,
+                });
+            }
+        }
+    }
+
+    /// The open connections of test number `number`.
+    fn open(&self, number: usize) -> impl Iterator<Item = (u32, &Session)> {
+        self.tests[number].connections.values().filter_map(|&connection| {
+            let (_, session) = self.sessions[connection as usize].as_ref()?;
+            Some((connection, &**session))
+        })
+    }
+
+    fn on_due(&mut self, number: usize, network: &mut Network, now: Time, sink: &mut dyn Sink) {
+        if !self.tests[number].has_begun() {
+            self.tests[number].begin(now);
+        }
+        while let Some(due) = self.tests[number].take_due(now) {
+            match due {
+                Due::Wake => {
+                    let woken = News::Event(Event::Wake);
+                    self.tests[number].news.push_back(woken);
+                }
+                Due::Measurement(connection) => {
+                    self.work_on(connection, network, now, sink, Session::on_due);
+                }
+            }
+        }
+        self.hear(number, network, now, sink);
+    }
+
+    /// Lets a method hear what happened to it, and does what it wants, until nothing more happens at once.
+    fn hear(&mut self, number: usize, network: &mut Network, now: Time, sink: &mut dyn Sink) {
+        let mut actions = std::mem::take(&mut self.actions);
+        while let Some(news) = self.tests[number].news.pop_front() {
+            if self.tests[number].is_over() {
+                continue;
+            }
+            self.tests[number].method.on(now, news.event(), &mut actions);
+            for action in actions.drain(..) {
+                self.act(number, action, network, now, sink);
+            }
+        }
+        self.actions = actions;
+        let source = self.own + number as Source;
+        match self.tests[number].next_due() {
+            Some(at) => network.events.set(source, at.max(now)),
+            None => network.events.clear(source),
+        }
+    }
+
+    fn act(
+        &mut self,
+        number: usize,
+        action: Action,
+        network: &mut Network,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) {
+        let test = &mut self.tests[number];
+        match action {
+            Action::Open { id, kind } => {
+                let connection = self.open_session(number, id, kind, network);
+                self.work_on(connection, network, now, sink, Session::open);
+            }
+            Action::Request { id, on, path, upload } => {
+                let Some(&connection) = test.connections.get(&on) else {
+                    let reason = "its connection is closed".to_owned();
+                    return test.news.push_back(News::Failed { id, reason });
+                };
+                test.requests.insert(id, connection);
+                let request = Request { id, path, upload };
+                self.work_on(connection, network, now, sink, |session, around| {
+                    session.request(request, around);
+                });
+            }
+            Action::Load { id, sizes } => {
+                if let Some(&connection) = test.connections.get(&id) {
+                    self.work_on(connection, network, now, sink, |session, around| {
+                        session.load(sizes, around);
+                    });
+                }
+            }
+            Action::Close { id } => {
+                if let Some(connection) = test.connections.remove(&id) {
+                    self.close(connection, network);
+                } else if let Some(connection) = test.requests.remove(&id) {
+                    self.cancel(connection, id, network);
+                }
+            }
+            Action::WakeAt(at) => test.wait_for(at, Due::Wake),
+            Action::Finish => {
+                test.finish(now, sink);
+                self.close_all(number, network);
+            }
+        }
+    }
+
+    /// Makes a connection for test number `number`, and returns its number.
+    fn open_session(
+        &mut self,
+        number: usize,
+        id: Id,
+        kind: Connection,
+        network: &mut Network,
+    ) -> u32 {
+        let Self { scenario, tests, .. } = self;
+        let test = &mut tests[number];
+        let spec = &test.spec;
+        let timestamps = spec.tcp.profile().expect("the scenario was checked").timestamps;
+        let flows = [End::Client, End::Server].map(|from| test.flow(from));
+        let (connection, owners) = network.traffic.open(spec.host, flows, timestamps);
+        debug_assert_eq!(connection as usize, self.sessions.len());
+        let key = scenario.method_key(connection as usize, spec.host);
+        let dscp = Dscp::new(spec.dscp).expect("the scenario was checked");
+        let route = Route::new(owners, dscp, labels(key, self.hash_key));
+        let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
+        let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
+        let pair = Pair::new(route, &spec.tcp, controls, End::Client, scenario, seed)
+            .expect("the scenario was checked");
+        let ends = Ends {
+            client: SocketAddr::new(key.src, key.sport),
+            server: SocketAddr::new(key.dst, key.dport),
+        };
+        let session = Session::new(id, kind, pair, ends, spec.tls);
+        test.connections.insert(id, connection);
+        self.sessions.push(Some((number, Box::new(session))));
+        let timer = network.events.add(2);
+        debug_assert_eq!(timer, self.timers + 2 * connection);
+        connection
+    }
+
+    /// Lets an open connection work, and returns the number of its test; `None` if it is closed.
+    fn work_on(
+        &mut self,
+        connection: u32,
+        network: &mut Network,
+        now: Time,
+        sink: &mut dyn Sink,
+        work: impl FnOnce(&mut Session, &mut Around<'_>),
+    ) -> Option<usize> {
+        let (number, session) = self.sessions[connection as usize].as_mut()?;
+        let test = &mut self.tests[*number];
+        work(session, &mut test.around(network, now, sink));
+        if let Some(due) = session.take_new_due() {
+            test.wait_for(due, Due::Measurement(connection));
+        }
+        for end in [End::Client, End::Server] {
+            let timer = self.timers + 2 * connection + end as Source;
+            match session.pair.next_timer(end) {
+                Some(at) => network.events.set(timer, at),
+                None => network.events.clear(timer),
+            }
+            let window = || session.pair.info(end).cwnd;
+            network.traffic.note_window(session.pair.owner(end), window);
+        }
+        Some(*number)
+    }
+
+    fn cancel(&mut self, connection: u32, request: Id, network: &mut Network) {
+        let Some((number, session)) = &mut self.sessions[connection as usize] else { return };
+        if session.cancel(request) {
+            self.tests[*number].connections.remove(&session.id);
+            self.close(connection, network);
+        }
+    }
+
+    /// Both ends of a connection fall silent.
+    fn close(&mut self, connection: u32, network: &mut Network) {
+        let Some((number, session)) = self.sessions[connection as usize].take() else { return };
+        self.tests[number].close(&session);
+        for end in [End::Client, End::Server] {
+            network.events.clear(self.timers + 2 * connection + end as Source);
+        }
+    }
+
+    fn close_all(&mut self, number: usize, network: &mut Network) {
+        let connections = std::mem::take(&mut self.tests[number].connections);
+        for connection in connections.into_values() {
+            self.close(connection, network);
+        }
+        network.events.clear(self.own + number as Source);
+    }
+}
+
+/// What a hash makes of the packets of a connection: of the client's, and of the server's.
+pub(crate) fn labels(key: FlowKey, hash_key: u64) -> [FlowLabel; 2] {
+    [key.label(hash_key), key.reversed().label(hash_key)]
+}

@@ -1,0 +1,437 @@
+//! A connection of a speed test: TCP, TLS over it, and what both ends say over that.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use weir_core::{Duration, Packet, Rng, Time};
+use weir_path::End;
+use weir_probe::{Connection, Event, Id, UnsentBound};
+use weir_protocol::load::{MessageSize, UNSENT};
+use weir_world::{LatencyRow, Sink};
+
+use super::ndt7::{Ends, Ndt7Server};
+use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
+use super::server::HttpServer;
+use super::sizes::{
+    FINISHED, FLIGHT, HELLO, PONG, PREFACE, SETTINGS, UPGRADED, request_head, upgrade,
+};
+use crate::pair::Pair;
+use crate::run::Network;
+
+/// A connection of a speed test.
+pub(crate) struct Session {
+    /// Of the method: how it calls the connection.
+    pub id: Id,
+    pub pair: Pair,
+    kind: Connection,
+    ends: Ends,
+    stage: Stage,
+    /// When TCP's handshake began, then TLS'.
+    began: Time,
+    tcp: Duration,
+    tls: Option<Duration>,
+    /// What the client sends, and what the server does.
+    pipes: [Pipe; 2],
+    /// Bytes that may wait unsent in the sockets of both ends; `None` for as many as their buffers hold.
+    unsent: [Option<u32>; 2],
+    /// Whether an end waits for half of that to be sent.
+    waits: [bool; 2],
+    /// The client's requests without answer, with the words of their bodies.
+    requests: BTreeMap<Id, Option<String>>,
+    /// HTTP/1.1: requests that wait for the one before.
+    waiting: VecDeque<Request>,
+    upload: Upload,
+    http: HttpServer,
+    ndt7: Option<Ndt7Server>,
+    /// When its next measurement is due, as far as that was told.
+    told_due: Option<Time>,
+    /// When the next round trip of each end's load counts.
+    next_rtt: [Time; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Tcp,
+    Tls,
+    Upgrade,
+    Open,
+}
+
+/// How fast the client's uploads go.
+#[derive(Clone, Copy, Debug, Default)]
+struct Upload {
+    bound: UnsentBound,
+    looked: Time,
+    acked: u64,
+}
+
+/// What happened to the client, for its method.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    Event(Event<'static>),
+    Text { id: Id, text: String },
+    Failed { id: Id, reason: String },
+}
+
+impl News {
+    pub fn event(&self) -> Event<'_> {
+        match self {
+            Self::Event(event) => *event,
+            Self::Text { id, text } => Event::Text { id: *id, text },
+            Self::Failed { id, reason } => Event::Failed { id: *id, reason },
+        }
+    }
+}
+
+/// Where a session is at work, and what it tells.
+pub(crate) struct Around<'a> {
+    pub network: &'a mut Network,
+    pub now: Time,
+    pub news: &'a mut VecDeque<News>,
+    pub random: &'a mut Rng,
+    pub round_trips: &'a mut RoundTrips,
+    pub sink: &'a mut dyn Sink,
+}
+
+/// The round trips within a speed test's flows, as a probe of the record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrips {
+    pub probe: u32,
+    pub seq: u32,
+}
+
+impl Session {
+    /// A connection that is to be opened, over TLS if `secured`.
+    pub fn new(id: Id, kind: Connection, pair: Pair, ends: Ends, secured: bool) -> Self {
+        // As `weir serve` does: with HTTP/2 requests share a connection. Where a profile's send buffer has no
+        // bounds there have to be some.
+        let server_bound =
+            kind == Connection::Http2 || pair.end(End::Server).profile().send_buffer.is_none();
+        Self {
+            id,
+            pair,
+            http: HttpServer::new(kind == Connection::Http2, ends.client.ip()),
+            kind,
+            ends,
+            stage: Stage::Tcp,
+            began: Time::ZERO,
+            tcp: Duration::ZERO,
+            tls: secured.then_some(Duration::ZERO),
+            pipes: [Pipe::default(), Pipe::default()],
+            unsent: [Some(UnsentBound::LEAST), server_bound.then_some(UNSENT)],
+            waits: [false; 2],
+            requests: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            upload: Upload::default(),
+            ndt7: None,
+            told_due: None,
+            next_rtt: [Time::ZERO; 2],
+        }
+    }
+
+    /// The client opens it.
+    pub fn open(&mut self, around: &mut Around<'_>) {
+        self.began = around.now;
+        self.pair.connect(End::Client, around.network, around.now);
+    }
+
+    /// A packet arrived at `end`; says how many bytes of data it had.
+    pub fn on_packet(&mut self, packet: &Packet, end: End, around: &mut Around<'_>) -> u16 {
+        let bytes = self.pair.on_packet(packet, end, around.network, around.now);
+        if self.stage == Stage::Tcp && self.pair.end(End::Client).is_established() {
+            self.on_connected(around);
+        }
+        self.note_round_trip(end, around);
+        self.take_acked(end, around);
+        let delivered = self.pair.end(end).delivered_bytes();
+        while let Some(arrived) = self.pipes[end.other() as usize].take(delivered) {
+            match end {
+                End::Client => self.on_client(arrived, around),
+                End::Server => self.on_server(arrived, around),
+            }
+        }
+        self.fill(end, around);
+        bytes
+    }
+
+    /// The timer of `end` is due.
+    pub fn on_timer(&mut self, end: End, around: &mut Around<'_>) {
+        self.pair.on_timer(end, around.network, around.now);
+        self.fill(end, around);
+    }
+
+    /// The client sends a request; with HTTP/1.1 once the one before is answered.
+    pub fn request(&mut self, request: Request, around: &mut Around<'_>) {
+        if self.kind == Connection::Http1 && !self.requests.is_empty() {
+            self.waiting.push_back(request);
+            return;
+        }
+        let two = self.kind == Connection::Http2;
+        self.requests.insert(request.id, None);
+        let pipe = &mut self.pipes[End::Client as usize];
+        let (id, upload) = (request.id, request.upload);
+        pipe.say(request_head(&request.path, two), Meaning::Request(request));
+        if let Some(bytes) = upload.filter(|&bytes| bytes > 0) {
+            pipe.send_body(id, bytes, two, true);
+            let acked = self.pair.end(End::Client).acked_bytes();
+            self.upload = Upload { looked: around.now, acked, ..Upload::default() };
+        }
+        self.fill(End::Client, around);
+    }
+
+    /// The client sends binary messages.
+    pub fn load(&mut self, sizes: MessageSize, around: &mut Around<'_>) {
+        self.unsent[End::Client as usize] = Some(UnsentBound::of_websocket());
+        self.pipes[End::Client as usize].send_messages(self.id, sizes, true);
+        self.fill(End::Client, around);
+    }
+
+    /// Breaks a request off; says whether the connection goes with it, as with HTTP/1.1 it does.
+    pub fn cancel(&mut self, id: Id) -> bool {
+        if self.requests.remove(&id).is_none() {
+            self.waiting.retain(|request| request.id != id);
+            return false;
+        }
+        for pipe in &mut self.pipes {
+            pipe.clear(Some(id));
+        }
+        self.kind == Connection::Http1
+    }
+
+    /// When the server's next measurement is due, if that does not depend on what is sent and was not told.
+    pub fn take_new_due(&mut self) -> Option<Time> {
+        let due = self.ndt7.as_ref()?.next_due();
+        (std::mem::replace(&mut self.told_due, due) != due).then_some(due)?
+    }
+
+    /// The server's measurement may be due.
+    pub fn on_due(&mut self, around: &mut Around<'_>) {
+        let due = self.ndt7.as_ref().and_then(Ndt7Server::next_due);
+        if due.is_some_and(|due| due <= around.now) {
+            self.look_at_ndt7(around);
+            self.fill(End::Server, around);
+        }
+    }
+
+    fn on_connected(&mut self, around: &mut Around<'_>) {
+        self.tcp = around.now.since(self.began);
+        if self.tls.is_none() {
+            return self.on_secured(around);
+        }
+        self.stage = Stage::Tls;
+        self.began = around.now;
+        self.pipes[End::Client as usize].say(HELLO, Meaning::Hello);
+    }
+
+    /// TLS stands, or is not wanted.
+    fn on_secured(&mut self, around: &mut Around<'_>) {
+        let pipe = &mut self.pipes[End::Client as usize];
+        match &self.kind {
+            Connection::WebSocket { path, .. } => {
+                self.stage = Stage::Upgrade;
+                pipe.say(upgrade(path), Meaning::Upgrade(path.clone()));
+                return;
+            }
+            Connection::Http2 => pipe.say(PREFACE, Meaning::Preface),
+            Connection::Http1 => {}
+        }
+        self.on_open(around);
+    }
+
+    fn on_open(&mut self, around: &mut Around<'_>) {
+        self.stage = Stage::Open;
+        let opened = Event::Opened { id: self.id, tcp: self.tcp, tls: self.tls };
+        around.news.push_back(News::Event(opened));
+    }
+
+    /// Something arrived at the client.
+    fn on_client(&mut self, arrived: Arrived, around: &mut Around<'_>) {
+        let id = self.id;
+        match arrived {
+            Arrived::Record(Meaning::Flight) => {
+                self.tls = Some(around.now.since(self.began));
+                let pipe = &mut self.pipes[End::Client as usize];
+                pipe.say(FINISHED, Meaning::Finished);
+                pipe.secure();
+                self.on_secured(around);
+            }
+            Arrived::Record(Meaning::Upgraded) => self.on_open(around),
+            Arrived::Record(Meaning::Refused(reason)) => {
+                around.news.push_back(News::Failed { id, reason });
+            }
+            Arrived::Record(Meaning::Text(text)) => around.news.push_back(News::Text { id, text }),
+            Arrived::Record(Meaning::Ping) => {
+                self.pipes[End::Client as usize].say(PONG, Meaning::Pong);
+            }
+            Arrived::Record(Meaning::Close) => {
+                around.news.push_back(News::Event(Event::Ended { id }));
+            }
+            Arrived::Record(Meaning::Head(head)) => self.on_head(head, around),
+            Arrived::Payload { id: of, bytes, ended } => {
+                if of == id {
+                    around.news.push_back(News::Event(Event::Received { id, bytes }));
+                } else if self.requests.contains_key(&of) {
+                    around.news.push_back(News::Event(Event::Received { id: of, bytes }));
+                    if ended {
+                        self.on_answered(of, around);
+                    }
+                }
+            }
+            Arrived::Record(_) => {}
+        }
+    }
+
+    fn on_head(&mut self, head: Head, around: &mut Around<'_>) {
+        let Head { id, status, body, text } = head;
+        let Some(words) = self.requests.get_mut(&id) else { return };
+        *words = text;
+        around.news.push_back(News::Event(Event::Head { id, status, server: None }));
+        if body == 0 {
+            self.on_answered(id, around);
+        }
+    }
+
+    /// The answer to request `id` is complete.
+    fn on_answered(&mut self, id: Id, around: &mut Around<'_>) {
+        if let Some(Some(text)) = self.requests.remove(&id) {
+            around.news.push_back(News::Text { id, text });
+        }
+        around.news.push_back(News::Event(Event::Ended { id }));
+        // An endless body whose request was answered all the same is not sent on.
+        self.pipes[End::Client as usize].clear(Some(id));
+        if let Some(next) = self.waiting.pop_front() {
+            self.request(next, around);
+        }
+    }
+
+    /// Something arrived at the server.
+    fn on_server(&mut self, arrived: Arrived, around: &mut Around<'_>) {
+        let pipe = &mut self.pipes[End::Server as usize];
+        match arrived {
+            Arrived::Record(Meaning::Hello) => {
+                pipe.say(FLIGHT, Meaning::Flight);
+                self.fill(End::Server, around);
+                self.pipes[End::Server as usize].secure();
+            }
+            Arrived::Record(Meaning::Preface) => pipe.say(SETTINGS, Meaning::Settings),
+            Arrived::Record(Meaning::Upgrade(path)) => self.on_upgrade(&path, around),
+            Arrived::Record(Meaning::Request(request)) => self.http.on_request(request, pipe),
+            Arrived::Payload { id, bytes, ended } => match &mut self.ndt7 {
+                Some(test) => test.received += bytes,
+                None => self.http.on_body(id, bytes, ended, pipe),
+            },
+            Arrived::Record(_) => {}
+        }
+    }
+
+    fn on_upgrade(&mut self, path: &str, around: &mut Around<'_>) {
+        let pipe = &mut self.pipes[End::Server as usize];
+        let answer = match Ndt7Server::begin(path, self.ends, around.now, around.random) {
+            None => Meaning::Refused("HTTP error: 404 Not Found".to_owned()),
+            Some(Err(error)) => Meaning::Refused(error.to_string()),
+            Some(Ok(test)) => {
+                self.ndt7 = Some(test);
+                Meaning::Upgraded
+            }
+        };
+        pipe.say(UPGRADED, answer);
+        let down = |test: &Ndt7Server| test.direction() == weir_world::Direction::Down;
+        if self.ndt7.as_ref().is_some_and(down) {
+            pipe.send_messages(self.id, weir_protocol::ndt7::message_size(), false);
+        }
+    }
+
+    /// Lets the ndt7 server say what there is to say.
+    fn look_at_ndt7(&mut self, around: &mut Around<'_>) {
+        if let Some(test) = &mut self.ndt7 {
+            let pipe = &mut self.pipes[End::Server as usize];
+            test.look(pipe, self.pair.end(End::Server), around.now, around.random);
+        }
+    }
+
+    /// Hands TCP what `end` has to say, as far as its socket takes it: its buffer has room, and less waits
+    /// unsent than is allowed. Who had to wait for that goes on once half of it is sent
+    /// (`sk_stream_memory_free`).
+    fn fill(&mut self, end: End, around: &mut Around<'_>) {
+        let number = end as usize;
+        if self.pipes[number].is_silent() {
+            return;
+        }
+        if end == End::Client {
+            self.look_at_upload(around.now);
+        }
+        loop {
+            let tcp = self.pair.end(end);
+            let waiting = tcp.unsent_bytes();
+            let least = self.unsent[number].map_or(u64::MAX, u64::from);
+            let limit = if self.waits[number] { least / 2 } else { least };
+            if !tcp.has_room() || waiting >= limit {
+                self.waits[number] |= waiting >= limit;
+                return;
+            }
+            self.waits[number] = false;
+            let mut bytes = 0;
+            while bytes < WRITE && waiting + bytes < least {
+                if end == End::Server && self.pipes[number].is_between_messages() {
+                    self.look_at_ndt7(around);
+                }
+                match self.pipes[number].pull() {
+                    Some(more) => bytes += more,
+                    None => break,
+                }
+            }
+            if bytes == 0 {
+                return;
+            }
+            self.pair.write(end, bytes, around.network, around.now);
+        }
+    }
+
+    /// Follows the rate of an upload with what may wait unsent.
+    fn look_at_upload(&mut self, now: Time) {
+        let acked = self.pair.end(End::Client).acked_bytes();
+        let is_upload = self.pipes[End::Client as usize].is_loaded();
+        if !is_upload || matches!(self.kind, Connection::WebSocket { .. }) {
+            return;
+        }
+        while now.since(self.upload.looked) >= UnsentBound::LOOK {
+            self.upload.looked += UnsentBound::LOOK;
+            let bytes = acked - std::mem::replace(&mut self.upload.acked, acked);
+            self.unsent[End::Client as usize] = Some(self.upload.bound.look(bytes));
+        }
+    }
+
+    /// Tells the client's method of load that was acknowledged.
+    fn take_acked(&mut self, end: End, around: &mut Around<'_>) {
+        let acked = self.pair.end(end).acked_bytes();
+        while let Some((id, bytes)) = self.pipes[end as usize].take_acked(acked) {
+            if end == End::Client {
+                around.news.push_back(News::Event(Event::Sent { id, bytes }));
+            }
+        }
+    }
+
+    /// Keeps the round trip that TCP took at `end`, if its load is under way.
+    fn note_round_trip(&mut self, end: End, around: &mut Around<'_>) {
+        let Some(rtt) = self.pair.end_mut(end).take_rtt() else { return };
+        if !self.pipes[end as usize].is_loaded() || around.now < self.next_rtt[end as usize] {
+            return;
+        }
+        self.next_rtt[end as usize] = around.now + ROUND_TRIPS;
+        around.sink.latency(&LatencyRow {
+            t: Time::from_nanos(around.now.as_nanos() - rtt.as_nanos()),
+            probe: around.round_trips.probe,
+            seq: around.round_trips.seq,
+            rtt: Some(rtt),
+            up: None,
+            down: None,
+            timer_error: Duration::ZERO,
+            server: None,
+        });
+        around.round_trips.seq += 1;
+    }
+}
+
+/// What an application writes at once, in bytes: what rustls keeps of records before it writes them.
+const WRITE: u64 = 64 << 10;
+/// A connection's round trips are kept no oftener.
+const ROUND_TRIPS: Duration = Duration::from_millis(10);

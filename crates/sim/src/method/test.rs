@@ -1,0 +1,216 @@
+//! One speed test of the scenario: its method, and the books of what its connections did.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use weir_core::{Rng, Seed, Time};
+use weir_path::End;
+use weir_probe::{Event, Id, Method};
+use weir_tcp::Counters;
+use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
+
+use super::session::{Around, News, RoundTrips, Session};
+use crate::cargo::FlowFate;
+use crate::run::Network;
+
+/// A speed test.
+pub(crate) struct Test {
+    pub number: u32,
+    pub spec: SpeedTest,
+    pub method: Box<dyn Method>,
+    /// The flows of the record, down and up.
+    pub flows: [u32; 2],
+    /// Where its connections are, by what the method calls them, and its requests.
+    pub connections: BTreeMap<Id, u32>,
+    pub requests: BTreeMap<Id, u32>,
+    pub news: VecDeque<News>,
+    /// What it waits for: when, in which order it was asked for, what.
+    pub agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
+    asked: u64,
+    /// What closed connections did, by the end that sent it.
+    closed: [Totals; 2],
+    /// Bytes that arrived by the last sample, and on the wire.
+    seen: [(u64, u64); 2],
+    wire_bytes: [u64; 2],
+    first_data: [Option<Time>; 2],
+    random: Rng,
+    round_trips: RoundTrips,
+    began: Option<Time>,
+    ended: Option<Time>,
+    result: Option<String>,
+}
+
+/// What a test waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// Its method asked for this time.
+    Wake,
+    /// The server's measurement over that connection.
+    Measurement(u32),
+}
+
+/// What a direction of closed connections did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    delivered: u64,
+    counters: Counters,
+}
+
+impl Test {
+    pub fn new(number: usize, method: Box<dyn Method>, scenario: &Scenario, seed: Seed) -> Self {
+        let flow = |direction| scenario.method_flow(number, direction);
+        Self {
+            number: number as u32,
+            spec: scenario.methods[number].clone(),
+            method,
+            flows: [flow(Direction::Down), flow(Direction::Up)],
+            connections: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            news: VecDeque::new(),
+            agenda: BinaryHeap::new(),
+            asked: 0,
+            closed: [Totals::default(); 2],
+            seen: [(0, 0); 2],
+            wire_bytes: [0; 2],
+            first_data: [None; 2],
+            random: seed.derive("method").stream(&number.to_string()),
+            round_trips: RoundTrips { probe: scenario.method_probe(number), seq: 0 },
+            began: None,
+            ended: None,
+            result: None,
+        }
+    }
+
+    /// It begins.
+    pub fn begin(&mut self, now: Time) {
+        self.began = Some(now);
+        self.news.push_back(News::Event(Event::Begin));
+    }
+
+    pub const fn has_begun(&self) -> bool {
+        self.began.is_some()
+    }
+
+    pub const fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Its method is done.
+    pub fn finish(&mut self, now: Time, sink: &mut dyn Sink) {
+        self.ended = Some(now);
+        self.result = Some(self.method.result().to_string());
+        self.agenda.clear();
+        self.report(sink);
+    }
+
+    /// Writes how it went, if it began.
+    pub fn report(&self, sink: &mut dyn Sink) {
+        let Some(began) = self.began else { return };
+        sink.method(&MethodRow {
+            method: self.number,
+            name: &self.spec.name,
+            kind: &self.spec.kind,
+            began,
+            ended: self.ended,
+            result: self.result.as_deref(),
+        });
+    }
+
+    /// Waits for `due` at `at`.
+    pub fn wait_for(&mut self, at: Time, due: Due) {
+        self.asked += 1;
+        self.agenda.push(Reverse((at, self.asked, due)));
+    }
+
+    /// When it waits for something next.
+    pub fn next_due(&self) -> Option<Time> {
+        self.agenda.peek().map(|next| next.0.0)
+    }
+
+    /// What is due by `now`.
+    pub fn take_due(&mut self, now: Time) -> Option<Due> {
+        let &Reverse((_, _, due)) = self.agenda.peek().filter(|next| next.0.0 <= now)?;
+        self.agenda.pop();
+        Some(due)
+    }
+
+    pub fn around<'a>(
+        &'a mut self,
+        network: &'a mut Network,
+        now: Time,
+        sink: &'a mut dyn Sink,
+    ) -> Around<'a> {
+        let Self { news, random, round_trips, .. } = self;
+        Around { network, now, news, random, round_trips, sink }
+    }
+
+    /// Data of so many IP bytes arrived that `from` sent.
+    pub fn note_data(&mut self, from: End, ip_bytes: u32, now: Time) {
+        self.wire_bytes[from as usize] += u64::from(ip_bytes);
+        self.first_data[from as usize].get_or_insert(now);
+    }
+
+    /// A connection is closed: what it did stays in the books.
+    pub fn close(&mut self, session: &Session) {
+        for from in [End::Client, End::Server] {
+            let totals = &mut self.closed[from as usize];
+            totals.delivered += session.pair.end(from.other()).delivered_bytes();
+            totals.counters = sum(totals.counters, session.pair.info(from).counters);
+        }
+    }
+
+    /// Bytes that arrived in order of what `from` sent, and on the wire, while `open` are its connections.
+    pub fn delivered<'s>(&self, from: End, open: impl Iterator<Item = &'s Session>) -> (u64, u64) {
+        let now: u64 = open.map(|one| one.pair.end(from.other()).delivered_bytes()).sum();
+        (self.closed[from as usize].delivered + now, self.wire_bytes[from as usize])
+    }
+
+    /// A sample sees that so much arrived; returns what the one before saw.
+    pub const fn see(&mut self, from: End, delivered: (u64, u64)) -> (u64, u64) {
+        std::mem::replace(&mut self.seen[from as usize], delivered)
+    }
+
+    /// The totals of one direction, once all connections are closed.
+    pub fn row(&self, from: End, fate: FlowFate) -> FlowRow {
+        let Totals { delivered, counters } = self.closed[from as usize];
+        FlowRow {
+            flow: self.flow(from),
+            first_data: self.first_data[from as usize],
+            delivered_bytes: delivered,
+            sent_bytes: counters.bytes_sent,
+            sent_segments: counters.segments_sent,
+            retransmitted_bytes: counters.bytes_retransmitted,
+            retransmitted_segments: counters.segments_retransmitted,
+            timeouts: Some(counters.timeouts),
+            loss_probes: Some(counters.loss_probes),
+            fast_recoveries: Some(counters.fast_recoveries),
+            ecn_reductions: Some(counters.ecn_reductions),
+            dropped_packets: Some(fate.dropped_packets),
+            dropped_bytes: Some(fate.dropped_bytes),
+            marked_packets: Some(fate.marked_packets),
+            completed: None,
+        }
+    }
+
+    /// The flow of the record that has what `from` sends.
+    pub const fn flow(&self, from: End) -> u32 {
+        match from {
+            End::Server => self.flows[0],
+            End::Client => self.flows[1],
+        }
+    }
+}
+
+const fn sum(a: Counters, b: Counters) -> Counters {
+    Counters {
+        segments_sent: a.segments_sent + b.segments_sent,
+        bytes_sent: a.bytes_sent + b.bytes_sent,
+        segments_retransmitted: a.segments_retransmitted + b.segments_retransmitted,
+        bytes_retransmitted: a.bytes_retransmitted + b.bytes_retransmitted,
+        timeouts: a.timeouts + b.timeouts,
+        loss_probes: a.loss_probes + b.loss_probes,
+        fast_recoveries: a.fast_recoveries + b.fast_recoveries,
+        ecn_reductions: a.ecn_reductions + b.ecn_reductions,
+        undos: a.undos + b.undos,
+    }
+}

@@ -1,0 +1,164 @@
+//! Both ends of a TCP connection, and what puts their segments onto the path.
+
+use std::sync::Arc;
+
+use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Seed, Time};
+use weir_path::End;
+use weir_tcp::{Endpoint, Info, Segment, Wire};
+use weir_world::{IpVersion, Scenario, ScenarioError, TcpSettings};
+
+use crate::prefetch::prefetch;
+use crate::run::Network;
+
+/// A connection between the client and a server.
+pub(crate) struct Pair {
+    client: Endpoint,
+    server: Endpoint,
+    route: Route,
+}
+
+/// What the packets of a connection carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    /// The owners of packets from the client, and from the server.
+    pub owners: [u32; 2],
+    pub dscp: Dscp,
+    /// From the client, and from the server.
+    pub labels: [FlowLabel; 2],
+    ip_header: u32,
+    timestamps: bool,
+}
+
+impl Route {
+    pub const fn new(owners: [u32; 2], dscp: Dscp, labels: [FlowLabel; 2]) -> Self {
+        Self { owners, dscp, labels, ip_header: 0, timestamps: false }
+    }
+}
+
+impl Pair {
+    /// A connection of which the one who is not the `opener` waits to be called. Both ends speak `tcp`,
+    /// with the congestion controls of the client and of the server.
+    pub fn new(
+        route: Route,
+        tcp: &TcpSettings,
+        controls: [&str; 2],
+        opener: End,
+        scenario: &Scenario,
+        seed: Seed,
+    ) -> Result<Self, ScenarioError> {
+        let profile = tcp.profile()?;
+        let ip_header = IpVersion::header_bytes(scenario.ip_version);
+        let mss = profile.mss(scenario.mtu_bytes, ip_header);
+        let endpoint = |end, control| {
+            let random = seed.stream(end);
+            Endpoint::new(Arc::clone(&profile), control, mss, random)
+                .map_err(|error| ScenarioError::new(error.to_string()))
+        };
+        let mut pair = Self {
+            client: endpoint("client", controls[End::Client as usize])?,
+            server: endpoint("server", controls[End::Server as usize])?,
+            route: Route { ip_header, timestamps: profile.timestamps, ..route },
+        };
+        pair.end_mut(opener.other()).listen();
+        Ok(pair)
+    }
+
+    /// `opener` opens the connection.
+    pub fn connect(&mut self, opener: End, network: &mut Network, now: Time) {
+        let mut wire = self.route.wire(network, opener, now);
+        match opener {
+            End::Client => self.client.connect(&mut wire, now),
+            End::Server => self.server.connect(&mut wire, now),
+        }
+    }
+
+    /// The application at `end` writes so many bytes more.
+    pub fn write(&mut self, end: End, bytes: u64, network: &mut Network, now: Time) {
+        let mut wire = self.route.wire(network, end, now);
+        self.end_mut(end).write(bytes, &mut wire, now);
+    }
+
+    /// A packet of the connection arrived at `end`; says how many bytes of data it had.
+    pub fn on_packet(
+        &mut self,
+        packet: &Packet,
+        end: End,
+        network: &mut Network,
+        now: Time,
+    ) -> u16 {
+        let segment = network.traffic.take_segment(packet.handle);
+        let mut wire = self.route.wire(network, end, now);
+        self.end_mut(end).on_segment(&segment, packet.ecn, &mut wire, now);
+        segment.len
+    }
+
+    /// The timer of `end` is due.
+    pub fn on_timer(&mut self, end: End, network: &mut Network, now: Time) {
+        let mut wire = self.route.wire(network, end, now);
+        self.end_mut(end).on_timer(&mut wire, now);
+    }
+
+    pub fn next_timer(&self, end: End) -> Option<Time> {
+        self.end(end).next_timer()
+    }
+
+    /// A packet for `end` will arrive shortly.
+    pub fn prefetch(&self, end: End) {
+        prefetch(self.end(end));
+    }
+
+    pub fn info(&self, end: End) -> Info {
+        self.end(end).info()
+    }
+
+    /// The owner of packets from `end`.
+    pub const fn owner(&self, end: End) -> u32 {
+        self.route.owners[end as usize]
+    }
+
+    pub const fn end(&self, end: End) -> &Endpoint {
+        match end {
+            End::Client => &self.client,
+            End::Server => &self.server,
+        }
+    }
+
+    pub const fn end_mut(&mut self, end: End) -> &mut Endpoint {
+        match end {
+            End::Client => &mut self.client,
+            End::Server => &mut self.server,
+        }
+    }
+}
+
+impl Route {
+    const fn wire<'n>(self, network: &'n mut Network, end: End, now: Time) -> PathWire<'n> {
+        PathWire { route: self, network, end, now }
+    }
+}
+
+/// Puts segments into packets and packets onto the path.
+struct PathWire<'n> {
+    route: Route,
+    network: &'n mut Network,
+    end: End,
+    now: Time,
+}
+
+impl Wire for PathWire<'_> {
+    fn send(&mut self, segment: Segment, ecn: Ecn) {
+        let route = &self.route;
+        let ip_len =
+            route.ip_header + segment.header_len(route.timestamps) + u32::from(segment.len);
+        let packet = Packet {
+            handle: self.network.traffic.put_segment(segment),
+            enqueued_at: self.now,
+            label: route.labels[self.end as usize],
+            len: ip_len + ETHERNET_HEADER,
+            owner: route.owners[self.end as usize],
+            dscp: route.dscp,
+            ecn,
+        };
+        self.network.send(packet, self.end, self.now);
+    }
+}
