@@ -87,27 +87,163 @@ fn run(scenario: &Scenario) -> (Told, Outcome) {
     (told, outcome)
 }
 
+/// The result of a test that ended without failures.
+fn result_of(told: &Told) -> &Value {
+    let [(Some(_), Some(result))] = &told.results[..] else { panic!("{:?}", told.results) };
+    let failures = result["failures"].as_array().expect("every method has them");
+    assert!(failures.iter().all(Value::is_null), "{result}");
+    result
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The middle one; of nothing, there is none.
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What TCP can carry of 50 Mbit/s as TLS' payload: 1448 of 1500 bytes, less 22 of 16 384.
+const GOODPUT: f64 = 48.2;
+
 #[test]
-fn explore() {
+fn every_method_ends_and_repeats_itself_to_the_bit() {
     for known in METHODS {
-        for queue in ["pfifo limit 100", "pfifo limit 1000", "fq_codel"] {
-            let (told, outcome) = run(&scenario(known.name, queue, 50, 120));
-            let mut sojourns = told.sojourns.clone();
-            sojourns.sort_by(f64::total_cmp);
-            let mut in_flow = told.in_flow.clone();
-            in_flow.sort_by(f64::total_cmp);
-            let middle = |values: &[f64]| values.get(values.len() / 2).copied();
-            println!(
-                "{} {queue}: {:?} events, sojourn {:?}, in flow {:?} of {}\n{:#}",
-                known.name,
-                outcome.events,
-                middle(&sojourns),
-                middle(&in_flow),
-                in_flow.len(),
-                told.results.first().map_or(Value::Null, |one| serde_json::json!({
-                    "ended": one.0.map(Time::as_nanos), "result": one.1
-                }))
-            );
-        }
+        let scenario = scenario(known.name, "fq_codel", 50, 100);
+        let (first, outcome) = run(&scenario);
+        assert!(outcome.complete);
+        assert_eq!(result_of(&first)["method"], known.name);
+        let (second, again) = run(&scenario);
+        assert_eq!(first.words, second.words, "{}", known.name);
+        assert_eq!(outcome, again);
+        let other = Simulation::new(&scenario, &BTreeMap::new(), Seed::new(2)).expect("it can");
+        let mut told = Told::default();
+        other.run(&mut told);
+        assert_ne!(first.words, told.words, "{}: seeds must differ", known.name);
     }
+}
+
+#[test]
+fn what_arrives_is_in_the_record_as_two_flows() {
+    for known in METHODS {
+        let (told, _) = run(&scenario(known.name, "fq_codel", 50, 100));
+        let [down, up] = &told.flows[..] else { panic!("{:?}", told.flows) };
+        assert_eq!((down.flow, up.flow), (0, 1));
+        for row in [down, up] {
+            assert_eq!(told.throughput[&row.flow], row.delivered_bytes, "{}", known.name);
+            assert!(row.delivered_bytes > 10_000_000, "{}: {row:?}", known.name);
+            assert!(row.sent_bytes >= row.delivered_bytes + row.retransmitted_bytes / 2);
+        }
+        assert!(told.in_flow.len() > 500, "{}: {}", known.name, told.in_flow.len());
+        assert!(told.in_flow.iter().all(|&rtt| rtt >= 20.0));
+    }
+}
+
+#[test]
+fn ndt7_fills_the_line_for_ten_seconds_each_way() {
+    for queue in ["pfifo limit 100", "pfifo limit 1000", "fq_codel"] {
+        let (told, _) = run(&scenario("ndt7", queue, 50, 25));
+        let result = result_of(&told);
+        for way in ["download_mbps", "upload_mbps"] {
+            let mbps = number(&result[way]);
+            assert!((0.96 * GOODPUT..GOODPUT).contains(&mbps), "{queue} {way}: {mbps}");
+        }
+        // What its latency is: the line's own, whatever the queue does.
+        let latency = number(&result["latency_ms"]);
+        assert!((20.0..20.3).contains(&latency), "{queue}: {latency}");
+        assert_eq!(result["truncated"]["download"], false);
+        assert_eq!(result["truncated"]["upload"], false);
+        // Two handshakes of 60 ms each, and the tail of a download.
+        let ended = told.results[0].0.expect("it ended");
+        assert!((Time::from_millis(20_120)..Time::from_millis(20_900)).contains(&ended), "{ended}");
+    }
+}
+
+#[test]
+fn the_smallest_round_trip_hides_what_the_smoothed_one_shows() {
+    let mut scenario = scenario("ndt7", "pfifo limit 1000", 50, 25);
+    scenario.methods[0].tcp.congestion_control = "cubic".into();
+    let (told, _) = run(&scenario);
+    let result = result_of(&told);
+    assert!(number(&result["latency_ms"]) < 20.3);
+    assert!(number(&result["smoothed_rtt_ms"]) > 100.0, "{result}");
+    assert!(median(told.in_flow.iter().copied()) > 100.0);
+}
+
+#[test]
+fn tls_takes_one_round_trip_more_for_each_connection() {
+    let began = |tls| {
+        let mut scenario = scenario("ndt7", "pfifo limit 1000", 1000, 25);
+        scenario.methods[0].tls = tls;
+        let (told, _) = run(&scenario);
+        told.results[0].0.expect("it ended").as_nanos() as f64 / 1e6
+    };
+    let more = began(true) - began(false);
+    assert!((40.0..41.0).contains(&more), "{more}");
+}
+
+#[test]
+fn cloudflare_s_loaded_latency_is_the_queue_s_where_it_is_shared() {
+    let (told, _) = run(&scenario("cloudflare", "pfifo limit 1000", 50, 60));
+    let result = result_of(&told);
+    let loaded = number(&result["down_loaded_latency_ms"]);
+    // While the line is full: the queue's own sojourn and the line's round trip.
+    let full = told.sojourns.iter().copied().filter(|&sojourn| sojourn > 60.0);
+    let truth = median(full) + 20.0;
+    assert!((loaded / truth - 1.0).abs() < 0.15, "{loaded} beside {truth}");
+    assert!((0.95 * GOODPUT..GOODPUT).contains(&number(&result["download_mbps"])), "{result}");
+
+    let (told, _) = run(&scenario("cloudflare", "fq_codel", 50, 60));
+    let result = result_of(&told);
+    let apart = number(&result["down_loaded_latency_ms"]);
+    assert!((20.0..22.0).contains(&apart), "{apart}: its probes have a flow of their own");
+    assert!(median(told.in_flow.iter().copied()) > apart + 1.0);
+}
+
+#[test]
+fn responsiveness_tells_queues_apart_and_self_probes_from_foreign_ones() {
+    let (deep, _) = run(&scenario("rpm", "pfifo limit 1000", 50, 60));
+    let (fair, _) = run(&scenario("rpm", "fq_codel", 50, 60));
+    let (deep, fair) = (result_of(&deep), result_of(&fair));
+    for way in ["download", "upload"] {
+        let (bad, good) = (number(&deep[way]["rpm"]), number(&fair[way]["rpm"]));
+        assert!(good > 5.0 * bad, "{way}: {good} beside {bad}");
+        // A foreign probe has the line for itself; a self probe waits behind its connection's load.
+        let foreign = number(&fair[way]["http_ms"]);
+        assert!((20.0..23.0).contains(&foreign), "{way}: {foreign}");
+        assert!(number(&fair[way]["self_ms"]) > 2.0 * foreign, "{fair}");
+        assert!((20.0..24.0).contains(&number(&fair[way]["tls_ms"])), "{fair}");
+    }
+}
+
+#[test]
+fn a_test_that_the_run_cuts_short_has_no_result() {
+    let (told, outcome) = run(&scenario("ndt7", "fq_codel", 50, 5));
+    assert!(outcome.complete);
+    assert_eq!(told.results, [(None, None)]);
+    let mbps = told.flows[0].delivered_bytes as f64 * 8.0 / 5e6;
+    assert!((0.9 * GOODPUT..GOODPUT + 0.1).contains(&mbps), "{mbps}");
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused() {
+    let refusal = |change: fn(&mut Scenario)| {
+        let mut scenario = scenario("rpm", "pfifo", 50, 5);
+        change(&mut scenario);
+        let refused = Simulation::new(&scenario, &BTreeMap::new(), Seed::new(1));
+        refused.err().expect("it is refused").to_string()
+    };
+    let kind = refusal(|scenario| scenario.methods[0].kind = "ndt5".into());
+    assert!(kind.starts_with("method `test`: method `ndt5`: there are ndt7, "), "{kind}");
+    assert_eq!(
+        refusal(|scenario| scenario.methods[0].tls = false),
+        "method `test`: rpm needs HTTP/2 over TLS: leave `tls = false` out"
+    );
+    assert_eq!(
+        refusal(|scenario| scenario.methods[0].client_congestion_control = "vegas".into()),
+        "method `test`: unknown congestion control `vegas` (known: reno, cubic, bbr)"
+    );
 }
