@@ -100,7 +100,9 @@ def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> No
     assert {"up", "down"} == set(record.flow_names["direction"])
 
 
-@pytest.mark.parametrize(("method", "words"), [("ndt7", ()), ("cloudflare", ()), ("rpm", ("--no-verify",))])
+@pytest.mark.parametrize(
+    ("method", "words"), [("ndt7", ()), ("cloudflare", ()), ("librespeed", ()), ("rpm", ("--no-verify",))]
+)
 def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, ...]) -> None:
     """Each against our own server, with the truth beside it; Cloudflare's takes long on a slow line."""
     options = ("--method", method, *words, "--truth", "--out", "o", "--json")
@@ -110,7 +112,10 @@ def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, 
     result, truth = said["result"], said["truth"]
     assert result["failures"] in ([None], [None, None])
     down = result["download"]["goodput_mbps"] if method == "rpm" else result["download_mbps"]
+    up = result["upload"]["goodput_mbps"] if method == "rpm" else result["upload_mbps"]
+    # LibreSpeed adds 6 % for headers.
     assert 60 < down < 105
+    assert 30 < up < 55
     assert truth["during"]["median"] < truth["idle"]["median"] + 30
 
 

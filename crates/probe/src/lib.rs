@@ -2,16 +2,21 @@
 //! next comes out. No sockets, no clock: the same code runs over real sockets and over simulated ones.
 //!
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
-//! [`cloudflare`], [`responsiveness`]; [`METHODS`] lists them by name. Protocols are described in the crate `weir-protocol`; here is who
-//! asks for what, when, and what is computed from it.
+//! [`cloudflare`], [`librespeed`], [`responsiveness`]; [`METHODS`] lists them by name.
+//! Protocols are described in the crate `weir-protocol`; here is who asks for what, when, and what is
+//! computed from it.
 
 pub mod cloudflare;
 mod figures;
+pub mod librespeed;
 mod method;
 pub mod ndt7;
 mod ramp;
 mod registry;
 pub mod responsiveness;
+#[cfg(test)]
+mod script;
+mod streams;
 mod unsent;
 
 pub use method::{Action, Connection, Event, Id, Method};

@@ -1,6 +1,7 @@
 //! The methods by name: whoever drives them, over real sockets or simulated ones, finds them here.
 
 use crate::cloudflare::Cloudflare;
+use crate::librespeed::Librespeed;
 use crate::method::Method;
 use crate::ndt7::Ndt7;
 use crate::responsiveness::Responsiveness;
@@ -26,6 +27,7 @@ pub struct UnknownMethod {
 pub const METHODS: &[Known] = &[
     Known { name: "ndt7", needs_tls: false, begin: || Box::new(Ndt7::new()) },
     Known { name: "cloudflare", needs_tls: false, begin: || Box::new(Cloudflare::new()) },
+    Known { name: "librespeed", needs_tls: false, begin: || Box::new(Librespeed::new()) },
     Known { name: "rpm", needs_tls: true, begin: || Box::new(Responsiveness::new()) },
 ];
 
