@@ -101,7 +101,8 @@ def test_a_scenario_runs_over_the_real_path(measure: Weir, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("method", "words"), [("ndt7", ()), ("cloudflare", ()), ("librespeed", ()), ("rpm", ("--no-verify",))]
+    ("method", "words"),
+    [("ndt7", ()), ("cloudflare", ()), ("librespeed", ()), ("ookla", ()), ("rpm", ("--no-verify",))],
 )
 def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, ...]) -> None:
     """Each against our own server, with the truth beside it; Cloudflare's takes long on a slow line."""
@@ -113,9 +114,9 @@ def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, 
     assert result["failures"] in ([None], [None, None])
     down = result["download"]["goodput_mbps"] if method == "rpm" else result["download_mbps"]
     up = result["upload"]["goodput_mbps"] if method == "rpm" else result["upload_mbps"]
-    # LibreSpeed adds 6 % for headers.
+    # LibreSpeed adds 6 % for headers, Ookla drops slow chunks.
     assert 60 < down < 105
-    assert 30 < up < 55
+    assert 30 < up < 60
     assert truth["during"]["median"] < truth["idle"]["median"] + 30
 
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 use weir_protocol::cloudflare::{DOWN, UP};
 
-use crate::figures::{mean, quantile};
+use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Event, Id, Method};
 
 /// A test under way.
@@ -228,7 +228,6 @@ impl Method for Cloudflare {
 
     fn result(&self) -> Value {
         let bandwidth = |way: Way| quantile(&self.rates[way as usize], 0.9).map(|bps| bps / 1e6);
-        let steps: Vec<f64> = self.idle.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
         let loaded = |way: Way| {
             let all = &self.loaded[way as usize];
             quantile(&all[all.len().saturating_sub(LAST)..], 0.5)
@@ -239,7 +238,7 @@ impl Method for Cloudflare {
             "download_mbps": bandwidth(Way::Down),
             "upload_mbps": bandwidth(Way::Up),
             "latency_ms": quantile(&self.idle, 0.5),
-            "jitter_ms": mean(&steps),
+            "jitter_ms": jitter(&self.idle),
             "down_loaded_latency_ms": loaded(Way::Down),
             "up_loaded_latency_ms": loaded(Way::Up),
             "latency_is": "HTTP requests over a connection of their own (HTTP/1.1)",

@@ -22,6 +22,25 @@ pub(crate) fn trimmed_mean(values: &[f64], kept: f64) -> Option<f64> {
     mean(&sorted[..count])
 }
 
+/// The mean of the middle half: a value that the quarter's edge cuts counts by its part inside.
+pub(crate) fn interquartile_mean(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    let quarter = sorted.len() as f64 / 4.0;
+    let (from, to) = (quarter, 3.0 * quarter);
+    let inside = |place: usize| {
+        let place = place as f64;
+        ((place + 1.0).min(to) - place.max(from)).max(0.0)
+    };
+    let sum: f64 = sorted.iter().enumerate().map(|(place, value)| value * inside(place)).sum();
+    (!sorted.is_empty()).then(|| sum / (to - from))
+}
+
+/// The mean difference of one value to the next.
+pub(crate) fn jitter(values: &[f64]) -> Option<f64> {
+    let steps: Vec<f64> = values.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
+    mean(&steps)
+}
+
 /// The standard deviation of a whole population.
 pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
@@ -52,6 +71,13 @@ mod tests {
         assert_eq!(trimmed_mean(&values, 0.75), Some(2.0));
         assert_eq!(trimmed_mean(&[7.0], 0.5), Some(7.0));
         assert_eq!((mean(&[]), quantile(&[], 0.5)), (None, None));
+        // A quarter of 4 is 1: 2 and 3. A quarter of 5 is 1.25: 0.75 of 2, 3, 0.75 of 4.
+        assert_eq!(interquartile_mean(&values), Some(2.5));
+        assert_eq!(interquartile_mean(&[1.0, 2.0, 3.0, 4.0, 100.0]), Some(3.0));
+        assert_eq!(interquartile_mean(&[7.0]), Some(7.0));
+        assert_eq!(interquartile_mean(&[]), None);
+        assert_eq!(jitter(&values), Some(2.0));
+        assert_eq!(jitter(&values[..1]), None);
         assert_eq!(deviation(&[2.0, 4.0]), Some(1.0));
     }
 }

@@ -2,7 +2,7 @@
 //! next comes out. No sockets, no clock: the same code runs over real sockets and over simulated ones.
 //!
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
-//! [`cloudflare`], [`librespeed`], [`responsiveness`]; [`METHODS`] lists them by name.
+//! [`cloudflare`], [`librespeed`], [`ookla`], [`responsiveness`]; [`METHODS`] lists them by name.
 //! Protocols are described in the crate `weir-protocol`; here is who asks for what, when, and what is
 //! computed from it.
 
@@ -11,6 +11,7 @@ mod figures;
 pub mod librespeed;
 mod method;
 pub mod ndt7;
+pub mod ookla;
 mod ramp;
 mod registry;
 pub mod responsiveness;

@@ -4,6 +4,7 @@ use crate::cloudflare::Cloudflare;
 use crate::librespeed::Librespeed;
 use crate::method::Method;
 use crate::ndt7::Ndt7;
+use crate::ookla::Ookla;
 use crate::responsiveness::Responsiveness;
 
 /// A method that there is.
@@ -28,6 +29,7 @@ pub const METHODS: &[Known] = &[
     Known { name: "ndt7", needs_tls: false, begin: || Box::new(Ndt7::new()) },
     Known { name: "cloudflare", needs_tls: false, begin: || Box::new(Cloudflare::new()) },
     Known { name: "librespeed", needs_tls: false, begin: || Box::new(Librespeed::new()) },
+    Known { name: "ookla", needs_tls: false, begin: || Box::new(Ookla::new()) },
     Known { name: "rpm", needs_tls: true, begin: || Box::new(Responsiveness::new()) },
 ];
 

@@ -41,7 +41,7 @@ impl Script {
             loop {
                 for action in std::mem::take(&mut actions) {
                     count += 1;
-                    let mut at = |when: u64, due: Due| drop(agenda.insert((when, count), due));
+                    let mut at = |when: u64, due: Due| _ = agenda.insert((when, count), due);
                     let trip = if loads.is_empty() { self.trip } else { self.loaded };
                     match action {
                         Action::Open { id, .. } => at(now + trip, Due::Opened(id)),

@@ -69,6 +69,11 @@ impl Streams {
         self.streams.len()
     }
 
+    /// Whether the connection at this place could take a request now.
+    pub fn waits(&self, place: usize) -> bool {
+        self.streams.get(place).is_some_and(|stream| stream.is_open && stream.request.is_none())
+    }
+
     /// Opens one more; it has the next place, counted from 0.
     pub fn open(&mut self, actions: &mut Vec<Action>) {
         let connection = self.connect(actions);

@@ -1,0 +1,471 @@
+//! A test like Ookla's: up to 8 connections, slices of throughput of which the extremes are dropped.
+//!
+//! Ookla's own client is closed. What it publishes is its method over HTTP (support article 234575828; the
+//! same in Bauer, Clark and Lehr, "Understanding Broadband Speed Measurements", 2010): latency is the lowest
+//! of 10 requests; a small file tells roughly how fast the line is, and from that how many connections and
+//! which size of file; the download is sampled 30 times a second, its samples make 20 slices, the fastest 2
+//! and the slowest 6 are dropped, the other 12 averaged; the upload goes in chunks, of which the fastest half
+//! is averaged. Later texts add that sizes adapt while the test runs, and that latency is also measured under
+//! load, over a connection of its own, and shown as an interquartile mean. Paths are OoklaServer's. What is
+//! published nowhere is ours, and named so in the constants.
+
+use serde_json::{Value, json};
+use weir_core::{Duration, Time};
+
+use crate::figures::{interquartile_mean, jitter, mbps, mean};
+use crate::method::{Action, Event, Method};
+use crate::streams::{Answer, Heard, Streams};
+
+/// A test under way.
+#[derive(Clone, Debug)]
+pub struct Ookla {
+    stage: Stage,
+    loads: Streams,
+    probes: Streams,
+    /// How many requests there were, which keeps caches away.
+    asked: u32,
+    /// What a small file, or a small chunk, showed.
+    estimate_mbps: f64,
+    began: Time,
+    next_sample: Time,
+    /// When the next request of the probe is due; `None` while one is under way.
+    next_probe: Option<Time>,
+    /// Bytes of the present load.
+    bytes: u64,
+    /// Which size the connection at each place asks for.
+    sizes: Vec<usize>,
+    samples: Vec<Sample>,
+    /// Mbit/s of each whole chunk of the upload, on its own connection.
+    chunks: Vec<f64>,
+    idle_ms: Vec<f64>,
+    done: [Direction; 2],
+    failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Before,
+    Latency,
+    /// One small file or chunk.
+    Estimate(Way),
+    Load(Way),
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Down,
+    Up,
+}
+
+/// How many bytes had passed at a time.
+type Sample = (Time, u64);
+
+/// What a direction came to.
+#[derive(Clone, Debug, Default)]
+struct Direction {
+    mbps: Option<f64>,
+    bytes: u64,
+    elapsed: Duration,
+    connections: usize,
+    latency_ms: Vec<f64>,
+}
+
+impl Default for Ookla {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ookla {
+    /// A test of latency and both directions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Before,
+            loads: Streams::numbered_above(0),
+            probes: Streams::numbered_above(PROBES),
+            asked: 0,
+            estimate_mbps: 0.0,
+            began: Time::ZERO,
+            next_sample: Time::MAX,
+            next_probe: None,
+            bytes: 0,
+            sizes: Vec::new(),
+            samples: Vec::new(),
+            chunks: Vec::new(),
+            idle_ms: Vec::new(),
+            done: [Direction::default(), Direction::default()],
+            failure: None,
+        }
+    }
+
+    /// Asks for what the connection at `place` is there for.
+    fn ask(&mut self, place: usize, now: Time, actions: &mut Vec<Action>) {
+        self.asked += 1;
+        let x = self.asked;
+        let size = |sizes: &[u64]| sizes[self.sizes[place]];
+        let (bytes, way) = match self.stage {
+            Stage::Estimate(way) => (FIRST_BYTES, way),
+            Stage::Load(Way::Down) => (size(&FILES), Way::Down),
+            Stage::Load(Way::Up) => (size(&CHUNKS), Way::Up),
+            Stage::Before | Stage::Latency | Stage::Over => return,
+        };
+        let request = match way {
+            Way::Down => (format!("/download?size={bytes}&nocache={x}"), None),
+            Way::Up => (format!("/upload?nocache={x}"), Some(bytes)),
+        };
+        self.loads.ask(place, now, request, actions);
+    }
+
+    fn ping(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.next_probe = None;
+        self.asked += 1;
+        let path = format!("/hello?nocache={}", self.asked);
+        self.probes.ask(0, now, (path, None), actions);
+    }
+
+    fn on_pong(&mut self, took: Duration, now: Time, actions: &mut Vec<Action>) {
+        match self.stage {
+            Stage::Latency => {
+                self.idle_ms.push(ms(took));
+                if self.idle_ms.len() < PINGS {
+                    self.ping(now, actions);
+                } else {
+                    self.estimate(Way::Down, actions);
+                }
+            }
+            Stage::Load(way) => {
+                self.done[way as usize].latency_ms.push(ms(took));
+                self.next_probe = Some(now + PAUSE);
+                actions.push(Action::WakeAt(now + PAUSE));
+            }
+            Stage::Before | Stage::Estimate(_) | Stage::Over => {}
+        }
+    }
+
+    fn estimate(&mut self, way: Way, actions: &mut Vec<Action>) {
+        self.stage = Stage::Estimate(way);
+        self.loads.open(actions);
+    }
+
+    fn on_estimate(&mut self, way: Way, took: Duration, now: Time, actions: &mut Vec<Action>) {
+        self.estimate_mbps = mbps(FIRST_BYTES, seconds(took));
+        self.stage = Stage::Load(way);
+        let connections = if self.estimate_mbps < SLOW_MBPS { FEW } else { MANY };
+        let sizes: &[u64] = if way == Way::Down { &FILES } else { &CHUNKS };
+        let share = self.estimate_mbps * 1e6 / 8.0 / connections as f64;
+        let lasts = |bytes: &u64| *bytes as f64 / share >= seconds(LEAST);
+        let first = sizes.iter().position(lasts).unwrap_or(sizes.len() - 1);
+        self.sizes = vec![first; connections];
+        (self.began, self.bytes) = (now, 0);
+        self.samples = vec![(now, 0)];
+        self.next_sample = now + SAMPLE;
+        self.next_probe = Some(now + PAUSE);
+        actions.extend([self.next_sample, now + PAUSE].map(Action::WakeAt));
+        self.ask(0, now, actions);
+        for _ in 1..connections {
+            self.loads.open(actions);
+        }
+    }
+
+    fn on_answer(
+        &mut self,
+        (place, answer): (usize, Answer),
+        now: Time,
+        actions: &mut Vec<Action>,
+    ) {
+        if !answer.is_success() {
+            return self.fail(format!("the server answered {}", answer.status), actions);
+        }
+        let sizes: &[u64] = match self.stage {
+            Stage::Estimate(way) => return self.on_estimate(way, answer.took, now, actions),
+            Stage::Load(Way::Down) => &FILES,
+            Stage::Load(Way::Up) => {
+                let bytes = CHUNKS[self.sizes[place]];
+                self.chunks.push(mbps(bytes, seconds(answer.took)));
+                &CHUNKS
+            }
+            Stage::Before | Stage::Latency | Stage::Over => return,
+        };
+        if answer.took < LEAST && self.sizes[place] + 1 < sizes.len() {
+            self.sizes[place] += 1;
+        }
+        self.ask(place, now, actions);
+    }
+
+    fn on_wake(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let Stage::Load(way) = self.stage else { return };
+        if self.next_probe.is_some_and(|due| now >= due) && self.probes.waits(0) {
+            self.ping(now, actions);
+        }
+        if now >= self.next_sample {
+            self.samples.push((now, self.bytes));
+            let next = self.began + SAMPLE * (now.since(self.began).as_nanos() / SAMPLE.as_nanos());
+            self.next_sample = next + SAMPLE;
+            actions.push(Action::WakeAt(self.next_sample));
+        }
+        if now.since(self.began) >= LENGTH {
+            self.end(way, now, actions);
+        }
+    }
+
+    fn end(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+        let connections = self.loads.count();
+        let mbps = match way {
+            Way::Down => sliced(&self.samples),
+            Way::Up => fastest_half(&self.chunks).map(|each| each * connections as f64),
+        };
+        let elapsed = now.since(self.began);
+        let latency_ms = std::mem::take(&mut self.done[way as usize].latency_ms);
+        self.done[way as usize] =
+            Direction { mbps, bytes: self.bytes, elapsed, connections, latency_ms };
+        self.loads.close(actions);
+        // A ping under way would count for the other direction.
+        self.probes.close(actions);
+        match way {
+            Way::Down => {
+                self.probes.open(actions);
+                self.estimate(Way::Up, actions);
+            }
+            Way::Up => self.finish(actions),
+        }
+    }
+
+    fn fail(&mut self, reason: String, actions: &mut Vec<Action>) {
+        self.failure = Some(reason);
+        self.finish(actions);
+    }
+
+    fn finish(&mut self, actions: &mut Vec<Action>) {
+        self.loads.close(actions);
+        self.probes.close(actions);
+        self.stage = Stage::Over;
+        actions.push(Action::Finish);
+    }
+
+    fn hear_loads(&mut self, heard: Heard, now: Time, actions: &mut Vec<Action>) {
+        match heard {
+            Heard::Ready(place) => self.ask(place, now, actions),
+            Heard::Moved(bytes) => self.bytes += bytes,
+            Heard::Done(place, answer) => self.on_answer((place, answer), now, actions),
+            Heard::Failed(reason) => self.fail(reason, actions),
+        }
+    }
+
+    fn hear_probes(&mut self, heard: Heard, now: Time, actions: &mut Vec<Action>) {
+        match heard {
+            // One whose connection broke is sent anew.
+            Heard::Ready(_) => match self.stage {
+                Stage::Latency => self.ping(now, actions),
+                Stage::Load(_) if self.next_probe.is_none_or(|due| now >= due) => {
+                    self.ping(now, actions);
+                }
+                _ => {}
+            },
+            Heard::Done(_, answer) if answer.is_success() => {
+                self.on_pong(answer.to_head, now, actions);
+            }
+            Heard::Done(_, answer) => {
+                self.fail(format!("the server answered {}", answer.status), actions);
+            }
+            Heard::Failed(reason) => self.fail(reason, actions),
+            Heard::Moved(_) => {}
+        }
+    }
+}
+
+impl Method for Ookla {
+    fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>) {
+        match event {
+            _ if self.stage == Stage::Over => return,
+            Event::Begin => {
+                self.stage = Stage::Latency;
+                self.probes.open(actions);
+            }
+            Event::Wake => self.on_wake(now, actions),
+            _ => {}
+        }
+        if let Some(heard) = self.loads.hear(now, &event, actions) {
+            self.hear_loads(heard, now, actions);
+        } else if let Some(heard) = self.probes.hear(now, &event, actions) {
+            self.hear_probes(heard, now, actions);
+        }
+    }
+
+    fn result(&self) -> Value {
+        let low = |values: &[f64]| values.iter().copied().reduce(f64::min);
+        let high = |values: &[f64]| values.iter().copied().reduce(f64::max);
+        let direction = |way: Way| {
+            let one = &self.done[way as usize];
+            json!({
+                "bytes": one.bytes,
+                "seconds": seconds(one.elapsed),
+                "mean_mbps": (one.bytes > 0).then(|| mbps(one.bytes, seconds(one.elapsed))),
+                "connections": one.connections,
+                "latency": {
+                    "iqm": interquartile_mean(&one.latency_ms),
+                    "low": low(&one.latency_ms),
+                    "high": high(&one.latency_ms),
+                    "jitter": jitter(&one.latency_ms),
+                },
+            })
+        };
+        let [down, up] = &self.done;
+        json!({
+            "method": "ookla",
+            "formula": "Ookla's published method over HTTP (support article 234575828), weir's version 1",
+            "download_mbps": down.mbps,
+            "upload_mbps": up.mbps,
+            "latency_ms": low(&self.idle_ms),
+            "jitter_ms": jitter(&self.idle_ms),
+            "down_loaded_latency_ms": interquartile_mean(&down.latency_ms),
+            "up_loaded_latency_ms": interquartile_mean(&up.latency_ms),
+            "latency_is": "HTTP requests over a connection of their own: the least of 10 idle, \
+                           interquartile means under load",
+            "download": direction(Way::Down),
+            "upload": direction(Way::Up),
+            "missing": ["packet loss: needs Ookla's datagrams"],
+            "failures": [self.failure],
+        })
+    }
+}
+
+/// Samples make 20 slices; without the fastest 2 and the slowest 6, their mean in Mbit/s. `None` if there are
+/// too few samples for slices.
+fn sliced(samples: &[Sample]) -> Option<f64> {
+    let last = samples.len().checked_sub(1).filter(|&last| last >= SLICES)?;
+    let edge = |slice: usize| samples[last * slice / SLICES];
+    let mut rates: Vec<f64> = (0..SLICES)
+        .map(|slice| {
+            let ((from, before), (to, after)) = (edge(slice), edge(slice + 1));
+            mbps(after - before, seconds(to.since(from)))
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    mean(&rates[SLOWEST..SLICES - FASTEST])
+}
+
+/// The mean of the greater half; of an odd number, the middle one belongs to it.
+fn fastest_half(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    mean(&sorted[sorted.len() / 2..])
+}
+
+fn ms(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
+fn seconds(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
+
+/// Numbers of the probe's connections and requests begin here.
+const PROBES: u32 = 1 << 20;
+/// Article: the lowest of 10.
+const PINGS: usize = 10;
+/// Article: 20 slices, without the fastest 10 % and the slowest 30 %.
+const SLICES: usize = 20;
+const FASTEST: usize = 2;
+const SLOWEST: usize = 6;
+/// Article: up to 30 samples a second.
+const SAMPLE: Duration = Duration::from_nanos(33_333_333);
+/// `initialtest` of `speedtest-config.php`.
+const FIRST_BYTES: u64 = 250_000;
+/// A later version of the article: more than two connections from 4 Mbit/s on; at most 8.
+const SLOW_MBPS: f64 = 4.0;
+const FEW: usize = 2;
+const MANY: usize = 8;
+/// `testlength`.
+const LENGTH: Duration = Duration::from_secs(10);
+/// Ours: a file or chunk that takes a connection less than this is followed by a larger one.
+const LEAST: Duration = Duration::from_millis(500);
+/// Ours: between an answer under load and the next request.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The files of Ookla's servers: `random350x350.jpg` and so on.
+const FILES: [u64; 10] = [
+    245_388, 505_544, 1_118_012, 1_986_284, 4_468_241, 7_907_740, 12_407_926, 17_816_816,
+    24_262_167, 31_625_365,
+];
+/// The chunks of its older clients (speedtest-cli 2.1.3).
+const CHUNKS: [u64; 7] = [32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 7_340_032];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Script;
+
+    fn run(rate: fn(u64) -> u64, status: u16) -> (Value, u64) {
+        Script { rate, trip: 20, loaded: 60, status }.run(&mut Ookla::new())
+    }
+
+    #[test]
+    fn a_steady_line_is_what_it_is() {
+        // 80 Mbit/s.
+        let (result, _) = run(|_| 10_000, 200);
+        assert_eq!(result["latency_ms"], 20.0);
+        assert_eq!(result["jitter_ms"], 0.0);
+        for way in ["download", "upload"] {
+            assert_eq!(result[way]["connections"], 8, "{result}");
+            assert_eq!(result[way]["latency"]["iqm"], 60.0, "{result}");
+            assert_eq!(result[way]["seconds"], 10.0);
+        }
+        let down = result["download_mbps"].as_f64().unwrap();
+        assert!((down - 80.0).abs() < 1e-3, "{result}");
+        // While one connection waits for its answer the others have its share: the fastest half shows more
+        // than there is.
+        let up = result["upload_mbps"].as_f64().unwrap();
+        assert!((up - 86.65).abs() < 0.01, "{result}");
+        assert!((result["upload"]["mean_mbps"].as_f64().unwrap() - 79.26).abs() < 0.01, "{result}");
+    }
+
+    #[test]
+    fn the_fastest_two_and_the_slowest_six_slices_are_dropped() {
+        // In a period of 10 s: 3 s slow, 6 s at 8 Mbit/s, 1 s of a burst.
+        let sample = |number: u64| (Time::from_millis(number * 50), number);
+        let mut bytes = 0;
+        let samples: Vec<Sample> = (0..=200)
+            .map(|number| {
+                let (time, _) = sample(number);
+                if number > 0 {
+                    bytes += match number {
+                        ..=60 => 5_000,
+                        61..=180 => 50_000,
+                        _ => 500_000,
+                    };
+                }
+                (time, bytes)
+            })
+            .collect();
+        assert!((sliced(&samples).unwrap() - 8.0).abs() < 1e-9);
+        assert_eq!(sliced(&samples[..20]), None, "19 steps make no 20 slices");
+    }
+
+    #[test]
+    fn the_upload_is_the_mean_of_the_fastest_half() {
+        assert_eq!(fastest_half(&[1.0, 9.0, 2.0, 7.0]), Some(8.0));
+        assert_eq!(fastest_half(&[1.0, 9.0, 2.0]), Some(5.5));
+        assert_eq!(fastest_half(&[]), None);
+    }
+
+    #[test]
+    fn a_slow_line_has_two_connections() {
+        // 2 Mbit/s: the first file takes a second, chunks of 65,536 bytes half of one.
+        let (result, _) = run(|_| 250, 200);
+        assert_eq!(result["download"]["connections"], 2);
+        assert_eq!(result["upload"]["connections"], 2);
+        let down = result["download_mbps"].as_f64().unwrap();
+        assert!((down - 2.0).abs() < 0.01, "{result}");
+        let up = result["upload_mbps"].as_f64().unwrap();
+        assert!((up - 2.0).abs() < 0.01, "{result}");
+    }
+
+    #[test]
+    fn a_server_of_another_kind_is_told() {
+        let (result, ended) = run(|_| 1_000, 404);
+        assert_eq!(result["failures"], json!(["the server answered 404"]));
+        assert_eq!(ended, 40);
+        assert_eq!(result["down_loaded_latency_ms"], Value::Null);
+    }
+}
