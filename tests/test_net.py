@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,6 @@ from weirlab.record import open_record
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -40,6 +40,7 @@ delay = "10ms"
 """
 
 WEIR = f"{shutil.which(sys.executable)} -m weirlab"
+CLIENTS = Path(__file__).parent / "clients"
 SHORT = ("--idle", "2s", "--load", "6s")
 
 
@@ -47,9 +48,11 @@ SHORT = ("--idle", "2s", "--load", "6s")
 def measure(weir: Weir, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `weir` at the client's end of a line, with `weir serve` at the other."""
 
-    def run(queue: str, *words: str, down: int = 20, up: int = 10) -> subprocess.CompletedProcess[str]:
+    def run(
+        queue: str, *words: str, down: int = 20, up: int = 10, server: str = f"{WEIR} serve"
+    ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "line.toml").write_text(LINE.format(down=down, up=up))
-        line = ("--link", "line.toml", "--queue", queue, "--server-command", f"{WEIR} serve")
+        line = ("--link", "line.toml", "--queue", queue, "--server-command", server)
         return weir("lab", "exec", *line, "--", *WEIR.split(), *words)
 
     return run
@@ -118,6 +121,26 @@ def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, 
     assert 60 < down < 105
     assert 30 < up < 60
     assert truth["during"]["median"] < truth["idle"]["median"] + 30
+
+
+def test_ndt7_completes_against_the_official_server(measure: Weir, tmp_path: Path) -> None:
+    """The other end is M-Lab's ndt-server, which `make clients` builds."""
+    program = CLIENTS / "bin/ndt-server"
+    if not program.exists():
+        pytest.skip("ndt-server is not there: make clients")
+    nowhere = [
+        f"-{name} 127.0.0.1:0" for name in ("ndt7_addr", "ndt5_ws_addr", "ndt5_wss_addr", "health_addr")
+    ]
+    server = f"{program} -datadir {tmp_path} -ndt7_addr_cleartext :8080 {' '.join(nowhere)}"
+    done = measure("fq_codel", "test", "server", "--method", "ndt7", "--json", server=server)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert result["failures"] == [None, None]
+    assert result["truncated"] == {"download": False, "upload": False}
+    assert 12 < result["download_mbps"] < 21
+    assert 6 < result["upload_mbps"] < 11
+    # Twice 10 ms of the line, and nothing of its queue.
+    assert 20 <= result["latency_ms"] < 25
 
 
 @pytest.mark.parametrize(

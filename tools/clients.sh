@@ -1,6 +1,6 @@
 #!/bin/bash
-# Puts the speed-test clients of other projects into tests/clients, where the tests look for them. They are judges:
-# nothing of Weir needs them. What cannot be had is said, and its tests are skipped.
+# Puts the speed-test clients of other projects, and a server, into tests/clients, where the tests look for them. They
+# are judges: nothing of Weir needs them. What cannot be had is said, and its tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/../tests/clients"
 
@@ -16,10 +16,11 @@ for package in irtt chromium; do
     fi
 done
 
-say "ndt7-client, msak-client (Go)"
+say "ndt7-client, msak-client, ndt-server (Go)"
 if command -v go >/dev/null; then
-    go build -mod=readonly -o bin/ github.com/m-lab/ndt7-client-go/cmd/ndt7-client github.com/m-lab/msak/cmd/msak-client ||
-        fail "the Go clients could not be built"
+    for program in ndt7-client-go/cmd/ndt7-client msak/cmd/msak-client ndt-server; do
+        go build -mod=readonly -o bin/ "github.com/m-lab/$program" || fail "m-lab/$program could not be built"
+    done
 else
     fail "\`go\` is missing: apt-get install golang"
 fi
