@@ -114,16 +114,20 @@ impl Epoll {
     ) -> io::Result<impl Iterator<Item = Ready> + use<'e>> {
         let timeout = timespec(timeout.as_nanos());
         let room = events.0.len() as libc::c_int;
+        // musl has no name for this call.
+        const { assert!(size_of::<libc::timespec>() == 16, "what the kernel takes: two 64-bit numbers") };
         // SAFETY: the vector has `room` entries, and `timeout` outlives the call.
         let result = checked(unsafe {
-            libc::epoll_pwait2(
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
                 self.0.as_raw_fd(),
                 events.0.as_mut_ptr(),
                 room,
                 &raw const timeout,
-                std::ptr::null(),
+                std::ptr::null::<libc::sigset_t>(),
+                0_usize,
             )
-        });
+        } as libc::c_int);
         let count = match result {
             Ok(count) => count as usize,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,

@@ -177,8 +177,9 @@ fn receive_with(socket: &Socket, buffer: &mut [u8], flags: i32) -> io::Result<Re
 unsafe fn read<T: Copy>(message: *const libc::cmsghdr) -> Option<T> {
     // SAFETY: promised by the caller; CMSG_LEN counts the header and the padding behind it.
     unsafe {
-        let enough = libc::CMSG_LEN(size_of::<T>() as u32) as usize;
-        ((*message).cmsg_len >= enough)
+        let enough = libc::CMSG_LEN(size_of::<T>() as u32);
+        // Which type the length has depends on the C library.
+        ((*message).cmsg_len as u64 >= u64::from(enough))
             .then(|| libc::CMSG_DATA(message).cast::<T>().read_unaligned())
     }
 }

@@ -31,7 +31,7 @@ pub fn process_cpu_ns() -> u64 {
 }
 
 pub(super) fn timespec(ns: u64) -> libc::timespec {
-    let seconds = libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX);
+    let seconds = (ns / 1_000_000_000) as i64;
     libc::timespec { tv_sec: seconds, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
 }
 
