@@ -2,7 +2,8 @@
 //! next comes out. No sockets, no clock: the same code runs over real sockets and over simulated ones.
 //!
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
-//! [`cloudflare`], [`librespeed`], [`ookla`], [`responsiveness`]; [`METHODS`] lists them by name.
+//! [`cloudflare`], [`librespeed`], [`ookla`], [`responsiveness`]; [`METHODS`] lists them by name; [`web`] is
+//! for servers that are none of these.
 //! Protocols are described in the crate `weir-protocol`; here is who asks for what, when, and what is
 //! computed from it.
 
@@ -19,6 +20,7 @@ pub mod responsiveness;
 mod script;
 mod streams;
 mod unsent;
+pub mod web;
 
 pub use method::{Action, Connection, Event, Id, Method};
 pub use ramp::{Ramp, RampSettings};

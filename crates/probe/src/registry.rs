@@ -6,6 +6,7 @@ use crate::method::Method;
 use crate::ndt7::Ndt7;
 use crate::ookla::Ookla;
 use crate::responsiveness::Responsiveness;
+use crate::web::Web;
 
 /// A method that there is.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,7 @@ pub const METHODS: &[Known] = &[
     Known { name: "librespeed", needs_tls: false, begin: || Box::new(Librespeed::new()) },
     Known { name: "ookla", needs_tls: false, begin: || Box::new(Ookla::new()) },
     Known { name: "rpm", needs_tls: true, begin: || Box::new(Responsiveness::new()) },
+    Known { name: "http", needs_tls: false, begin: || Box::new(Web::new()) },
 ];
 
 impl Known {

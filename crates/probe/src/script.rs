@@ -14,8 +14,8 @@ pub(crate) struct Script {
     /// Round trip in milliseconds, and while there is load.
     pub trip: u64,
     pub loaded: u64,
-    /// What the server answers.
-    pub status: u16,
+    /// To which paths the server answers 200; to others 404.
+    pub knows: fn(&str) -> bool,
 }
 
 /// Requests of at most so many bytes pass beside the loads.
@@ -44,11 +44,12 @@ impl Script {
                     let mut at = |when: u64, due: Due| _ = agenda.insert((when, count), due);
                     let trip = if loads.is_empty() { self.trip } else { self.loaded };
                     match action {
-                        Action::Open { id, .. } => at(now + trip, Due::Opened(id)),
+                        Action::Open { id, .. } => at(now + trip, Due::Opened(id, trip)),
                         Action::Request { id, upload, path, .. } => {
-                            let left = if self.status == 200 { size(&path, upload) } else { 0 };
+                            let status = if (self.knows)(&path) { 200 } else { 404 };
+                            let left = if status == 200 { size(&path, upload) } else { 0 };
                             if left <= SMALL {
-                                at(now + trip, Due::Answer(id));
+                                at(now + trip, Due::Answer(id, status, left));
                                 continue;
                             }
                             let up = upload.is_some();
@@ -67,25 +68,25 @@ impl Script {
                 let Some(entry) = agenda.first_entry().filter(|entry| entry.key().0 <= now) else {
                     break;
                 };
-                self.happen(test, now, entry.remove(), &mut actions);
+                Self::happen(test, now, entry.remove(), &mut actions);
             }
             self.carry(now, test, &mut loads, &mut agenda, &mut actions);
         }
         panic!("the test does not end");
     }
 
-    fn happen(&self, test: &mut dyn Method, now: u64, due: Due, actions: &mut Vec<Action>) {
+    fn happen(test: &mut dyn Method, now: u64, due: Due, actions: &mut Vec<Action>) {
         let time = Time::from_millis(now);
-        let status = self.status;
         match due {
             Due::Wake => test.on(time, Event::Wake, actions),
-            Due::Opened(id) => {
-                let tcp = Duration::from_millis(self.trip);
+            Due::Opened(id, trip) => {
+                let tcp = Duration::from_millis(trip);
                 test.on(time, Event::Opened { id, tcp, tls: None }, actions);
             }
-            Due::Head(id) => test.on(time, Event::Head { id, status, server: None }, actions),
-            Due::Answer(id) => {
+            Due::Head(id) => test.on(time, Event::Head { id, status: 200, server: None }, actions),
+            Due::Answer(id, status, bytes) => {
                 test.on(time, Event::Head { id, status, server: None }, actions);
+                test.on(time, Event::Received { id, bytes }, actions);
                 test.on(time, Event::Ended { id }, actions);
             }
         }
@@ -118,7 +119,7 @@ impl Script {
             if over {
                 loads.remove(&id);
                 if up {
-                    agenda.insert((now + self.loaded, u32::MAX - id), Due::Answer(id));
+                    agenda.insert((now + self.loaded, u32::MAX - id), Due::Answer(id, 200, 0));
                 } else {
                     test.on(Time::from_millis(now), Event::Ended { id }, actions);
                 }
@@ -130,9 +131,11 @@ impl Script {
 #[derive(Clone, Copy)]
 enum Due {
     Wake,
-    Opened(Id),
+    /// After so many milliseconds.
+    Opened(Id, u64),
     Head(Id),
-    Answer(Id),
+    /// Its status, and how many bytes.
+    Answer(Id, u16, u64),
 }
 
 /// How many bytes a request moves.
@@ -141,5 +144,11 @@ fn size(path: &str, upload: Option<u64>) -> u64 {
         let (_, query) = path.split_once('?')?;
         query.split('&').find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok())
     };
-    upload.or(number("size=")).or(number("ckSize=").map(|mib| mib << 20)).unwrap_or(0)
+    let file = path.is_empty().then_some(5_000_000);
+    upload
+        .or(number("size="))
+        .or(number("bytes="))
+        .or(file)
+        .or(number("ckSize=").map(|mib| mib << 20))
+        .unwrap_or(0)
 }

@@ -119,6 +119,8 @@ async fn try_request(
     } else {
         format!("{}{path}", url.base)
     };
+    // The URL itself, without a path of its own.
+    let uri = if uri.is_empty() { "/".to_owned() } else { uri };
     let mut builder = Request::builder()
         .uri(uri)
         .version(if two { Version::HTTP_2 } else { Version::HTTP_11 })

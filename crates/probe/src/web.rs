@@ -1,0 +1,447 @@
+//! What a server gives that speaks HTTP and nothing of Weir's: downloads, uploads where it takes any, and
+//! round trips of TCP's handshakes, first without load, then beside it.
+//!
+//! No official client does this; it is what `weir test` falls back to. The server's way of giving many bytes
+//! is found by asking for each kind's endpoint, for a few bytes first; a server without any gives the file
+//! that the URL names, and takes no upload. Flows are added as in Weir's own test ([`Ramp`]).
+
+use serde_json::{Value, json};
+use weir_core::{Duration, Time};
+
+use crate::figures::{mbps, mean, quantile};
+use crate::method::{Action, Connection, Event, Id, Method};
+use crate::ramp::{Ramp, RampSettings};
+use crate::streams::{Answer, Heard, Streams};
+
+/// A test under way.
+#[derive(Clone, Debug)]
+pub struct Web {
+    stage: Stage,
+    streams: Streams,
+    /// Which kind of server it is, or may be.
+    kind: usize,
+    asked: u32,
+    /// Bytes of the answer under way while kinds are tried.
+    small: u64,
+    /// Size of the file, if it comes to that.
+    file: u64,
+    began: Time,
+    ramp: Ramp,
+    next_look: Time,
+    /// Bytes since the last look, and since the line's first second.
+    interval: u64,
+    counted: u64,
+    next_ping: Time,
+    pings: u32,
+    /// Handshakes under way: their connections.
+    waiting: Vec<Id>,
+    idle: Pings,
+    done: [Direction; 2],
+    failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Before,
+    Kind,
+    Idle,
+    Load(Way),
+    /// A full buffer runs empty.
+    Gap,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Down,
+    Up,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pings {
+    ms: Vec<f64>,
+    lost: u32,
+}
+
+/// What a direction came to.
+#[derive(Clone, Debug, Default)]
+struct Direction {
+    mbps: Option<f64>,
+    connections: u32,
+    full: bool,
+    pings: Pings,
+}
+
+/// How a kind of server is asked.
+struct Kind {
+    name: &'static str,
+    /// For a few bytes, and how many come then.
+    small: (&'static str, u64),
+    large: &'static str,
+    upload: Option<&'static str>,
+}
+
+impl Default for Web {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Web {
+    /// A test of latency, download and, if the server takes it, upload.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Before,
+            streams: Streams::numbered_above(0),
+            kind: 0,
+            asked: 0,
+            small: 0,
+            file: 0,
+            began: Time::ZERO,
+            ramp: Ramp::new(RampSettings::default()),
+            next_look: Time::MAX,
+            interval: 0,
+            counted: 0,
+            next_ping: Time::MAX,
+            pings: 0,
+            waiting: Vec::new(),
+            idle: Pings::default(),
+            done: [Direction::default(), Direction::default()],
+            failure: None,
+        }
+    }
+
+    const fn known(&self) -> Option<&'static Kind> {
+        if self.kind < KINDS.len() { Some(&KINDS[self.kind]) } else { None }
+    }
+
+    fn ask(&mut self, place: usize, now: Time, actions: &mut Vec<Action>) {
+        self.asked += 1;
+        // The file itself has no parameter against caches: it is what the user named.
+        let with = |path: &str| {
+            let mark = if path.contains('?') { '&' } else { '?' };
+            format!("{path}{mark}r={}", self.asked)
+        };
+        let request = match (self.stage, self.known()) {
+            (Stage::Kind, Some(kind)) => (with(kind.small.0), None),
+            (Stage::Load(Way::Down), Some(kind)) => (with(kind.large), None),
+            (Stage::Load(Way::Up), Some(Kind { upload: Some(path), .. })) => {
+                (with(path), Some(CHUNK))
+            }
+            (Stage::Kind | Stage::Load(Way::Down), None) => (String::new(), None),
+            _ => return,
+        };
+        self.streams.ask(place, now, request, actions);
+    }
+
+    fn on_kind(&mut self, place: usize, answer: Answer, now: Time, actions: &mut Vec<Action>) {
+        let bytes = std::mem::take(&mut self.small);
+        let found =
+            answer.is_success() && self.known().map_or(bytes > 0, |kind| kind.small.1 == bytes);
+        if found {
+            self.file = bytes;
+            self.streams.close(actions);
+            self.stage = Stage::Idle;
+            self.began = now;
+            self.next_ping = now;
+            actions.push(Action::WakeAt(now));
+        } else if self.kind == KINDS.len() {
+            let status = answer.status;
+            self.fail(format!("the server answered {status} without anything to load"), actions);
+        } else {
+            self.kind += 1;
+            self.ask(place, now, actions);
+        }
+    }
+
+    fn begin(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+        self.stage = Stage::Load(way);
+        self.began = now;
+        self.ramp = Ramp::new(RampSettings::default());
+        (self.interval, self.counted) = (0, 0);
+        self.next_look = now + LOOK;
+        actions.push(Action::WakeAt(self.next_look));
+        for _ in 0..self.ramp.flows() {
+            self.streams.open(actions);
+        }
+    }
+
+    fn on_wake(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if now >= self.next_ping {
+            self.next_ping = now + PING;
+            actions.push(Action::WakeAt(self.next_ping));
+            self.pings += 1;
+            let id = PINGS + self.pings;
+            self.waiting.push(id);
+            actions.push(Action::Open { id, kind: Connection::Http1 });
+        }
+        let elapsed = now.since(self.began);
+        match self.stage {
+            Stage::Idle if elapsed >= IDLE => self.begin(Way::Down, now, actions),
+            Stage::Gap if elapsed >= GAP => self.begin(Way::Up, now, actions),
+            Stage::Load(way) => self.look(way, now, actions),
+            _ => {}
+        }
+    }
+
+    fn look(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK;
+        actions.push(Action::WakeAt(self.next_look));
+        for _ in 0..self.ramp.interval(std::mem::take(&mut self.interval)) {
+            self.streams.open(actions);
+        }
+        let counted = now.since(self.began).saturating_sub(SETTLING);
+        if now.since(self.began) < LOAD {
+            return;
+        }
+        let seconds = counted.as_nanos() as f64 / 1e9;
+        let direction = &mut self.done[way as usize];
+        direction.mbps = Some(mbps(self.counted, seconds));
+        direction.connections = self.ramp.flows();
+        direction.full = self.ramp.full_after().is_some();
+        self.streams.close(actions);
+        self.began = now;
+        let takes = self.known().is_some_and(|kind| kind.upload.is_some());
+        if way == Way::Down && takes {
+            self.stage = Stage::Gap;
+        } else {
+            self.finish(actions);
+        }
+    }
+
+    /// Where a handshake of this moment counts; none while the line settles.
+    fn place(&mut self, now: Time) -> Option<&mut Pings> {
+        match self.stage {
+            Stage::Idle => Some(&mut self.idle),
+            Stage::Load(way) if now.since(self.began) >= SETTLING => {
+                Some(&mut self.done[way as usize].pings)
+            }
+            _ => None,
+        }
+    }
+
+    fn on_ping(&mut self, event: &Event<'_>, now: Time, actions: &mut Vec<Action>) -> bool {
+        let (id, took) = match *event {
+            Event::Opened { id, tcp, .. } => (id, Some(tcp)),
+            Event::Failed { id, .. } => (id, None),
+            _ => return false,
+        };
+        let Some(at) = self.waiting.iter().position(|waiting| *waiting == id) else { return false };
+        self.waiting.swap_remove(at);
+        actions.push(Action::Close { id });
+        if let Some(pings) = self.place(now) {
+            match took {
+                Some(tcp) => pings.ms.push(tcp.as_nanos() as f64 / 1e6),
+                None => pings.lost += 1,
+            }
+        }
+        true
+    }
+
+    fn fail(&mut self, reason: String, actions: &mut Vec<Action>) {
+        self.failure = Some(reason);
+        self.finish(actions);
+    }
+
+    fn finish(&mut self, actions: &mut Vec<Action>) {
+        self.streams.close(actions);
+        actions.extend(self.waiting.drain(..).map(|id| Action::Close { id }));
+        self.stage = Stage::Over;
+        actions.push(Action::Finish);
+    }
+
+    fn moved(&mut self, bytes: u64, now: Time) {
+        match self.stage {
+            Stage::Kind => self.small += bytes,
+            Stage::Load(_) => {
+                self.interval += bytes;
+                if now.since(self.began) >= SETTLING {
+                    self.counted += bytes;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What Weir's own protocol would have told.
+    fn missing(&self) -> Vec<String> {
+        let mut missing: Vec<String> = MISSING.map(str::to_owned).to_vec();
+        match self.known() {
+            Some(_) => {}
+            None if self.file < LEAST_FILE => missing.push(format!(
+                "a full line: the file has {} bytes, so round trips bound the download; name a larger file",
+                self.file
+            )),
+            None => {}
+        }
+        if self.known().is_none_or(|kind| kind.upload.is_none()) {
+            missing.push("upload: this server takes none that is known".to_owned());
+        }
+        missing
+    }
+}
+
+impl Method for Web {
+    fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>) {
+        match event {
+            _ if self.stage == Stage::Over => return,
+            Event::Begin => {
+                self.stage = Stage::Kind;
+                self.streams.open(actions);
+            }
+            Event::Wake => self.on_wake(now, actions),
+            _ => {}
+        }
+        if self.on_ping(&event, now, actions) {
+            return;
+        }
+        match self.streams.hear(now, &event, actions) {
+            None => {}
+            Some(Heard::Ready(place)) => self.ask(place, now, actions),
+            Some(Heard::Moved(bytes)) => self.moved(bytes, now),
+            Some(Heard::Done(place, answer)) => match self.stage {
+                Stage::Kind => self.on_kind(place, answer, now, actions),
+                _ if answer.is_success() => self.ask(place, now, actions),
+                _ => self.fail(format!("the server answered {}", answer.status), actions),
+            },
+            Some(Heard::Failed(reason)) => self.fail(reason, actions),
+        }
+    }
+
+    fn result(&self) -> Value {
+        let idle = mean(&self.idle.ms);
+        let direction = |way: Way| {
+            let one = &self.done[way as usize];
+            one.mbps.map(|mbps| {
+                json!({
+                    "mbps": mbps,
+                    "connections": one.connections,
+                    "full": one.full,
+                    "increase_ms": mean(&one.pings.ms).zip(idle).map(|(loaded, idle)| loaded - idle),
+                    "pings": one.pings.ms.len(),
+                    "lost": one.pings.lost,
+                })
+            })
+        };
+        let [down, up] = &self.done;
+        json!({
+            "method": "http",
+            "formula": "weir's version 1: HTTP loads, medians of TCP handshakes",
+            "download_mbps": down.mbps,
+            "upload_mbps": up.mbps,
+            "latency_ms": quantile(&self.idle.ms, 0.5),
+            "down_loaded_latency_ms": quantile(&down.pings.ms, 0.5),
+            "up_loaded_latency_ms": quantile(&up.pings.ms, 0.5),
+            "latency_is": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
+                           let pass first",
+            "server_is_like": self.known().map_or("a file", |kind| kind.name),
+            "download": direction(Way::Down),
+            "upload": direction(Way::Up),
+            "missing": self.missing(),
+            "failures": [self.failure],
+        })
+    }
+}
+
+/// The kinds in the order in which they are tried.
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "Cloudflare",
+        small: ("/__down?bytes=1000", 1_000),
+        large: "/__down?bytes=100000000",
+        upload: Some("/__up"),
+    },
+    Kind {
+        name: "LibreSpeed",
+        small: ("/backend/garbage.php?ckSize=1", 1 << 20),
+        large: "/backend/garbage.php?ckSize=100",
+        upload: Some("/backend/empty.php"),
+    },
+    Kind {
+        name: "LibreSpeed",
+        small: ("/garbage.php?ckSize=1", 1 << 20),
+        large: "/garbage.php?ckSize=100",
+        upload: Some("/empty.php"),
+    },
+    Kind {
+        name: "Ookla",
+        small: ("/download?size=1000", 1_000),
+        large: "/download?size=100000000",
+        upload: Some("/upload"),
+    },
+];
+/// Always.
+const MISSING: [&str; 3] = [
+    "pings within one flow over UDP, and their loss",
+    "which direction waits",
+    "the senders' own round trips",
+];
+/// Numbers of pings' connections begin here.
+const PINGS: Id = 1 << 20;
+/// As in Weir's own test.
+const IDLE: Duration = Duration::from_secs(4);
+const LOAD: Duration = Duration::from_secs(8);
+const GAP: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(500);
+const SETTLING: Duration = Duration::from_secs(1);
+/// Ten connections a second trouble no server.
+const PING: Duration = Duration::from_millis(100);
+/// Of an upload: LibreSpeed's blob, which servers are set up to take.
+const CHUNK: u64 = 20 << 20;
+/// A smaller file is over before a line is full.
+const LEAST_FILE: u64 = 10_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Script;
+
+    fn run(knows: fn(&str) -> bool) -> Value {
+        let script = Script { rate: |_| 10_000, trip: 20, loaded: 60, knows };
+        script.run(&mut Web::new()).0
+    }
+
+    #[test]
+    fn a_line_is_measured_in_both_directions() {
+        let result = run(|_| true);
+        assert_eq!(result["server_is_like"], "Cloudflare");
+        assert_eq!(result["latency_ms"], 20.0);
+        for way in ["download", "upload"] {
+            // 80 Mbit/s: 2 flows bring no less than 16; the first interval lacks a round trip.
+            let mbps = result[way]["mbps"].as_f64().unwrap();
+            assert!((mbps - 80.0).abs() < 0.1, "{result}");
+            assert_eq!(result[way]["increase_ms"], 40.0);
+            assert_eq!(result[way]["full"], true);
+        }
+        assert_eq!(result["missing"].as_array().unwrap().len(), MISSING.len());
+    }
+
+    #[test]
+    fn a_kind_is_known_by_what_it_answers() {
+        let result = run(|path| path.starts_with("/garbage.php") || path.starts_with("/empty.php"));
+        assert_eq!(result["server_is_like"], "LibreSpeed");
+        assert!(result["upload_mbps"].as_f64().unwrap() > 79.0, "{result}");
+    }
+
+    #[test]
+    fn a_server_of_files_has_no_upload_and_says_so() {
+        let result = run(str::is_empty);
+        assert_eq!(result["server_is_like"], "a file");
+        assert!(result["download_mbps"].as_f64().unwrap() > 70.0, "{result}");
+        assert_eq!(result["upload"], Value::Null);
+        let missing = result["missing"].to_string();
+        assert!(missing.contains("the file has 5000000 bytes"), "{missing}");
+        assert!(missing.contains("upload"), "{missing}");
+    }
+
+    #[test]
+    fn a_server_of_nothing_is_told() {
+        let result = run(|_| false);
+        let said = "the server answered 404 without anything to load";
+        assert_eq!(result["failures"], json!([said]));
+    }
+}
