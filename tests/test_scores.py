@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.net.locate import Hop, begin
+from weirlab.net.locate import Hop, Location, another, begin
+from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.scores import Loaded, Measured, aim, bufferbloat, quality_of_outcome, responsiveness
 from weirlab.stats import Distribution, describe
+from weirlab.worlds.machine import signal_dbm
 
 
 def distribution(values: list[float]) -> Distribution:
@@ -125,3 +129,89 @@ def test_the_wait_begins_where_half_of_it_is() -> None:
     assert begin("upload", hops) == "router 4"
     assert begin("upload", [hop("router 1", 1), hop("server", 3)]) is None
     assert begin("upload", [hop("router 1", 99), hop("server", 100)]) == "router 1"
+
+
+def hops(**increases: float) -> list[Hop]:
+    """Hops in order, each with its increase in the upload."""
+    return [
+        Hop(name=name, ttl=None, idle_ms=1.0, increase_ms={"upload": more}, answered=1.0)
+        for name, more in increases.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("increases", "first", "second"),
+    [
+        ({"r1": 0, "r2": 60, "server": 100}, "r2", "server"),
+        ({"r1": 30, "r2": 30, "server": 100}, "server", "r1"),
+        ({"r1": 0, "r2": 90, "server": 100}, "r2", None),
+        # Router 1 answers late of itself.
+        ({"r1": 50, "r2": 1, "server": 100}, "server", None),
+        ({"r1": 1, "server": 4}, None, None),
+    ],
+)
+def test_a_second_bottleneck_adds_a_quarter(
+    increases: dict[str, float], first: str | None, second: str | None
+) -> None:
+    """Of the whole increase, at a hop besides the one at which the wait begins."""
+    all_hops = hops(**increases)
+    assert begin("upload", all_hops) == first
+    assert another("upload", all_hops) == second
+
+
+def test_two_bottlenecks_are_a_caution() -> None:
+    """Where two hops wait, and where both directions take from each other without a wait."""
+    place = Location(hops=[], begins={"upload": "router 2"}, also={"upload": "server"})
+    said = list(of_second_bottlenecks(test_of(loaded("upload", 90)), place))
+    assert said == ["pings wait at router 2 and also at server in phase upload: two bottlenecks"]
+    down, up, both = (loaded(name, 30) for name in ("download", "upload", "load"))
+    assert list(of_second_bottlenecks(test_of(down, up, both), None)) == []
+    shared = replace(both, down_mbps=30.0, up_mbps=7.2)
+    (caution,) = of_second_bottlenecks(test_of(down, up, shared), None)
+    assert "reached 50% and 60% of what each had alone" in caution
+    # With a deep queue the acknowledgements wait in it: that is one bottleneck.
+    bloated = replace(shared, increase_ms=100.0)
+    assert list(of_second_bottlenecks(test_of(down, up, bloated), None)) == []
+
+
+def test_offloads_are_a_caution_where_they_make_the_wait() -> None:
+    """64 KiB at 12 Mbit/s are 44 ms."""
+    offloads = {"tso": True, "gso": True, "gro": True, "lro": False}
+    machine = {"interface": "eth0", "wireless": False, "power_save": None, "offloads": offloads}
+    (caution,) = of_the_interface(machine, test_of(loaded("upload", 60)))
+    assert "up to 44 ms of this line each: waits of 40 ms" in caution
+    assert list(of_the_interface(machine, test_of(loaded("upload", 500)))) == []
+    assert list(of_the_interface(machine | {"offloads": None}, test_of(loaded("upload", 60)))) == []
+    joined = machine | {"offloads": offloads | {"tso": False, "gso": False, "lro": True}}
+    (caution,) = of_the_interface(joined, test_of(loaded("upload", 60)))
+    assert "large-receive-offload" in caution
+
+
+def test_a_radio_is_a_caution() -> None:
+    """Its sleep, and a signal too weak for its rates."""
+    table = (
+        "Inter-| sta-|   Quality        |   Discarded packets               | Missed | WE\n"
+        " face | tus | link level noise |  nwid  crypt   frag  retry   misc | beacon | 22\n"
+        " wlan0: 0000   30.  -80.  -256        0      0      0      4     70        0\n"
+    )
+    assert signal_dbm(table, "wlan0") == -80.0
+    assert signal_dbm(table, "wlan1") is None
+    assert signal_dbm(table.replace("-80.", "  50"), "wlan0") is None
+    machine = {"interface": "wlan0", "wireless": True, "power_save": True, "signal_dbm": -80.0}
+    asleep, weak = of_the_interface(machine, test_of(loaded("upload", 60)))
+    assert "wireless and saves power" in asleep
+    assert "-80 dBm" in weak
+
+
+def test_a_truncated_foreign_test_is_a_caution() -> None:
+    """A tail that is missing."""
+    result = {
+        "method": "ndt7",
+        "latency_ms": 150.0,
+        "download_s": 10.0,
+        "upload_s": 1.14,
+        "truncated": {"download": False, "upload": True},
+    }
+    truncated, far = warnings_of_method(result)
+    assert truncated.startswith("the upload ended after 1.1 s where 10 s were due")
+    assert far.startswith("the server is 150 ms away")

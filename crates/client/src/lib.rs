@@ -11,11 +11,13 @@ mod error;
 mod known;
 mod loads;
 mod methods;
+mod reach;
 mod run;
 mod session;
 mod target;
 
 pub use error::ClientError;
 pub use methods::{MethodRequest, Url, run_method};
+pub use reach::missing;
 pub use run::{Outcome, RampPhase, RampPlan, Request, measure};
 pub use target::Target;

@@ -66,7 +66,7 @@ impl Session {
         let (socket, _) =
             tungstenite::client::client_with_config(request, stream, Some(config)).map_err(
                 |error| {
-                    ClientError::new(format!(
+                    ClientError::foreign(format!(
                         "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
                     ))
                 },

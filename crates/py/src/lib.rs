@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
-    use super::measure::{measure, run_method};
+    use super::measure::{measure, missing, run_method};
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]

@@ -40,6 +40,16 @@ pub(crate) fn measure(
     }
 }
 
+/// What is missing at `host` for a test of Weir's own, in one sentence; `None` if nothing is.
+#[pyfunction]
+pub(crate) fn missing(
+    py: Python<'_>,
+    host: &str,
+    secret: Option<&str>,
+) -> PyResult<Option<String>> {
+    py.detach(|| weir_client::missing(host, secret)).map_err(fail)
+}
+
 /// Runs a foreign speed test that `request` names, JSON, and returns what its own client would show, as
 /// JSON. `progress` is as that of `simulate`.
 #[pyfunction]

@@ -13,9 +13,9 @@ import click
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
 from weirlab.net.locate import locate
-from weirlab.net.methods import METHODS, host_of, run_beside, run_method, url_of
+from weirlab.net.methods import METHODS, host_of, less, run_beside, run_method, url_of, with_grade
 from weirlab.net.plan import TestPlan, plan_test
-from weirlab.net.quality import warnings_of
+from weirlab.net.quality import warnings_of, warnings_of_method
 from weirlab.plots import draw
 from weirlab.record import open_record
 from weirlab.report.location import location_table
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option("--locate", is_flag=True, help="Ask the first routers too: where do pings begin to wait?")
 @click.option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
 @click.option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
-@click.option("--no-verify", is_flag=True, help="With --method: believe any certificate.")
+@click.option("--no-verify", is_flag=True, help="With --method or https://: believe any certificate.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed of when pings begin.")
 @click.option(
     "--auth",
@@ -78,15 +78,21 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     Pings go all the time: first without load, then beside downloads, uploads and both at once, each as many
     flows as fill the line. The record stays in the folder given by --out; `weir show`, `compare` and `plot`
-    read it.
+    read it. A server that speaks only HTTP is measured with what it has, and what is missing is said.
     """  # noqa: D301 - \b keeps click from folding the examples
     if method is not None:
         beside = NetWorld(host_of(url_of(method, host)), secret_of(auth)) if truth else None
         _foreign(method, url_of(method, host), beside, out, verify=not no_verify, as_json=as_json)
         return
-    if truth or no_verify:
+    if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
     plan = plan_test(host, TestPlan.of(words))
+    instead = less(host, secret_of(auth))
+    if instead is not None:
+        _foreign(
+            "http", instead.url, None, out, verify=not no_verify, as_json=as_json, instead_of=instead.why
+        )
+        return
     world = NetWorld(host, secret_of(auth))
     folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
     complete = True
@@ -107,10 +113,22 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
 
 def _foreign(  # noqa: PLR0913 - words of the command line
-    method: str, url: str, beside: NetWorld | None, out: Path | None, *, verify: bool, as_json: bool
+    method: str,
+    url: str,
+    beside: NetWorld | None,
+    out: Path | None,
+    *,
+    verify: bool,
+    as_json: bool,
+    instead_of: str | None = None,
 ) -> None:
-    """Runs a foreign test, with our own pings to the server of `beside`."""
+    """Runs a foreign test, with our own pings to the server of `beside`.
+
+    `instead_of` says why Weir's own test does not run.
+    """
     seen = None
+    if instead_of is not None and not as_json:
+        note(f"{instead_of}: what HTTP shows of the path follows")
     with waiting(f"{method} of {url}", quiet=as_json):
 
         def work() -> dict[str, Any]:
@@ -122,10 +140,16 @@ def _foreign(  # noqa: PLR0913 - words of the command line
             result, seen = run_beside(
                 beside, out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}"), work
             )
+    if method == "http":
+        result = with_grade(result)
     failures = [text for text in result.get("failures", []) if text]
+    cautions = warnings_of_method(result)
     if as_json:
-        click.echo(json.dumps({"result": result, "truth": asdict(seen) if seen else None}, indent=2))
+        said = {"result": result, "truth": asdict(seen) if seen else None}
+        click.echo(json.dumps({**said, "warnings": cautions, "instead_of": instead_of}, indent=2))
     else:
+        for text in cautions:
+            warn(text)
         console.print(method_table(result, seen))
     if failures:
         raise NetError(f"{method} of `{url}`: {failures[0]}")
@@ -161,8 +185,8 @@ def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
     if figures is None:
         raise RecordError(f"`{folder}`: too little was measured for any score: see `weir show {folder}`")
     scores = score_all(record, figures)
-    cautions = [*record.manifest.warnings, *warnings_of(record, figures)]
     place = locate(record, figures)
+    cautions = [*record.manifest.warnings, *warnings_of(record, figures, place)]
     if as_json:
         said = {
             "out": str(folder),

@@ -46,10 +46,12 @@ class Location:
         hops: the routers that were asked, then the server.
         begins: by phase, the first hop at which at least half of the whole increase is there; None if the
             increase is too small to be placed.
+        also: by phase, another hop at which a good part of the increase is added: a second bottleneck.
     """
 
     hops: list[Hop]
     begins: dict[str, str | None]
+    also: dict[str, str]
 
 
 def locate(record: Record, figures: Measured) -> Location | None:
@@ -64,7 +66,9 @@ def locate(record: Record, figures: Measured) -> Location | None:
     others = [n for n in range(len(probes)) if n not in dict(asked)]
     server = _hop(record, "server", None, others, idle=idle, spans=spans)
     begins = {name: begin(name, [*hops, server]) for name in spans}
-    return Location(hops=[*hops, server], begins=begins)
+    second = {name: another(name, [*hops, server]) for name in spans}
+    also = {name: hop for name, hop in second.items() if hop is not None}
+    return Location(hops=[*hops, server], begins=begins, also=also)
 
 
 def begin(phase: str, hops: list[Hop]) -> str | None:
@@ -82,6 +86,27 @@ def begin(phase: str, hops: list[Hop]) -> str | None:
             break
         found = hop.name
     return found
+
+
+def another(phase: str, hops: list[Hop]) -> str | None:
+    """A hop that adds at least a quarter of the whole increase, besides the one at which the wait begins."""
+    whole = hops[-1].increase_ms.get(phase)
+    first = begin(phase, hops)
+    if whole is None or first is None:
+        return None
+    steps: list[tuple[float, str]] = []
+    before = 0.0
+    for place, hop in enumerate(hops):
+        increase = hop.increase_ms.get(phase)
+        if increase is None:
+            continue
+        # A router that answers late of itself shows more than what lies behind it.
+        behind = [hop.increase_ms[phase] for hop in hops[place:] if phase in hop.increase_ms]
+        least = min(behind)
+        steps.append((least - before, hop.name))
+        before = max(before, least)
+    others = [step for step in steps if step[1] != first and step[0] >= max(whole / 4, LEAST_MS)]
+    return max(others)[1] if others else None
 
 
 def _hop(  # noqa: PLR0913 - a row of a table

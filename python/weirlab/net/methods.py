@@ -12,6 +12,7 @@ from weirlab import _native
 from weirlab.errors import NetError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import open_record
+from weirlab.scores import bufferbloat
 from weirlab.stats import Distribution, describe
 
 if TYPE_CHECKING:
@@ -40,8 +41,53 @@ def url_of(method: str, words: str) -> str:
     """`words` as the URL of a server: what `weir serve` listens on where nothing is said."""
     if "://" in words:
         return words
-    port = "" if words.rpartition("]")[2].count(":") else ":8080"
-    return f"{'https' if method in TLS_ONLY else 'http'}://{words}{port}"
+    # An IPv6 address alone has colons and no port.
+    host = f"[{words}]" if words.count(":") > 1 and "]" not in words else words
+    port = "" if ":" in host.rpartition("]")[2] else ":8080"
+    return f"{'https' if method in TLS_ONLY else 'http'}://{host}{port}"
+
+
+@dataclass(frozen=True)
+class Less:
+    """A server against which Weir's own test cannot run.
+
+    Attributes:
+        why: in one sentence.
+        url: where the method `http` measures instead.
+    """
+
+    why: str
+    url: str
+
+
+def less(host: str, secret: str | None) -> Less | None:
+    """Whether Weir's own test cannot run against `host`; None if it can.
+
+    Raises:
+        NetError: if nothing answers there, or a session is refused.
+    """
+    if host.startswith("https://"):
+        return Less(f"server `{host}`: Weir's own protocol is spoken without TLS", host)
+    url = urlsplit(host if "://" in host else f"//{host}")
+    if url.path not in {"", "/"}:
+        return Less(f"`{host}` is a file: Weir's own protocol has none", url_of("http", host))
+    try:
+        why = _native.missing(host, secret)
+    except _native.NativeError as error:
+        # A URL without a port means port 80, where servers of others listen.
+        if "://" in host and url.port is None:
+            return Less(str(error), host)
+        raise NetError(str(error)) from error
+    if why is None:
+        return None
+    return Less(why, url_of("http", host.removeprefix("http://").rstrip("/")))
+
+
+def with_grade(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of the method `http` with the grade of its worse direction, as `weir test` grades."""
+    ways = [result[way] for way in ("download", "upload") if result[way] is not None]
+    increases = [one["increase_ms"] for one in ways if one["increase_ms"] is not None]
+    return {**result, "grade": bufferbloat.grade(max(increases)) if increases else None}
 
 
 def host_of(url: str) -> str:

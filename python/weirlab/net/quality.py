@@ -1,4 +1,7 @@
-"""Why a test of a path should not be trusted, or only in part."""
+"""Why a test of a path should not be trusted, or only in part.
+
+Every caution is one sentence that says what was seen and what it may do to the result.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,100 @@ from weirlab.stats import quantile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weirlab.net.locate import Location
     from weirlab.record import Record
     from weirlab.scores import Measured
 
 
-def warnings_of(record: Record, figures: Measured) -> list[str]:
-    """One sentence each."""
+def warnings_of(record: Record, figures: Measured, place: Location | None = None) -> list[str]:
+    """Cautions of a test of our own; `place` is where pings wait, if that was asked for."""
     said = record.manifest.model_extra or {}
     return [
         *_of_this_machine(record, said),
+        *of_the_interface(said.get("machine") or {}, figures),
         *_of_the_server(said, figures),
         *_of_the_samples(record, said, figures),
         *_of_the_flows(record),
+        *of_second_bottlenecks(figures, place),
     ]
+
+
+def warnings_of_method(result: dict[str, Any]) -> list[str]:
+    """Cautions of a foreign test, from what it shows."""
+    return [*_of_its_ends(result), *_of_its_latency(result)]
+
+
+def _of_its_ends(result: dict[str, Any]) -> Iterator[str]:
+    for direction, truncated in (result.get("truncated") or {}).items():
+        seconds = result.get(f"{direction}_s")
+        if truncated:
+            ended = "said nothing" if seconds is None else f"ended after {seconds:.1f} s"
+            yield f"the {direction} {ended} where 10 s were due: it is truncated, and its rate that of a part"
+    if result["method"] == "http":
+        for direction in ("download", "upload"):
+            one = result.get(direction)
+            if one is not None and not one["full"]:
+                yield (
+                    f"{one['connections']} connections did not fill the line in the {direction}: its "
+                    "throughput is a lower bound, and so is its latency"
+                )
+
+
+def _of_its_latency(result: dict[str, Any]) -> Iterator[str]:
+    idle = result.get("latency_ms")
+    if idle is not None and idle > FAR_MS:
+        yield _far(idle)
+    if result["method"] == "cloudflare" and result["down_loaded_latency_ms"] is None:
+        yield "no download took 250 ms: this method then has no latency under load"
+
+
+def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str]:
+    """Cautions about the interface towards the server, as `worlds.machine` describes it."""
+    name = machine.get("interface")
+    if machine.get("wireless"):
+        saves = {True: " and saves power", None: " and may save power"}.get(machine.get("power_save"), "")
+        yield f"`{name}` is wireless{saves}: its queue, airtime and sleep count too"
+    signal = machine.get("signal_dbm")
+    if signal is not None and signal < WEAK_DBM:
+        yield f"`{name}` receives {signal:.0f} dBm: so weak a signal makes the radio the bottleneck"
+    offloads = machine.get("offloads") or {}
+    if offloads.get("lro"):
+        yield f"`{name}` joins packets on arrival (large-receive-offload): arrivals come late and in clumps"
+    upload = figures.loaded.get("upload")
+    if not (offloads.get("tso") or offloads.get("gso")) or upload is None or not upload.up_mbps:
+        return
+    burst_ms = SUPER_PACKET_BYTES * 8 / (upload.up_mbps * 1e3)
+    if burst_ms > 1 and LEAST_WAIT_MS < upload.increase_ms < 2 * burst_ms:
+        yield (
+            f"`{name}` sends super-packets (tso, gso), up to {burst_ms:.0f} ms of this line each: waits of "
+            f"{upload.increase_ms:.0f} ms in the upload may be theirs, not a router's"
+        )
+
+
+def of_second_bottlenecks(figures: Measured, place: Location | None) -> Iterator[str]:
+    """Signs that something besides one line holds the traffic up."""
+    if place is not None:
+        for phase, hop in place.also.items():
+            yield f"pings wait at {place.begins[phase]} and also at {hop} in phase {phase}: two bottlenecks"
+    both = figures.loaded.get("load")
+    alone = (figures.loaded.get("download"), figures.loaded.get("upload"))
+    if both is None or alone[0] is None or alone[1] is None:
+        return
+    rates = (both.down_mbps, alone[0].down_mbps, both.up_mbps, alone[1].up_mbps)
+    down, down_alone, up, up_alone = (rate or 0.0 for rate in rates)
+    # A deep queue of acknowledgements slows the other direction too, and shows as latency.
+    if not down_alone or not up_alone or both.increase_ms > SHORT_WAIT_MS:
+        return
+    shares = (down / down_alone, up / up_alone)
+    if max(shares) < MOST_SHARED and sum(shares) < MOST_TOGETHER:
+        yield (
+            f"download and upload at once reached {shares[0]:.0%} and {shares[1]:.0%} of what each had "
+            "alone: they share something, such as a radio or a processor, besides the line"
+        )
+
+
+def _far(ms: float) -> str:
+    return f"the server is {ms:.0f} ms away: the bottleneck may be far, and TCP takes long to fill the line"
 
 
 def _of_this_machine(record: Record, said: dict[str, Any]) -> Iterator[str]:
@@ -33,18 +117,11 @@ def _of_this_machine(record: Record, said: dict[str, Any]) -> Iterator[str]:
     late = quantile(record.latency["timer_error_ns"], 0.99)
     if late is not None and late > MOST_LATE_NS:
         yield f"pings left up to {late / 1e6:.1f} ms late (p99): this machine was busy"
-    machine = said.get("machine") or {}
-    if machine.get("wireless"):
-        saves = {True: " and saves power", None: " and may save power"}.get(machine.get("power_save"), "")
-        yield (f"`{machine['interface']}` is wireless{saves}: its queue, airtime and sleep count too")
 
 
 def _of_the_server(said: dict[str, Any], figures: Measured) -> Iterator[str]:
     if figures.idle.min > FAR_MS:
-        yield (
-            f"the server is {figures.idle.min:.0f} ms away: the bottleneck may be far, and TCP "
-            "takes long to fill the line"
-        )
+        yield _far(figures.idle.min)
     if figures.idle.p95 > 3 * figures.idle.median and figures.idle.p95 - figures.idle.median > BUSY_MS:
         yield "pings varied a lot before there was any load: the line was in use by others, or is wireless"
     limited = (said.get("echoes") or {}).get("limited", 0)
@@ -106,3 +183,12 @@ FEWEST = 100
 LEAST_SHARE = 0.9
 """Of a phase in which data must have come: less is a truncated test."""
 MOST_WINDOW = 0.2
+WEAK_DBM = -75.0
+"""802.11n asks of a receiver -64 dBm for its fastest rate and -74 dBm for the middle one (20 MHz)."""
+SUPER_PACKET_BYTES = 65_536
+LEAST_WAIT_MS = 1.0
+SHORT_WAIT_MS = 30.0
+MOST_SHARED = 0.8
+"""Of what a direction has alone: a full-duplex line gives all of it but what acknowledgements take."""
+MOST_TOGETHER = 1.3
+"""Of both shares: on a shared medium they add up to about 1."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
+import socket
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,18 +14,19 @@ from urllib.parse import urlsplit
 
 
 def machine(host: str) -> dict[str, Any]:
-    """The interface towards `host`: its name, whether it is wireless and saves power, its offloads.
+    """The interface towards `host`: its name, whether it is wireless (signal, power saving), its offloads.
 
     What the machine does not tell is None.
     """
     interface = _interface(host)
     if interface is None:
         return {"interface": None}
-    wireless = Path(f"/sys/class/net/{interface}/wireless").exists()
+    wireless = any(Path(f"/sys/class/net/{interface}/{what}").exists() for what in ("phy80211", "wireless"))
     return {
         "interface": interface,
         "wireless": wireless,
         "power_save": _power_save(interface) if wireless else None,
+        "signal_dbm": signal_dbm(_read("/proc/net/wireless"), interface) if wireless else None,
         "offloads": _offloads(interface),
     }
 
@@ -41,7 +45,38 @@ def _interface(host: str) -> str | None:
 
 def _power_save(interface: str) -> bool | None:
     said = _output("iw", "dev", interface, "get", "power_save").strip().lower()
-    return said.endswith("on") if said else None
+    return said.endswith("on") if said else _power_by_ioctl(interface)
+
+
+def _power_by_ioctl(interface: str) -> bool | None:
+    """The same from the kernel's older interface (`struct iwreq` with an `iw_param`, linux/wireless.h)."""
+    request = bytearray(struct.pack("16s16x", interface.encode()))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, SIOCGIWPOWER, request)
+    except OSError:
+        return None
+    _value, _fixed, disabled, _flags = struct.unpack_from("iBBH", request, 16)
+    return not disabled
+
+
+def signal_dbm(table: str, interface: str) -> float | None:
+    """The signal's level of an interface in `/proc/net/wireless`; None if it is not told in dBm."""
+    for line in table.splitlines():
+        name, _, rest = line.partition(":")
+        columns = rest.split()
+        # Status, quality, level, noise: a trailing point marks a value that is new.
+        if name.strip() == interface and len(columns) > LEVEL:
+            level = float(columns[LEVEL])
+            return level if level < 0 else None
+    return None
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def _offloads(interface: str) -> dict[str, bool] | None:
@@ -69,3 +104,10 @@ def _output(*words: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
+
+
+SIOCGIWPOWER = 0x8B2D
+"""linux/wireless.h."""
+
+LEVEL = 2
+"""Its column in `/proc/net/wireless`."""
