@@ -86,6 +86,9 @@ impl Ndt7 {
 
 impl Method for Ndt7 {
     fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>) {
+        if self.stage == Stage::Over {
+            return;
+        }
         let current = if self.stage == Stage::Download { DOWN } else { UP };
         match event {
             Event::Begin => {

@@ -22,6 +22,24 @@ pub fn server_timing(took_ns: u64) -> String {
     format!("cfRequestDuration;dur={}.{:03}", micros / 1_000, micros % 1_000)
 }
 
+/// The nanoseconds that a header `server-timing` says, in all of Cloudflare's entries together; `None` if it
+/// has none, or less than the engine takes for a measurement.
+#[must_use]
+pub fn server_time(header: &str) -> Option<u64> {
+    let times = header.split(',').filter_map(|entry| {
+        let (name, rest) = entry.trim().split_once(';')?;
+        let known = name == "cfRequestDuration" || name.starts_with("cfSpeed");
+        let value = rest.split(';').find_map(|part| part.trim().strip_prefix("dur="))?;
+        value.parse::<f64>().ok().filter(|&ms| known && ms > LEAST_SERVER_MS && ms < MOST_SERVER_MS)
+    });
+    let sum: f64 = times.sum();
+    (sum > 0.0).then_some((sum * 1e6) as u64)
+}
+
+/// The engine: what is shorter is no measurement.
+const LEAST_SERVER_MS: f64 = 0.01;
+/// No request lasts an hour.
+const MOST_SERVER_MS: f64 = 3.6e6;
 /// The largest step of the test's own sequence is 250 MB; the bound leaves room for those of others.
 const MOST_BYTES: u64 = 10_000_000_000;
 
@@ -42,5 +60,12 @@ mod tests {
     fn timing_is_in_milliseconds() {
         assert_eq!(server_timing(1_234_567), "cfRequestDuration;dur=1.234");
         assert_eq!(server_timing(12_000), "cfRequestDuration;dur=0.012");
+        assert_eq!(server_time("cfRequestDuration;dur=1.234"), Some(1_234_000));
+        let two = "cfL4;desc=x, cfSpeedEdge;dur=2;desc=y, cfSpeedWorker;dur=0.5, other;dur=9";
+        assert_eq!(server_time(two), Some(2_500_000));
+        for none in ["", "cfRequestDuration;dur=0.01", "cfRequestDuration;dur=nan", "x;dur=1"] {
+            assert_eq!(server_time(none), None, "{none}");
+        }
+        assert_eq!(server_time("cfRequestDuration;dur=inf"), None);
     }
 }

@@ -185,13 +185,7 @@ impl Drive {
                 Ok(None) => {
                     return Err(ClientError::new("the test ended by a bug: please report it"));
                 }
-                Err(_) => {
-                    let woken = self.clock.now();
-                    while self.wakes.peek().is_some_and(|wake| wake.0 <= woken) {
-                        self.wakes.pop();
-                        self.method.on(woken, Event::Wake, &mut actions);
-                    }
-                }
+                Err(_) => self.wake(self.clock.now(), &mut actions),
             }
         }
     }
@@ -238,12 +232,21 @@ impl Drive {
         }
     }
 
+    fn wake(&mut self, now: Time, actions: &mut Vec<Action>) {
+        while self.wakes.peek().is_some_and(|wake| wake.0 <= now) {
+            self.wakes.pop();
+            self.method.on(now, Event::Wake, actions);
+        }
+    }
+
     fn watch(&mut self, id: Id, task: &JoinHandle<()>) {
         self.tasks.insert(id, task.abort_handle());
     }
 
     fn hear(&mut self, told: Told, actions: &mut Vec<Action>) {
         let now = self.clock.of_monotonic_ns(told.at_ns);
+        // While more comes than can be heard nothing else would wake it.
+        self.wake(now, actions);
         let text;
         let event = match told.what {
             Happened::Http { id, http, life, tcp, tls } => {

@@ -175,18 +175,9 @@ async fn tell_acknowledged(id: Id, socket: &Socket, told: &UnboundedSender<Told>
 /// The sum of Cloudflare's entries in `Server-Timing`, if there are any.
 fn server_time(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
-    let entries = values.flat_map(|value| value.split(','));
-    let times: Vec<f64> = entries
-        .filter_map(|entry| {
-            let (name, rest) = entry.trim().split_once(';')?;
-            let ours = name == "cfRequestDuration" || name.starts_with("cfSpeed");
-            let value = rest.split(';').find_map(|part| part.trim().strip_prefix("dur="))?;
-            value.parse().ok().filter(|_| ours)
-        })
-        .collect();
-    let sum: f64 = times.iter().sum();
-    // The engine: what is shorter is no measurement.
-    (sum > LEAST_SERVER_MS).then(|| Duration::from_nanos((sum * 1e6) as u64))
+    let times: Vec<u64> = values.filter_map(weir_protocol::cloudflare::server_time).collect();
+    let sum = times.iter().fold(0_u64, |sum, time| sum.saturating_add(*time));
+    (!times.is_empty()).then(|| Duration::from_nanos(sum))
 }
 
 /// The body of an upload.
@@ -229,4 +220,3 @@ const WINDOW: u32 = 16 << 20;
 pub(super) const CHUNK: usize = 16 << 10;
 const LOOK: std::time::Duration = std::time::Duration::from_nanos(UnsentBound::LOOK.as_nanos());
 const LONGEST_TEXT: usize = 64 << 10;
-const LEAST_SERVER_MS: f64 = 0.01;

@@ -106,6 +106,7 @@ pub fn words(data: &[u8]) {
     }
     assert!(ookla::image_bytes(text).is_none_or(|bytes| bytes > 200_000));
     let _ = Endpoint::of(text);
+    assert!(cloudflare::server_time(text).is_none_or(|ns| ns > 0));
     let query = Query::new(text);
     assert!(
         cloudflare::bytes(query).is_ok_and(|bytes| bytes <= 10_000_000_000)
