@@ -270,13 +270,11 @@ impl Web {
     /// What Weir's own protocol would have told.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = MISSING.map(str::to_owned).to_vec();
-        match self.known() {
-            Some(_) => {}
-            None if self.file < LEAST_FILE => missing.push(format!(
+        if self.known().is_none() && self.file < LEAST_FILE {
+            missing.push(format!(
                 "a full line: the file has {} bytes, so round trips bound the download; name a larger file",
                 self.file
-            )),
-            None => {}
+            ));
         }
         if self.known().is_none_or(|kind| kind.upload.is_none()) {
             missing.push("upload: this server takes none that is known".to_owned());
