@@ -20,8 +20,9 @@ def method_tables(record: Record) -> Iterator[Table]:
     for row in record.methods.iter_rows(named=True):
         began = row["began_ns"] / 1e9
         if row["result"] is None:
-            title = f"{row['name']}: {row['kind']}, begun at {began:.1f} s, did not end before the run"
-            yield Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+            table = Table("", title=f"{row['name']}: {row['kind']}", box=box.SIMPLE_HEAD, pad_edge=False)
+            table.add_row(f"begun at {began:.1f} s, not ended when the run did")
+            yield table
             continue
         table = method_table(json.loads(row["result"]), None)
         table.title = f"{row['name']}: {table.title}"

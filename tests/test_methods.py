@@ -1,0 +1,168 @@
+"""Speed tests within a scenario: what is read, what is run, what is told, what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from weirlab import _native
+from weirlab.api import run_all
+from weirlab.errors import UsageError
+from weirlab.net.methods import METHODS
+from weirlab.record import open_record
+from weirlab.report.methods import method_results
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats import summarise
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+def spec(*methods: dict[str, Any], load: str = "25s", **words: Any) -> ScenarioSpec:
+    test = {
+        "name": "speed",
+        "title": "Speed test",
+        "phases": {"idle": "1s", "load": load},
+        "hosts": [{"name": "server", "delay": "10ms"}],
+        "probes": [{"name": "ping", "kind": "udp"}],
+        "methods": list(methods),
+    }
+    return ScenarioSpec.model_validate(
+        {"test": test, "link": "line-50", "queue": ["pfifo limit 1000"], "start_jitter": 0, **words}
+    )
+
+
+NDT7 = {"name": "test", "kind": "ndt7"}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """An ndt7 test with CUBIC both ways behind a deep FIFO, and beside it one that does not end."""
+    asked = spec({**NDT7, "cc": "cubic"}, {"name": "late", "kind": "ndt7", "start": "24s"})
+    (done,) = run_all(resolve(asked), world_named("sim"), tmp_path_factory.mktemp("methods"), jobs=1)
+    return open_record(done.path)
+
+
+def test_congestion_controls_are_those_of_the_servers() -> None:
+    asked = spec(
+        NDT7,
+        {"name": "other", "kind": "cloudflare", "start": "3s", "tls": False},
+        {"name": "third", "kind": "rpm", "cc": "reno", "client_cc": "bbr"},
+        tcp={"congestion_control": "reno", "ecn": True},
+    )
+    first, second, third = resolve(asked)[0].scenario["methods"]
+    # The server of ndt7 asks its sockets for BBR whatever the default is.
+    assert first["tcp"]["congestion_control"] == "bbr"
+    assert first["client_congestion_control"] == "reno"
+    assert first["tcp"]["overrides"]["ecn"] is True
+    assert (first["start_ns"], first["tls"]) == (1_000_000_000, True)
+    assert second["tcp"]["congestion_control"] == "reno"
+    assert (second["start_ns"], second["tls"]) == (3_000_000_000, False)
+    assert [third["tcp"]["congestion_control"], third["client_congestion_control"]] == ["reno", "bbr"]
+
+
+def test_speed_tests_of_scenario_and_test_come_together() -> None:
+    asked = spec(NDT7, methods=[{"name": "more", "kind": "rpm"}])
+    assert [one["name"] for one in resolve(asked)[0].scenario["methods"]] == ["test", "more"]
+
+
+def test_a_record_has_result_flows_and_round_trips_of_each(record: Record) -> None:
+    ended, cut = record.methods.iter_rows(named=True)
+    assert (ended["name"], ended["kind"], ended["began_ns"]) == ("test", "ndt7", 1_000_000_000)
+    assert 21e9 < ended["ended_ns"] < 23e9
+    assert (cut["ended_ns"], cut["result"]) == (None, None)
+    result = json.loads(ended["result"])
+    assert result["method"] == "ndt7"
+    assert record.flow_names["name"].to_list() == ["test down", "test up", "late down", "late up"]
+    assert record.flow_names["stop_ns"].to_list()[::2] == [ended["ended_ns"], 26_000_000_000]
+    assert record.probe_names == ["ping", "test in flow", "late in flow"]
+    # In flow, over the FIFO that both share, as the ping beside it.
+    loaded = (pl.col("t_ns") > 4e9) & (pl.col("t_ns") < 10e9)
+    ping, own = (
+        record.latency.filter(loaded & (pl.col("probe") == probe))["rtt_ns"].median() for probe in (0, 1)
+    )
+    assert isinstance(ping, float)
+    assert isinstance(own, float)
+    assert abs(own / ping - 1) < 0.05
+    # The client's own figure is what the record counts, up to headers of TLS and WebSockets.
+    down = record.throughput.filter((pl.col("flow") == 0) & (pl.col("t_ns") < 11e9))["bytes"].sum()
+    assert 0.97 < down * 8 / 10e6 / result["download_mbps"] < 1.05
+
+
+def test_what_a_test_saw_of_itself_is_no_ping(record: Record) -> None:
+    assert record.pings["probe"].unique().to_list() == [0]
+    summary = summarise(record)
+    assert summary.latency.sent == record.pings.filter(pl.col("t_ns") >= 1e9).height
+    own = summary.probes["test in flow"]
+    assert own is not None
+    assert own.median > 40
+
+
+def test_results_are_shown(record: Record, weir: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    shown = weir("show", str(record.path))
+    assert "test: ndt7, by m-lab/ndt7-client-go 0.10.1" in shown.stdout
+    assert "begun at 24.0 s, not ended when the run did" in shown.stdout
+    (told,) = json.loads(weir("show", "--json", str(record.path)).stdout)
+    assert told["methods"] == method_results(record)
+    assert told["methods"][0]["result"]["truncated"] == {"download": False, "upload": False}
+
+
+def test_a_scenario_file_runs_a_speed_test(
+    tmp_path: Path, weir: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    (tmp_path / "speed.toml").write_text(
+        'test = "ping"\nlink = "fios-25-25"\n[phases]\nidle = "25s"\n'
+        '[[methods]]\nname = "speed"\nkind = "ndt7"\nstart = "2s"\n'
+    )
+    done = weir("run", "speed.toml", "--no-charts", "--json", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    ((test,),) = json.loads(done.stdout)["methods"].values()
+    assert test["name"] == "speed"
+    assert test["result"]["download_mbps"] > 20
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        ({"name": "x", "kind": "ndt5"}, "method `x`: method `ndt5`: there are ndt7, "),
+        ({"name": "x", "kind": "rpm", "tls": False}, "method `x`: rpm needs HTTP/2 over TLS"),
+        ({"name": "x", "kind": "ndt7", "cc": "vegas"}, "method `x`: unknown congestion control `vegas`"),
+    ],
+)
+def test_what_the_simulator_cannot_drive_is_refused(method: dict[str, Any], sentence: str) -> None:
+    (run,) = resolve(spec(method))
+    with pytest.raises(UsageError, match=sentence):
+        world_named("sim").check(run)
+
+
+def test_other_worlds_refuse_speed_tests() -> None:
+    (run,) = resolve(spec(NDT7))
+    with pytest.raises(_native.NativeError, match="method `test`: the world `lab` drives no speed tests"):
+        _native.check_lab(json.dumps(run.scenario))
+    bare = run.scenario | {"path": {"up": [], "down": []}}
+    net = world_named("net", host="192.0.2.1")
+    with pytest.raises(UsageError, match="run `weir test --method ndt7`"):
+        net.check(replace(run, scenario=bare))
+
+
+def test_two_of_a_name_and_a_late_start_are_refused() -> None:
+    with pytest.raises(UsageError, match="two are called method `test`"):
+        resolve(spec(NDT7, NDT7))
+    with pytest.raises(UsageError, match="it starts at 30s and stops before, at 26s"):
+        resolve(spec({**NDT7, "start": "30s"}))
+    with pytest.raises(ValueError, match="write `cc` and `client_cc`"):
+        spec({**NDT7, "tcp": {"congestion_control": "cubic"}})
+
+
+def test_methods_by_name_are_those_of_the_command_line() -> None:
+    assert list(METHODS) == [name for name, _ in _native.methods()]
+    assert {"ndt7", "cloudflare", "rpm"} <= set(METHODS)
