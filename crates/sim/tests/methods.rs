@@ -196,11 +196,10 @@ fn cloudflare_s_loaded_latency_is_the_queue_s_where_it_is_shared() {
     assert!((loaded / truth - 1.0).abs() < 0.15, "{loaded} beside {truth}");
     assert!((0.95 * GOODPUT..GOODPUT).contains(&number(&result["download_mbps"])), "{result}");
 
-    let (told, _) = run(&scenario("cloudflare", "fq_codel", 50, 60));
-    let result = result_of(&told);
-    let apart = number(&result["down_loaded_latency_ms"]);
+    let (fair, _) = run(&scenario("cloudflare", "fq_codel", 50, 60));
+    let apart = number(&result_of(&fair)["down_loaded_latency_ms"]);
     assert!((20.0..22.0).contains(&apart), "{apart}: its probes have a flow of their own");
-    assert!(median(told.in_flow.iter().copied()) > apart + 1.0);
+    assert!(median(fair.in_flow.iter().copied()) > apart + 1.0);
 }
 
 #[test]

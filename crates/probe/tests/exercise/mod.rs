@@ -55,7 +55,7 @@ impl Run {
     fn step<'d>(&mut self, kind: u8, which: u8, amount: u8, rest: &'d [u8]) -> &'d [u8] {
         let span = Duration::from_millis(u64::from(amount));
         let bytes = u64::from(amount) << (which % 24);
-        let tls = (which % 2 == 0).then_some(span);
+        let tls = which.is_multiple_of(2).then_some(span);
         match kind % 10 {
             0 => {
                 if let Some(id) = self.pick(which, |what| what == What::Waiting) {
