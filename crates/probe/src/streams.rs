@@ -186,16 +186,15 @@ mod tests {
         let (mut streams, mut actions) = (Streams::numbered_above(10), Vec::new());
         streams.open(&mut actions);
         let tcp = Duration::ZERO;
-        let opened = Event::Opened { id: 11, tcp, tls: None };
-        assert_eq!(streams.hear(Time::ZERO, &opened, &mut actions), Some(Heard::Ready(0)));
+        let opened = |id| Event::Opened { id, tcp, tls: None };
+        assert_eq!(streams.hear(Time::ZERO, &opened(11), &mut actions), Some(Heard::Ready(0)));
         streams.ask(0, Time::ZERO, ("/".to_owned(), None), &mut actions);
         actions.clear();
         let broken = Event::Failed { id: 12, reason: "reset" };
         assert_eq!(streams.hear(Time::ZERO, &broken, &mut actions), None);
         let again = Action::Open { id: 13, kind: Connection::Http1 };
         assert_eq!(actions, [Action::Close { id: 11 }, again]);
-        let opened = Event::Opened { id: 13, tcp, tls: None };
-        assert_eq!(streams.hear(Time::ZERO, &opened, &mut actions), Some(Heard::Ready(0)));
+        assert_eq!(streams.hear(Time::ZERO, &opened(13), &mut actions), Some(Heard::Ready(0)));
         streams.ask(0, Time::from_millis(5), ("/".to_owned(), None), &mut actions);
         streams.hear(
             Time::from_millis(25),
