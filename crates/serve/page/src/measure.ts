@@ -73,6 +73,7 @@ class Test {
   #entered = 0;
   #pings: Ping[] = [];
   #downBytes = 0;
+  #upBytes = new Map<number, number>();
   #counts: Record<Direction, Count[]> = { down: [], up: [] };
   /** When each direction began, on the clock of its counts. */
   #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
@@ -100,9 +101,11 @@ class Test {
   }
 
   /** Uploads are counted where they arrive: at the server. */
-  samples(t: number, flows: FlowSample[]): void {
-    if (this.#phase !== "up") return;
-    this.#count("up", { t, bytes: flows.reduce((sum, flow) => sum + flow.bytes, 0) });
+  arrived(t: number, flows: FlowSample[]): void {
+    if (flows.length === 0) return;
+    // One that has ended is told no more, and still counts.
+    for (const one of flows) this.#upBytes.set(one.flow, one.bytes);
+    this.#count("up", { t, bytes: [...this.#upBytes.values()].reduce((sum, bytes) => sum + bytes, 0) });
   }
 
   figures(): Figures {

@@ -24,8 +24,8 @@ export class SecretNeeded extends Error {}
 export interface Listener {
   /** A ping that was sent at `sent` came back at `now` (ms, the page's clock). */
   pong(sent: number, now: number): void;
-  /** Bytes of flows at the server's time `t` in seconds. */
-  samples(t: number, flows: FlowSample[]): void;
+  /** Bytes of uploads that arrived until the server's time `t` in seconds, by flow. */
+  arrived(t: number, flows: FlowSample[]): void;
 }
 
 /** A session with the server. */
@@ -35,6 +35,7 @@ export class Session {
   #sent = new Map<number, number>();
   #pings = 0;
   #flows = 0;
+  #uploads = new Set<number>();
   #opening = new Map<number, (ticket: string) => void>();
   #fail: (error: Error) => void = () => undefined;
   /** Rejects when the session breaks. */
@@ -90,7 +91,10 @@ export class Session {
             this.#opening.delete(message.flow);
             break;
           case "samples":
-            this.#listener.samples(message.t_ns / 1e9, message.flows);
+            this.#listener.arrived(
+              message.t_ns / 1e9,
+              message.flows.filter((one) => this.#uploads.has(one.flow)),
+            );
             break;
           case "pong": {
             const sent = this.#sent.get(message.id);
@@ -120,6 +124,7 @@ export class Session {
   async openFlow(direction: Direction, seconds: number): Promise<string> {
     this.#flows += 1;
     const flow = this.#flows;
+    if (direction === "up") this.#uploads.add(flow);
     const ticket = new Promise<string>((resolve) => this.#opening.set(flow, resolve));
     const sample_ns = SAMPLE_MS * 1e6;
     this.#say({ type: "open", flow, direction, duration_ns: seconds * 1e9, sample_ns });

@@ -65,9 +65,20 @@ for (const [name, viewport, scheme] of [["phone", PHONE, "light"], ["desktop", D
     const { url } = await serve("--max-rate", "80mbit");
     const { page, foreign, errors } = await open(url, viewport, scheme);
     await picture(page, `${name}-start`);
+    await page.evaluate(() => {
+      window.negative = [];
+      const look = () => {
+        for (const output of document.querySelectorAll("output")) {
+          if (Number.parseFloat(output.textContent) < 0) window.negative.push(output.id);
+        }
+      };
+      new MutationObserver(look).observe(document.querySelector("#live"), { childList: true, subtree: true });
+    });
     await page.getByRole("button", { name: "Start" }).click();
     await page.getByText("Uploading").waitFor({ timeout: 30_000 });
+    await page.waitForFunction(() => Number.parseFloat(document.querySelector("#up").textContent) > 0);
     await picture(page, `${name}-running`);
+    assert.deepEqual(await page.evaluate(() => window.negative), [], "no rate was ever below 0");
     await page.getByText("Done.").waitFor({ timeout: 40_000 });
     await picture(page, `${name}-done`);
     // The server lets 80 Mbit/s of TCP payload and headers of HTTP pass.
