@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -88,15 +89,15 @@ pub(super) async fn request(
     told: UnboundedSender<Told>,
 ) {
     let socket = Arc::clone(&http.socket);
-    let uploads = upload.is_some();
-    let request = try_request(id, &mut http, &dialer, &path, upload, &told);
-    let result = if uploads {
-        tokio::select! {
+    let acknowledged = upload.is_some().then(|| Acknowledged::since_now(id, &socket, &told));
+    let request =
+        try_request(id, &mut http, &dialer, (&path, upload), acknowledged.as_ref(), &told);
+    let result = match &acknowledged {
+        Some(acknowledged) => tokio::select! {
             result = request => result,
-            () = tell_acknowledged(id, &socket, &told) => unreachable!("it only looks"),
-        }
-    } else {
-        request.await
+            () = acknowledged.keep_looking() => unreachable!("it only looks"),
+        },
+        None => request.await,
     };
     if let Err(reason) = result {
         Happened::Failed { id, reason }.tell(&told);
@@ -107,8 +108,8 @@ async fn try_request(
     id: Id,
     http: &mut Http,
     dialer: &Dialer,
-    path: &str,
-    upload: Option<Upload>,
+    (path, upload): (&str, Option<Upload>),
+    acknowledged: Option<&Acknowledged<'_>>,
     told: &UnboundedSender<Told>,
 ) -> Result<(), String> {
     let url = &dialer.url;
@@ -135,6 +136,10 @@ async fn try_request(
     }
     let request = builder.body(upload.unwrap_or_default()).map_err(|error| error.to_string())?;
     let response = http.send(request).await.map_err(|error| error.to_string())?;
+    if let Some(acknowledged) = acknowledged {
+        // A short upload is over before the next look.
+        acknowledged.look();
+    }
     let status = response.status().as_u16();
     Happened::Head { id, status, server: server_time(response.headers()) }.tell(told);
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -155,21 +160,41 @@ async fn try_request(
     Ok(())
 }
 
-/// Tells, for as long as it is let, what the other end has acknowledged, and keeps the socket's own buffer
-/// short. Framing and TLS count too: about a hundredth.
-async fn tell_acknowledged(id: Id, socket: &Socket, told: &UnboundedSender<Told>) {
-    let acknowledged = || TcpInfo::of(socket).map_or(0, |info| info.delivered_bytes().0);
-    let (mut seen, mut bound) = (acknowledged(), UnsentBound::default());
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let now = acknowledged();
-        let bytes = now.saturating_sub(seen);
-        seen = seen.max(now);
-        if bytes > 0 {
-            Happened::Sent { id, bytes }.tell(told);
-        }
-        bound_unsent(socket, bound.look(bytes));
+/// What the other end has acknowledged of an upload. Framing and TLS count too: about a hundredth.
+struct Acknowledged<'r> {
+    id: Id,
+    socket: &'r Socket,
+    seen: AtomicU64,
+    told: &'r UnboundedSender<Told>,
+}
+
+impl<'r> Acknowledged<'r> {
+    fn since_now(id: Id, socket: &'r Socket, told: &'r UnboundedSender<Told>) -> Self {
+        Self { id, socket, seen: AtomicU64::new(delivered(socket)), told }
     }
+
+    /// Tells what came on top since the last look, and returns how many bytes that is.
+    fn look(&self) -> u64 {
+        let now = delivered(self.socket);
+        let bytes = now.saturating_sub(self.seen.fetch_max(now, Ordering::Relaxed));
+        if bytes > 0 {
+            Happened::Sent { id: self.id, bytes }.tell(self.told);
+        }
+        bytes
+    }
+
+    /// Looks for as long as it is let, and keeps the socket's own buffer short.
+    async fn keep_looking(&self) {
+        let mut bound = UnsentBound::default();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            bound_unsent(self.socket, bound.look(self.look()));
+        }
+    }
+}
+
+fn delivered(socket: &Socket) -> u64 {
+    TcpInfo::of(socket).map_or(0, |info| info.delivered_bytes().0)
 }
 
 /// The sum of Cloudflare's entries in `Server-Timing`, if there are any.
