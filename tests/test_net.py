@@ -123,6 +123,38 @@ def test_foreign_methods_complete(measure: Weir, method: str, words: tuple[str, 
     assert truth["during"]["median"] < truth["idle"]["median"] + 30
 
 
+def test_a_server_of_files_is_measured_with_what_it_has(measure: Weir, tmp_path: Path) -> None:
+    """Python's own web server: one file, no upload, no connection kept alive."""
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(100_000_000)
+    server = f"{shutil.which(sys.executable)} -m http.server 8080 --directory {tmp_path}"
+    done = measure("pfifo limit 1000", "test", "http://server:8080/file", "--json", server=server)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    result = said["result"]
+    assert "is a file" in said["instead_of"]
+    assert (result["server_is_like"], result["upload_mbps"]) == ("a file", None)
+    assert 15 < result["download_mbps"] < 20
+    assert 20 < result["latency_ms"] < 40
+    # 1000 packets at 20 Mbit/s are 600 ms.
+    assert result["down_loaded_latency_ms"] > 200
+    assert result["grade"] in {"D", "F"}
+    assert any("upload" in missing for missing in result["missing"])
+
+
+def test_a_server_without_our_protocol_is_measured_over_http(measure: Weir) -> None:
+    """The same server with its own protocol switched off: no word but Cloudflare's, LibreSpeed's, Ookla's."""
+    done = measure("cake", "test", "server", "--json", server=f"{WEIR} serve --without weir")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    result = said["result"]
+    assert "does not speak Weir's protocol" in said["instead_of"]
+    assert result["server_is_like"] == "Cloudflare"
+    assert 15 < result["download_mbps"] < 20
+    assert 7 < result["upload_mbps"] < 10
+    assert result["grade"] in {"A", "A+"}
+
+
 def test_ndt7_completes_against_the_official_server(measure: Weir, tmp_path: Path) -> None:
     """The other end is M-Lab's ndt-server, which `make clients` builds."""
     program = CLIENTS / "bin/ndt-server"
@@ -151,7 +183,7 @@ def test_ndt7_completes_against_the_official_server(measure: Weir, tmp_path: Pat
         (("run", "rrul", "--host", "h"), "only the world net has one"),
         (("test", "h", "--truth"), "give --method too"),
         (("test", "h", "--load", "1s"), "write 3s or more"),
-        (("test", "https://h"), "without TLS"),
+        (("test", "h", "--no-verify"), "give --method too"),
         (("test", "http://h", "--method", "rpm"), "write https://"),
     ],
 )
