@@ -1,0 +1,247 @@
+//! A time with a queue at the line: the rate falls until it is gone, and what the line carries meanwhile is
+//! what it carries at all.
+
+use weir_core::{Duration, Time};
+
+use super::{MOST_SLACK, STEADY, STEP_LEAST, SideControl, View, seconds};
+use crate::contract::{LEAST_BPS, Reason, State};
+
+/// A time with a queue at the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Episode {
+    began: Time,
+    /// Load when it began, bit/s.
+    load: f64,
+    /// The rate when it began, bit/s.
+    rate: Option<f64>,
+    /// The greatest excess, in seconds.
+    peak: f64,
+    capacity: Option<f64>,
+    /// It began in [`State::Probing`].
+    pub wanted: bool,
+    halved: Time,
+    /// How often the rate was halved to see whether the excess is a queue, and when it was last.
+    tests: u32,
+    tested: Time,
+    /// All the time it was certain whose queue it is.
+    certain: bool,
+}
+
+impl Default for Episode {
+    /// None was yet.
+    fn default() -> Self {
+        Self {
+            began: Time::ZERO,
+            load: 0.0,
+            rate: None,
+            peak: 0.0,
+            capacity: None,
+            wanted: false,
+            halved: Time::ZERO,
+            tests: 0,
+            tested: Time::ZERO,
+            certain: true,
+        }
+    }
+}
+
+impl SideControl {
+    /// A queue showed.
+    pub(super) fn back_off(&mut self, excess: f64, view: &View<'_>) -> (Reason, f64) {
+        self.begin_episode(view.now);
+        self.episode.certain = view.certain;
+        let measured = self.measure(view, self.load_span());
+        if self.capacity.is_none() || view.certain {
+            // Too short a span says nothing, but what crossed the line while its queue grew is more than it
+            // carries.
+            let capacity = measured.map_or_else(|| self.load(), |found| found.bps);
+            self.capacity = Some(capacity.max(LEAST_BPS as f64));
+        }
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess * 1e3)
+    }
+
+    pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
+        self.episode.peak = self.episode.peak.max(excess);
+        if excess <= view.clear() {
+            return self.clear(view);
+        }
+        if let Some(verdict) = self.test(view) {
+            return verdict;
+        }
+        self.episode.certain &= view.certain;
+        let load = self.load().max(LEAST_BPS as f64);
+        self.capacity.get_or_insert(load);
+        if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
+            let capacity = self.capacity.unwrap_or(found.bps);
+            // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
+            if view.certain && (found.bps > capacity || found.grown.abs() > view.clear()) {
+                let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
+                self.capacity = Some(blended.max(LEAST_BPS as f64));
+            }
+        }
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess * 1e3)
+    }
+
+    /// The queue is gone: what the line carried from its beginning to its end is its capacity.
+    fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let took = view.now.since(self.episode.began);
+        let before = self.episode.capacity;
+        if before.is_none() && took < FIRST_EPISODE {
+            // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
+            (self.capacity, self.rate) = (None, self.episode.rate);
+            self.enter(State::Loaded, view.now);
+            return (Reason::Clear, took.as_millis_f64());
+        }
+        let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
+        let found = found.or(self.capacity).unwrap_or_else(|| self.load());
+        if self.episode.peak <= MOST_SLACK
+            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED)
+        {
+            // It carried all that it was given: that was no queue for want of capacity.
+            self.noise += (self.episode.peak - self.noise).max(0.0) * NOISE_GAIN;
+        }
+        self.capacity = Some(match before {
+            Some(before) if !self.episode.certain => before,
+            Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
+                f64::midpoint(before, found)
+            }
+            Some(before) => {
+                let sure = (1.0 - 2.0 * self.packet_time() / took.as_secs_f64()).max(0.0);
+                // A line that varies and pauses for a moment is not slower: short episodes count for less.
+                let long = match self.spread() > STEADY {
+                    true => (took.as_secs_f64() / LONG_EPISODE).min(1.0),
+                    false => 1.0,
+                };
+                (before + (found - before) * sure * long).max(LEAST_BPS as f64)
+            }
+            None => found.max(LEAST_BPS as f64),
+        });
+        if let (Some(before), Some(after)) = (before, self.capacity) {
+            // A packet more or less at each end is no change.
+            let noise = NOISE + 2.0 * self.packet_time() / took.as_secs_f64();
+            let change = (((after - before) / before).abs() - noise).clamp(0.0, 1.0);
+            self.changes.push_back(change);
+            if self.changes.len() > SPREAD_COUNT {
+                self.changes.pop_front();
+            }
+        }
+        self.note_extremes();
+        self.tried = view.now;
+        self.rate = Some(self.held(view.probes));
+        self.enter(State::Loaded, view.now);
+        (Reason::Clear, took.as_millis_f64())
+    }
+
+    /// An excess that stays where it is although the rate was lowered may be no queue. Then the rate is
+    /// halved; if the excess still stays, it is the path that has become longer. Where probes are lost it may
+    /// be a full buffer that is still overrun, and the rate is halved some more before that is believed.
+    fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
+        if view.now.since(self.episode.tested) < seconds(UNMOVED_SPAN + 2.0 * view.feedback) {
+            return (self.episode.tests > 0).then_some((Reason::Test, UNMOVED_SPAN * 1e3));
+        }
+        self.episode.tested = view.now;
+        let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+        for sample in view.delays.newest(seconds(UNMOVED_SPAN), view.now) {
+            least = least.min(sample.of(self.side));
+            most = most.max(sample.of(self.side));
+        }
+        let stays = most - least <= (least * UNMOVED_SHARE).max(view.clear());
+        if !least.is_finite() || !stays {
+            self.episode.tests = 0;
+            return None;
+        }
+        let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
+        if self.episode.tests >= if overrun { MOST_TESTS } else { 1 } {
+            return Some(self.reroute(view));
+        }
+        self.episode.tests += 1;
+        self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
+        Some((Reason::Test, UNMOVED_SPAN * 1e3))
+    }
+
+    fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let excess = view.excess.unwrap_or(0.0);
+        self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
+        self.tried = view.now;
+        self.rate = Some(self.held(view.probes));
+        self.enter(State::Loaded, view.now);
+        (Reason::Reroute, excess * 1e3)
+    }
+
+    /// Answers stay out: the queue is at least as long as they are late.
+    pub(super) fn hurry(&mut self, overdue: f64, view: &View<'_>) -> (Reason, f64) {
+        if self.state != State::BackingOff {
+            self.begin_episode(view.now);
+            // What is stuck may be stuck on the other side.
+            self.episode.certain = view.alone;
+        }
+        if view.now.since(self.episode.halved) >= seconds(view.feedback.max(STEP_LEAST)) {
+            self.episode.halved = view.now;
+            let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
+            let share = if self.episode.certain { LEAST_SHARE } else { LEAST_SHARE_BESIDE };
+            let least = self.capacity.unwrap_or(rate) * share;
+            self.rate = Some(self.bounded((rate / 2.0).max(least)));
+        }
+        (Reason::Overdue, overdue * 1e3)
+    }
+
+    fn begin_episode(&mut self, now: Time) {
+        self.episode = Episode {
+            began: now,
+            load: self.load(),
+            rate: self.rate,
+            capacity: self.capacity,
+            wanted: self.state == State::Probing,
+            tested: now,
+            ..Episode::default()
+        };
+        self.enter(State::BackingOff, now);
+    }
+
+    /// The rate at which the queue that is expected now drains.
+    fn draining(&self, view: &View<'_>) -> f64 {
+        let capacity = self.capacity.expect("measured when the queue showed");
+        let time = DRAIN_TIME.max(2.0 * view.feedback);
+        let share = (self.mode.share - view.expected / time).max(DRAIN_SHARE);
+        self.bounded(capacity * share - view.probes)
+    }
+}
+
+/// Seconds in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
+const DRAIN_TIME: f64 = 0.1;
+/// However long the queue: a fifth of the line keeps TCP's clock going.
+const DRAIN_SHARE: f64 = 0.2;
+/// However many answers stay out, where it is certain that they do because of this side ...
+const LEAST_SHARE: f64 = 0.1;
+/// ... and where it is not.
+const LEAST_SHARE_BESIDE: f64 = 0.5;
+/// Seconds over which the capacity is measured while the queue drains.
+const MEASURE_SPAN: f64 = 0.2;
+/// A half-life of two ticks.
+const MEASURE_GAIN: f64 = 0.3;
+/// From the last sample without a queue to the first with one.
+const LEAD_IN: Duration = Duration::from_millis(500);
+/// Measurements of one line differ by less; a few packets more or less in 200 ms do.
+const SAME_LINE: f64 = 0.1;
+/// So many measurements: a line that varies every time is told from one that changed once or twice.
+const SPREAD_COUNT: usize = 5;
+/// The first queue of a line must last so long: a slow start is over after some round trips.
+const FIRST_EPISODE: Duration = Duration::from_millis(100);
+/// Seconds after which what a line carried with a queue is what it carries.
+const LONG_EPISODE: f64 = 0.3;
+/// Seconds for which an excess must stay where it is ...
+const UNMOVED_SPAN: f64 = 0.25;
+/// ... within this share of itself ...
+const UNMOVED_SHARE: f64 = 0.1;
+/// ... through so many halvings of the rate where probes are lost: a line that became more than ten times
+/// slower is rarer than one that took another route and loses packets.
+const MOST_TESTS: u32 = 3;
+/// Measurements of a steady line differ by so much.
+const NOISE: f64 = 0.04;
+/// A line that carried this share of the load has no want of capacity.
+const CARRIED: f64 = 0.985;
+/// Half of the last false alarm, a quarter of the one before ...
+const NOISE_GAIN: f64 = 0.5;
