@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "setting a thread's priority has no safe wrapper")]
 
+use std::mem::MaybeUninit;
+
 use nix::time::{ClockId, clock_gettime};
 
 /// Processor time that the calling thread has used, in nanoseconds.
@@ -11,11 +13,41 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// Lets the calling thread go before others, if this user may: without that right it stays as it is.
+///
+/// A nice value alone does not do it where sessions are scheduled against each other (autogroup, sched(7)):
+/// it then counts within the session only, and a compiler in another one makes packets wait for tens of
+/// milliseconds. The kernel keeps a twentieth of the processor for others (`sched_rt_runtime_us`), and
+/// programs that the thread starts do not inherit it.
 pub fn go_first() {
-    // SAFETY: plain numbers; 0 is the calling thread. Whether it worked changes nothing but how late
-    // packets are, which is recorded anyway.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, URGENT) };
+    if !set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, LEAST_REAL_TIME) {
+        // SAFETY: plain numbers; 0 is the calling thread. Whether it worked changes nothing but how late
+        // packets are, which is recorded anyway.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, URGENT) };
+    }
 }
 
+/// The same for all threads that the calling one starts from now on, until each of them says otherwise: for
+/// a process that is about to lose the right to.
+pub(crate) fn go_first_with_threads() {
+    set_policy(libc::SCHED_FIFO, LEAST_REAL_TIME);
+}
+
+/// The calling thread, and those that it starts, go like others again.
+pub(crate) fn go_as_others() {
+    set_policy(libc::SCHED_OTHER, 0);
+}
+
+fn set_policy(policy: libc::c_int, priority: libc::c_int) -> bool {
+    // SAFETY: the structure is plain numbers, of which zero is a valid one, and outlives the call; 0 is the
+    // calling thread.
+    unsafe {
+        let mut wanted: libc::sched_param = MaybeUninit::zeroed().assume_init();
+        wanted.sched_priority = priority;
+        libc::sched_setscheduler(0, policy, &raw const wanted) == 0
+    }
+}
+
+/// The least real-time priority goes before every program without one.
+pub(crate) const LEAST_REAL_TIME: libc::c_int = 1;
 /// The nice value of the data path.
 const URGENT: libc::c_int = -19;

@@ -124,6 +124,7 @@ impl DataPath {
             .name("data path".to_owned())
             .spawn(move || carrier.run())
             .map_err(|error| LinuxError::io("cannot start the data path", error))?;
+        clock::go_as_others();
         Ok(Self { stop, thread })
     }
 

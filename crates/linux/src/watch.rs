@@ -42,9 +42,12 @@ impl QueueWatch {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("queue watch".to_owned())
-            .spawn(move || match Ticker::new(period_ns) {
-                Some(ticker) => watch(hops, clock, ticker, &samples, &stopped),
-                None => Ok(()),
+            .spawn(move || {
+                crate::clock::go_as_others();
+                match Ticker::new(period_ns) {
+                    Some(ticker) => watch(hops, clock, ticker, &samples, &stopped),
+                    None => Ok(()),
+                }
             })
             .map_err(|error| LinuxError::io("cannot start to watch the queues", error))?;
         Ok(Self { stop, thread })
