@@ -37,6 +37,9 @@ pub struct Held<'a> {
     pub way: usize,
     /// Its number on that way.
     pub id: u32,
+    /// When the kernel took it in, in nanoseconds on `CLOCK_REALTIME`: on the way in, if it notes such times,
+    /// which it does as long as any socket asks for them.
+    pub real_ns: Option<u64>,
     /// It, from the IP header on.
     pub bytes: &'a [u8],
 }
@@ -95,6 +98,7 @@ impl Intercept {
         Ok(packet.map(|packet| Held {
             way: usize::from(packet.queue - first),
             id: packet.id,
+            real_ns: packet.real_ns,
             bytes: packet.bytes,
         }))
     }

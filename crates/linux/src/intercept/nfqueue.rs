@@ -1,6 +1,7 @@
 //! NFQUEUE: packets out of the kernel, verdicts into it (include/uapi/linux/netfilter/nfnetlink_queue.h).
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
@@ -12,9 +13,10 @@ use crate::tc::message::{Message, attributes};
 #[derive(Debug)]
 pub(super) struct Queues {
     socket: OwnedFd,
-    buffer: Vec<u8>,
+    inbox: Inbox,
     /// Verdicts that the kernel was not told yet.
     verdicts: Vec<u8>,
+    verdict_head: [u8; VERDICT_HEAD],
     /// The number of the first queue, and by queue the last packet that came, if one did.
     first: u16,
     last: Vec<Option<u32>>,
@@ -26,7 +28,19 @@ pub(super) struct Queues {
 pub(super) struct Waiting<'a> {
     pub queue: u16,
     pub id: u32,
+    /// When the kernel took it in, on `CLOCK_REALTIME`: on the way in, if it notes such times.
+    pub real_ns: Option<u64>,
     pub bytes: &'a [u8],
+}
+
+/// What the kernel has sent, several messages a call.
+#[derive(Debug)]
+struct Inbox {
+    bytes: Vec<u8>,
+    /// Lengths of the messages that were received last, and how many of them were looked at.
+    lens: [usize; MESSAGES],
+    received: usize,
+    looked_at: usize,
 }
 
 /// What becomes of a packet.
@@ -56,8 +70,9 @@ impl Queues {
         }
         let mut queues = Self {
             socket,
-            buffer: vec![0; LONGEST],
+            inbox: Inbox::new(),
             verdicts: Vec::new(),
+            verdict_head: verdict_head(),
             first: 0,
             last: vec![None; count.into()],
             missed: 0,
@@ -121,36 +136,40 @@ impl Queues {
 
     /// The next packet, without waiting.
     pub fn receive(&mut self) -> io::Result<Option<Waiting<'_>>> {
-        let (queue, id, range) = loop {
-            let fd = self.socket.as_raw_fd();
-            let len = match recv(fd, &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
-                Ok(len) => len,
-                Err(nix::Error::EAGAIN) => return Ok(None),
-                // Some were not read in time, and passed.
-                Err(nix::Error::ENOBUFS | nix::Error::EINTR) => continue,
-                Err(error) => return Err(error.into()),
-            };
+        let (found, message) = loop {
+            let Some(message) = self.inbox.next(&self.socket)? else { return Ok(None) };
             // Anything else is a word about a verdict that came too late.
-            if let Some(found) = read(&self.buffer[..len]) {
-                break found;
+            if let Some(found) = read(&self.inbox.bytes[message.clone()]) {
+                break (found, message);
             }
         };
+        let Found { queue, id, real_ns, payload } = found;
         let last = &mut self.last[usize::from(queue - self.first)];
         self.missed += last.map_or(0, |last| u64::from(id.wrapping_sub(last).saturating_sub(1)));
         *last = Some(id);
-        Ok(Some(Waiting { queue, id, bytes: &self.buffer[range] }))
+        let bytes = &self.inbox.bytes[message][payload];
+        Ok(Some(Waiting { queue, id, real_ns, bytes }))
     }
 
     /// Notes what becomes of a packet.
     pub fn judge(&mut self, queue: u16, id: u32, verdict: Verdict, bytes: Option<&[u8]>) {
-        let mut told = message(NFQNL_MSG_VERDICT, 0, queue);
-        let header = [(verdict as u32).to_be_bytes(), id.to_be_bytes()].concat();
-        told.put(NFQA_VERDICT_HDR, &header);
+        let out = &mut self.verdicts;
+        let start = out.len();
+        out.extend(self.verdict_head);
+        let [high, low] = queue.to_be_bytes();
+        out[start + QUEUE_AT] = high;
+        out[start + QUEUE_AT + 1] = low;
+        out.extend((verdict as u32).to_be_bytes());
+        out.extend(id.to_be_bytes());
         if let Some(bytes) = bytes {
-            told.put(NFQA_PAYLOAD, bytes);
+            out.extend(((ATTRIBUTE + bytes.len()) as u16).to_ne_bytes());
+            out.extend(NFQA_PAYLOAD.to_ne_bytes());
+            out.extend(bytes);
+            out.resize(out.len().next_multiple_of(4), 0);
         }
-        self.verdicts.extend(told.finish());
-        if self.verdicts.len() >= FLUSH {
+        let len = (out.len() - start) as u32;
+        out[start..start + 4].copy_from_slice(&len.to_ne_bytes());
+        if out.len() >= FLUSH {
             // The next flush says what is wrong.
             let _ = self.flush();
         }
@@ -170,17 +189,93 @@ impl Queues {
     }
 }
 
-/// The queue, the number and the place of the packet in what the kernel has sent.
-fn read(bytes: &[u8]) -> Option<(u16, u32, std::ops::Range<usize>)> {
+impl Inbox {
+    fn new() -> Self {
+        let bytes = vec![0; MESSAGES * LONGEST];
+        Self { bytes, lens: [0; MESSAGES], received: 0, looked_at: 0 }
+    }
+
+    /// Where the next message is; `None` if there is none.
+    fn next(&mut self, socket: &OwnedFd) -> io::Result<Option<Range<usize>>> {
+        if self.looked_at == self.received {
+            (self.received, self.looked_at) = (self.receive(socket)?, 0);
+        }
+        if self.received == 0 {
+            return Ok(None);
+        }
+        let start = self.looked_at * LONGEST;
+        self.looked_at += 1;
+        Ok(Some(start..start + self.lens[self.looked_at - 1]))
+    }
+
+    /// Takes what has come, without waiting: how many messages.
+    fn receive(&mut self, socket: &OwnedFd) -> io::Result<usize> {
+        let mut parts =
+            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: LONGEST }; MESSAGES];
+        // SAFETY: headers of zeros are valid ones.
+        #[allow(unsafe_code, reason = "plain numbers and null pointers")]
+        let mut headers: [libc::mmsghdr; MESSAGES] = unsafe { std::mem::zeroed() };
+        let places = self.bytes.chunks_exact_mut(LONGEST).zip(&mut parts);
+        for ((place, part), header) in places.zip(&mut headers) {
+            part.iov_base = place.as_mut_ptr().cast();
+            header.msg_hdr.msg_iov = part;
+            header.msg_hdr.msg_iovlen = 1;
+        }
+        loop {
+            // SAFETY: every pointer in the headers outlives the call, and the lengths are those of what they
+            // point to; no time limit is given.
+            #[allow(
+                unsafe_code,
+                reason = "nix' call borrows what it fills for longer than is wanted here"
+            )]
+            let count = unsafe {
+                let most = MESSAGES as libc::c_uint;
+                let flags = libc::MSG_DONTWAIT;
+                let fd = socket.as_raw_fd();
+                libc::recvmmsg(fd, headers.as_mut_ptr(), most, flags, std::ptr::null_mut())
+            };
+            if count >= 0 {
+                for (len, header) in self.lens.iter_mut().zip(&headers) {
+                    *len = header.msg_len as usize;
+                }
+                return Ok(count as usize);
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN) => return Ok(0),
+                // Some were not read in time, and passed.
+                Some(libc::ENOBUFS | libc::EINTR) => {}
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+/// A packet in a message.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    queue: u16,
+    id: u32,
+    real_ns: Option<u64>,
+    /// Where in the message it is.
+    payload: Range<usize>,
+}
+
+/// The packet in what the kernel has sent.
+fn read(bytes: &[u8]) -> Option<Found> {
     let (message, body) = crate::netlink::answers(bytes).next()?;
     if message != SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET {
         return None;
     }
     let queue = u16::from_be_bytes(body.get(2..4)?.try_into().ok()?);
-    let (mut id, mut payload) = (None, None);
+    let (mut id, mut real_ns, mut payload) = (None, None, None);
     for (kind, value) in attributes(body.get(NFGENMSG..)?) {
         match kind {
             NFQA_PACKET_HDR => id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
+            NFQA_TIMESTAMP => {
+                let number = |at: usize| Some(u64::from_be_bytes(*value.get(at..)?.first_chunk()?));
+                real_ns = Some(number(0)? * 1_000_000_000 + number(8)? * 1_000);
+            }
             NFQA_PAYLOAD => {
                 let start = value.as_ptr() as usize - bytes.as_ptr() as usize;
                 payload = Some(start..start + value.len());
@@ -188,7 +283,14 @@ fn read(bytes: &[u8]) -> Option<(u16, u32, std::ops::Range<usize>)> {
             _ => {}
         }
     }
-    Some((queue, id?, payload?))
+    Some(Found { queue, id: id?, real_ns, payload: payload? })
+}
+
+/// A verdict up to what it says of the packet: netlink's header, nfnetlink's, and that of the attribute.
+fn verdict_head() -> [u8; VERDICT_HEAD] {
+    let mut told = message(NFQNL_MSG_VERDICT, 0, 0);
+    told.put(NFQA_VERDICT_HDR, &[0; 8]);
+    *told.finish().first_chunk().expect("it is as long as that")
 }
 
 fn message(kind: u16, flags: u16, queue: u16) -> Message {
@@ -201,6 +303,14 @@ const FIRST_QUEUE: u16 = 0x7765;
 const TRIES: u16 = 16;
 /// The longest packet, and what comes with it.
 const LONGEST: usize = 1 << 17;
+/// Messages a call: what it costs is then small beside what they cost.
+const MESSAGES: usize = 32;
+/// netlink's header (16), nfnetlink's (4), and that of an attribute.
+const VERDICT_HEAD: usize = 16 + NFGENMSG + ATTRIBUTE;
+/// Where nfnetlink's header has the queue's number.
+const QUEUE_AT: usize = 18;
+/// Header of an attribute.
+const ATTRIBUTE: usize = 4;
 /// Bytes of verdicts that the kernel is told at once.
 const FLUSH: usize = 1 << 15;
 /// 2000 packets, 20 ms of a line of 1 Gbit/s.
@@ -214,6 +324,8 @@ const NFQNL_MSG_VERDICT: u16 = 1;
 const NFQNL_MSG_CONFIG: u16 = 2;
 const NFQA_PACKET_HDR: u16 = 1;
 const NFQA_VERDICT_HDR: u16 = 2;
+/// `struct nfqnl_msg_packet_timestamp`: seconds and microseconds.
+const NFQA_TIMESTAMP: u16 = 4;
 const NFQA_PAYLOAD: u16 = 10;
 const NFQA_CFG_CMD: u16 = 1;
 const NFQA_CFG_PARAMS: u16 = 2;
@@ -235,10 +347,12 @@ mod tests {
         let mut sent = message(NFQNL_MSG_PACKET, 0, 0x7766);
         sent.put(NFQA_PACKET_HDR, &[0, 0, 1, 2, 8, 0, 4]);
         sent.put(9, &[1, 2, 3]);
+        sent.put(NFQA_TIMESTAMP, &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3]);
         sent.put(NFQA_PAYLOAD, &[0x45, 0, 0, 20, 7]);
         let bytes = sent.finish();
-        let (queue, id, range) = read(&bytes).unwrap();
-        assert_eq!((queue, id, &bytes[range]), (0x7766, 258, &[0x45, 0, 0, 20, 7][..]));
+        let found = read(&bytes).unwrap();
+        assert_eq!((found.queue, found.id, found.real_ns), (0x7766, 258, Some(2_000_003_000)));
+        assert_eq!(bytes[found.payload], [0x45, 0, 0, 20, 7]);
         assert!(read(&bytes[..30]).is_none());
         let verdict = message(NFQNL_MSG_VERDICT, 0, 1).finish();
         assert!(read(&verdict).is_none());
