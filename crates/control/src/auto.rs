@@ -6,6 +6,7 @@ use crate::contract::{
     AutoSettings, Bounds, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
 use crate::delays::{Delays, Sample, median};
+use crate::lateness::Lateness;
 use crate::side::{Facts, SideControl, View, seconds};
 
 /// Finds the rates of both sides by itself.
@@ -19,6 +20,7 @@ pub struct Auto {
     /// Differences of delays below this are jitter, in seconds.
     quiet: f64,
     ticked: Option<Time>,
+    late: Lateness,
 }
 
 impl Auto {
@@ -31,6 +33,7 @@ impl Auto {
             delays: Delays::default(),
             quiet: QUIET_AT_FIRST,
             ticked: None,
+            late: Lateness::default(),
         }
     }
 
@@ -150,7 +153,8 @@ impl Auto {
         let packets = own.packet_time() + other_packet;
         // Packets in front account for a third of their time as jitter: that of two even draws.
         let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
-        own.threshold() + own.slack() + packets + (JITTERS * jitter).min(MOST_JITTER)
+        let noise = (JITTERS * jitter).min(MOST_JITTER) + self.late.allowance(now);
+        own.threshold() + own.slack() + packets + noise
     }
 
     fn facts(&self, side: Side, elapsed: Duration, now: Time) -> Facts {
@@ -204,6 +208,10 @@ impl Controller for Auto {
         self.delays.add(delay, self.quiet, now);
     }
 
+    fn on_late(&mut self, since: Time, now: Time) {
+        self.late.note(since, now);
+    }
+
     fn on_tick(
         &mut self,
         traffic: &[Option<Traffic>; 2],
@@ -241,7 +249,7 @@ impl Controller for Auto {
             }
             // The sides act one after another: the second sees what the first has decided.
             let facts = self.facts(side, elapsed, now);
-            let view = View { facts, delays: &self.delays };
+            let view = View { facts, delays: &self.delays, late: self.late.last() };
             self.sides[side as usize].tick(&view, &mut decide);
             if rerouted {
                 let seen = REROUTE_SEEN.as_nanos();

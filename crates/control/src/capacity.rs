@@ -19,22 +19,36 @@ pub(crate) struct Measured {
     pub grown: f64,
 }
 
-/// The line's rate over the last `window` of samples that found a queue of more than `quiet`
-/// seconds; `None` if they span too little to tell.
+/// Which samples tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// So far back from the last one ...
+    pub span: Duration,
+    /// ... as long as they found a queue of more seconds than this ...
+    pub quiet: f64,
+    /// ... and not before this time.
+    pub since: Option<Time>,
+}
+
+/// The line's rate over the samples of `window`; `None` if they span too little to tell.
 pub(crate) fn measure(
     side: Side,
     delays: &Delays,
     history: &History,
-    (window, quiet): (Duration, f64),
+    window: Window,
     now: Time,
 ) -> Option<Measured> {
     let mut samples = delays.newest(LOOK_BACK, now);
     let last = samples.next()?;
     let mut first = last;
     for sample in samples {
+        if window.since.is_some_and(|since| sample.sent < since) {
+            break;
+        }
         first = sample;
         // One without a queue in front is the last that may be used: the line was idle before.
-        if sample.of(side) <= quiet || last.sent.checked_since(sample.sent)? >= window {
+        let span = last.sent.checked_since(sample.sent)?;
+        if sample.of(side) <= window.quiet || span >= window.span {
             break;
         }
     }
@@ -70,7 +84,7 @@ mod tests {
     use super::*;
     use crate::contract::{Delay, Traffic};
 
-    const WINDOW: Duration = Duration::from_millis(200);
+    const WINDOW: Window = Window { span: Duration::from_millis(200), quiet: 0.002, since: None };
 
     fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
@@ -103,7 +117,7 @@ mod tests {
     fn what_a_line_carries_is_known_while_its_queue_grows() {
         for side in Side::ALL {
             let (delays, history) = filling(side);
-            let found = measure(side, &delays, &history, (WINDOW, 0.002), ms(400)).unwrap();
+            let found = measure(side, &delays, &history, WINDOW, ms(400)).unwrap();
             assert!((found.bps / 8e6 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
             // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
             assert!((found.grown - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
@@ -111,11 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_before_the_window_does_not_count() {
+        let (delays, history) = filling(Side::Egress);
+        let found = |since| {
+            let window = Window { since: Some(ms(since)), ..WINDOW };
+            measure(Side::Egress, &delays, &history, window, ms(400))
+        };
+        // The last probe that is back left at 240 ms: three are left, and then two, which span too little.
+        assert!((found(200).unwrap().grown - 0.04).abs() < 1e-9);
+        assert_eq!(found(230), None);
+    }
+
+    #[test]
     fn too_little_tells_nothing() {
         let (_, history) = filling(Side::Egress);
         let mut delays = Delays::default();
-        let found =
-            |seen: &Delays, now| measure(Side::Egress, seen, &history, (WINDOW, 0.002), now);
+        let found = |seen: &Delays, now| measure(Side::Egress, seen, &history, WINDOW, now);
         assert_eq!(found(&delays, ms(400)), None);
         for sent in [200, 210] {
             let rtt = Duration::from_millis(10);

@@ -14,6 +14,10 @@ pub trait Controller: Send {
     /// A delay was measured at `now`.
     fn on_delay(&mut self, delay: &Delay, now: Time);
 
+    /// Who holds packets back and passes delays on was not there from `since` to `now`, as on a busy machine:
+    /// what waited for it has waited in no queue of the line.
+    fn on_late(&mut self, _since: Time, _now: Time) {}
+
     /// Looks at the traffic of both sides, `None` for one that is not shaped, and tells what it changes.
     /// Called every [`TICK`]; a much longer pause means that the machine slept.
     fn on_tick(

@@ -20,6 +20,7 @@ mod contract;
 mod delays;
 mod fixed;
 mod history;
+mod lateness;
 mod published;
 mod side;
 

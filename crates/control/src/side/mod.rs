@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use weir_core::{Duration, Rate, Time};
 
-use crate::capacity::{self, Measured};
+use crate::capacity::{self, Measured, Window};
 use crate::contract::{Bounds, Decision, LEAST_BPS, Mode, Reason, Side, State};
 use crate::delays::{Delays, median};
 use crate::history::History;
@@ -72,6 +72,8 @@ struct Step {
 pub(crate) struct View<'a> {
     pub facts: Facts,
     pub delays: &'a Delays,
+    /// Since when whoever acts for the controller was there all the time.
+    pub late: Option<Time>,
 }
 
 /// What a side is told at a tick.
@@ -397,7 +399,8 @@ impl SideControl {
     }
 
     fn measure(&self, view: &View<'_>, span: Duration) -> Option<Measured> {
-        capacity::measure(self.side, view.delays, &self.history, (span, view.clear()), view.now)
+        let window = Window { span, quiet: view.clear(), since: view.late };
+        capacity::measure(self.side, view.delays, &self.history, window, view.now)
     }
 
     /// The rate of a line without a queue, on which `probes` bit/s are beside the shaper.

@@ -1,0 +1,62 @@
+//! When who acts for the controller was late, as on a busy machine.
+//!
+//! What it held back meanwhile goes in a burst, which waits at the line for as long as that took, and no
+//! longer: an excess of that much is no want of capacity. And while it was away the line may have been idle,
+//! so that what crossed it tells nothing of what it carries.
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Time};
+
+/// The last times at which it was late.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lateness {
+    /// From when to when, oldest first.
+    spans: VecDeque<(Time, Time)>,
+}
+
+impl Lateness {
+    /// Nobody acted from `since` to `now`.
+    pub fn note(&mut self, since: Time, now: Time) {
+        self.spans.push_back((since, now));
+        while self.spans.front().is_some_and(|&(_, end)| now.since(end) > SHOWS) {
+            self.spans.pop_front();
+        }
+    }
+
+    /// When it was late last: until then nothing tells what the line carries.
+    pub fn last(&self) -> Option<Time> {
+        self.spans.back().map(|&(_, end)| end)
+    }
+
+    /// Seconds of excess that its lateness may explain at `now`: the longest of those that still show.
+    pub fn allowance(&self, now: Time) -> f64 {
+        let recent = self.spans.iter().rev().take_while(|&&(_, end)| now.since(end) <= SHOWS);
+        let longest = recent.map(|&(since, end)| end.since(since)).max();
+        longest.unwrap_or(Duration::ZERO).as_secs_f64().min(MOST)
+    }
+}
+
+/// A burst is gone as soon as the rate leaves room for it: 15 ms at 97 % of the line.
+const SHOWS: Duration = Duration::from_millis(500);
+/// Seconds: a machine that is later than this for long cannot keep delays short, and is not forgiven either.
+const MOST: f64 = 0.02;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_of_late_counts_for_half_a_second() {
+        let ms = Time::from_millis;
+        let mut late = Lateness::default();
+        assert_eq!((late.last(), late.allowance(ms(0))), (None, 0.0));
+        late.note(ms(100), ms(108));
+        late.note(ms(200), ms(203));
+        assert_eq!((late.last(), late.allowance(ms(300))), (Some(ms(203)), 0.008));
+        assert_eq!(late.allowance(ms(650)), 0.003);
+        assert_eq!(late.allowance(ms(704)), 0.0);
+        late.note(ms(800), ms(900));
+        assert_eq!(late.allowance(ms(900)), MOST);
+    }
+}
