@@ -67,6 +67,12 @@ impl Program {
         Ok(Self { child, name })
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How the program has ended: its exit code, or 128 and the number of the signal; `None` while it goes
     /// on.
     ///

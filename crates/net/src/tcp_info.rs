@@ -56,6 +56,13 @@ impl TcpInfo {
         }
     }
 
+    /// The round trip of the handshake of a connection that has just opened; `None` if it is not known.
+    pub(crate) fn handshake(&self) -> Option<Duration> {
+        let rtt = self.int(RTT);
+        let sure = rtt > 0 && self.int(TOTAL_RETRANS) == 0;
+        sure.then(|| Duration::from_micros(u64::from(rtt)))
+    }
+
     /// Segments in the network: `tcp_packets_in_flight` in the kernel.
     fn in_flight(&self) -> u32 {
         let left = self.int(SACKED) + self.int(LOST);

@@ -30,10 +30,15 @@ pub(crate) struct Engine {
     open: bool,
     decided: [Option<Decision>; 2],
     decisions: u64,
+    /// Decisions that were not shown yet.
+    undisclosed: Vec<(Time, Decision)>,
     /// Delays that were not shown yet, and when a view was shown last.
     delays: Vec<(u64, u64, u32)>,
     shown: Time,
     shown_bytes: [u64; 2],
+    /// What the loop waits for, and how late it was at worst since a view was shown.
+    due: Time,
+    late: Duration,
 }
 
 /// What the loop is told.
@@ -51,6 +56,8 @@ struct Observer {
     /// Round trips of connections that were seen, and whether they are wanted.
     seen: Vec<Delay>,
     wanted: bool,
+    /// Probes that have left, of sources that have answered before.
+    left: Vec<(u32, Time)>,
 }
 
 impl Watch for Observer {
@@ -62,11 +69,19 @@ impl Watch for Observer {
         self.reflectors.is_probe(key, ours, there)
     }
 
-    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, now: Time) {
+    fn probe_left(&mut self, key: &FlowKey, at: Time) {
+        self.left.extend(self.reflectors.left(key, at));
+    }
+
+    fn answer_came(&mut self, key: &FlowKey, at: Time) {
+        self.reflectors.came(key, at);
+    }
+
+    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, at: Time) {
         let there = if side == Side::Egress { key.dst } else { key.src };
         self.reflectors.traffic_with(there, bytes);
         if side == Side::Ingress {
-            self.see(key, tcp, side, now);
+            self.see(key, tcp, side, at);
         }
     }
 
@@ -90,15 +105,15 @@ impl Observer {
 
 impl Engine {
     /// From here on packets are held back.
-    pub fn new(settings: &Settings, seed: u64) -> Result<Self, ShapeError> {
-        let clock = Clock::starting_in(Duration::ZERO);
+    pub fn new(settings: &Settings, seed: u64, clock: Clock) -> Result<Self, ShapeError> {
         let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
-        let userspace = Userspace::new(settings, seed)?;
+        let userspace = Userspace::new(settings, seed, clock)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, clock.now()),
             passive: Passive::default(),
             seen: Vec::new(),
             wanted: false,
+            left: Vec::new(),
         };
         Ok(Self {
             clock,
@@ -109,9 +124,12 @@ impl Engine {
             open: settings.open,
             decided: [None; 2],
             decisions: 0,
+            undisclosed: Vec::new(),
             delays: Vec::new(),
             shown: Time::ZERO,
             shown_bytes: [0; 2],
+            due: clock.now(),
+            late: Duration::ZERO,
             settings: settings.clone(),
         })
     }
@@ -138,6 +156,7 @@ impl Engine {
                 Ok(order) => self.obey(order, now),
                 Err(_) => {}
             }
+            self.note_lateness(now);
             self.userspace.work(&mut self.observer, now)?;
             self.probe(now);
             if now >= tick {
@@ -157,6 +176,18 @@ impl Engine {
         }
     }
 
+    /// Who is late holds back what would have passed, and lets it go in a burst.
+    fn note_lateness(&mut self, now: Time) {
+        let late = now.checked_since(self.due).unwrap_or(Duration::ZERO);
+        self.late = self.late.max(late);
+        if late >= LATE {
+            self.controller.on_late(self.due, now);
+            if let Some(log) = &mut self.log {
+                log.late(self.due, now);
+            }
+        }
+    }
+
     fn obey(&mut self, order: Order, now: Time) {
         self.open = order == Order::Open;
         self.controller = self.settings.control.build();
@@ -170,7 +201,7 @@ impl Engine {
     }
 
     fn probe(&mut self, now: Time) {
-        let Observer { reflectors, seen, wanted, .. } = &mut self.observer;
+        let Observer { reflectors, seen, wanted, left, .. } = &mut self.observer;
         let mut delays = std::mem::take(seen);
         while let Some(delay) = reflectors.answer(self.clock, now) {
             delays.push(delay);
@@ -187,7 +218,9 @@ impl Engine {
         let every = self.controller.probe_every();
         let every =
             if self.open { Some(every.map_or(PROBE_OPEN, |it| it.min(PROBE_OPEN))) } else { every };
-        if let Some((source, sent)) = reflectors.ask(every, self.clock, now) {
+        let leaves = self.settings.queues[Side::Egress as usize].is_some();
+        let asked = reflectors.ask(every, leaves, self.clock, now);
+        for (source, sent) in left.drain(..).chain(asked) {
             self.controller.on_sent(source, sent);
             if let Some(log) = &mut self.log {
                 log.sent(source, sent);
@@ -205,11 +238,12 @@ impl Engine {
         if self.open {
             return;
         }
-        let Self { controller, userspace, log, decided, decisions, .. } = self;
+        let Self { controller, userspace, log, decided, decisions, undisclosed, .. } = self;
         controller.on_tick(&traffic, now, &mut |decision| {
             userspace.set_rate(decision.side, decision.rate.map(bounded), now);
             decided[decision.side as usize] = Some(decision);
             *decisions += 1;
+            undisclosed.push((now, decision));
             if let Some(log) = log {
                 log.decision(&decision, now);
             }
@@ -248,19 +282,24 @@ impl Engine {
             open: self.open,
             sides,
             delays: std::mem::take(&mut self.delays),
+            decisions: std::mem::take(&mut self.undisclosed),
+            trouble: self.observer.reflectors.trouble().map(str::to_owned),
+            late_ns: std::mem::take(&mut self.late).as_nanos(),
             reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
             missed: self.userspace.missed(),
         }
     }
 
     /// Until something comes or is due.
-    fn wait(&self, tick: Time) -> Result<(), ShapeError> {
+    fn wait(&mut self, tick: Time) -> Result<(), ShapeError> {
         let due = [Some(tick), Some(self.observer.reflectors.next()), self.userspace.wake_at()];
         let due = due.into_iter().flatten().min().expect("there is a tick");
+        self.due = due.max(self.clock.now());
         let pause = self.clock.until(due).as_nanos();
         let pause = TimeSpec::new((pause / 1_000_000_000) as i64, (pause % 1_000_000_000) as i64);
-        let fds = std::iter::once(self.userspace.fd()).chain(self.observer.reflectors.fds());
-        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let packets = PollFd::new(self.userspace.fd(), PollFlags::POLLIN);
+        let mut fds: Vec<_> =
+            std::iter::once(packets).chain(self.observer.reflectors.fds()).collect();
         match ppoll(&mut fds, Some(pause), None) {
             Ok(_) | Err(nix::Error::EINTR) => Ok(()),
             Err(error) => Err(ShapeError::io("cannot wait for packets", error)),
@@ -275,6 +314,8 @@ fn bounded(rate: Rate) -> Rate {
 
 /// Whatever a controller says: a full packet then takes 120 ms, and TCP still makes progress.
 const LEAST_KBIT: u64 = 100;
+/// Later than this it matters: half of the queue that a controller takes for one.
+const LATE: Duration = Duration::from_millis(1);
 /// Views a second: 5.
 const SHOW: Duration = Duration::from_millis(200);
 /// How soon it is seen that a device has gone.

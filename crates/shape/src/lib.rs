@@ -20,8 +20,8 @@ mod view;
 pub use backend::{Choice, choose};
 pub use door::{ask, stop};
 pub use log::replay;
-pub use run::{Command, run};
-pub use settings::{Backend, Settings};
+pub use run::{Command, run, run_with};
+pub use settings::{Backend, Settings, Target};
 pub use view::{SideView, View};
 
 /// What cannot be done, in one sentence.

@@ -5,6 +5,7 @@
 //! | `{"weir_shape": 1, "settings": {...}}` | the first: version and settings |
 //! | `{"t": ns, "sent": source}` | a probe left |
 //! | `{"t": ns, "delay": {...}}` | a delay was measured |
+//! | `{"t": ns, "late": ns}` | the shaper itself was late: since when |
 //! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of egress and ingress |
 //! | `{"t": ns, "open": true or false}` | everything is let through from now on, or the controller begins anew |
 //! | `{"t": ns, "decision": {...}}` | the controller decided |
@@ -44,6 +45,7 @@ struct Line {
 enum What {
     Sent(u32),
     Delay { source: u32, sent: u64, rtt: u64, one_way: Option<(i64, i64)> },
+    Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
     Open(bool),
     Decision { side: Way, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
@@ -76,6 +78,10 @@ impl Log {
         let one_way = delay.one_way.map(|ways| (ways.there_ns, ways.back_ns));
         let (sent, rtt) = (delay.sent.as_nanos(), delay.rtt.as_nanos());
         self.write(now, What::Delay { source: delay.source, sent, rtt, one_way });
+    }
+
+    pub fn late(&mut self, since: Time, now: Time) {
+        self.write(now, What::Late(since.as_nanos()));
     }
 
     pub fn tick(&mut self, traffic: &[Option<Traffic>; 2], now: Time) {
@@ -160,6 +166,7 @@ struct Replay {
 impl Replay {
     fn feed(&mut self, now: Time, what: &What, control: &Control, show: &mut dyn FnMut(&str)) {
         match *what {
+            What::Late(since) => self.controller.on_late(Time::from_nanos(since), now),
             What::Sent(source) => self.controller.on_sent(source, now),
             What::Delay { source, sent, rtt, one_way } => {
                 let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
@@ -228,6 +235,11 @@ mod tests {
             let delay = Delay { source: 0, sent, rtt: queue, one_way: None };
             controller.on_delay(&delay, now);
             log.delay(&delay, now);
+            if step % 50 == 0 {
+                let since = Time::from_nanos(now.as_nanos().saturating_sub(5_000_000));
+                controller.on_late(since, now);
+                log.late(since, now);
+            }
             let bytes = 30_000 * step;
             let traffic = [Some(Traffic { bytes, packets: bytes / 1500, backlog_bytes: 0 }); 2];
             log.tick(&traffic, now);

@@ -1,12 +1,14 @@
 //! Whom to probe, and when: those that were named, or the well-known and those that the traffic goes to.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
+use std::net::{IpAddr, SocketAddr};
 
+use nix::poll::{PollFd, PollFlags};
+use weir_client::{EchoKeeper, EchoNews};
 use weir_control::{Delay, OneWay};
 use weir_core::{Duration, FlowKey, Protocol, Time};
 use weir_net::{Clock, Reflector};
+use weir_world::LatencyRow;
 
 use crate::settings::Target;
 
@@ -15,6 +17,10 @@ pub(crate) struct Reflectors {
     all: Vec<Source>,
     /// Those that were named cannot be had: they are tried again.
     missing: Vec<Target>,
+    /// Sessions with servers of Weir's own protocol, each with the number of its source while it is open.
+    sessions: Vec<(SocketAddr, EchoKeeper, Option<u32>)>,
+    /// Why the last session is not open.
+    trouble: Option<String>,
     learn: bool,
     /// Bytes of the user's traffic by address on the other side, since the last look.
     peers: BTreeMap<IpAddr, u64>,
@@ -25,11 +31,16 @@ pub(crate) struct Reflectors {
     next: Time,
     next_port: u16,
     next_source: u32,
+    /// The source that was asked last and whose probe has not left this host yet, as far as is known.
+    asked: Option<u32>,
 }
 
 struct Source {
     reflector: Reflector,
     number: u32,
+    /// The least time between two of its probes, and when the last one was sent.
+    least: Duration,
+    asked: Time,
     /// It was learned from traffic.
     learned: bool,
     since: Time,
@@ -44,6 +55,8 @@ impl Reflectors {
         let mut it = Self {
             all: Vec::new(),
             missing: if learn { well_known() } else { targets.to_vec() },
+            sessions: Vec::new(),
+            trouble: None,
             learn,
             peers: BTreeMap::new(),
             mute: Vec::new(),
@@ -52,21 +65,43 @@ impl Reflectors {
             next: now,
             next_port: FIRST_PORT + (std::process::id() % PORTS) as u16,
             next_source: 0,
+            asked: None,
         };
         it.open_missing(now);
         it
     }
 
-    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.all.iter().map(|source| source.reflector.fd())
+    /// What to wait for.
+    pub fn fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.all.iter().filter_map(|source| source.reflector.fd()).map(|(fd, out)| {
+            PollFd::new(fd, if out { PollFlags::POLLOUT } else { PollFlags::POLLIN })
+        })
     }
 
     /// Whether a packet with that key, as sent or as answered, is one of our probes.
     pub fn is_probe(&self, key: &FlowKey, ours: u16, there: IpAddr) -> bool {
-        self.all.iter().any(|source| {
-            let reflector = &source.reflector;
-            reflector.key() == (key.protocol, ours) && reflector.address() == there
-        })
+        self.all.iter().any(|source| source.is(key.protocol, ours, there))
+    }
+
+    /// A probe has left this host at `at`, where that is seen: the source that was asked and when, if it is
+    /// the last one and of a source that has answered before.
+    pub fn left(&mut self, key: &FlowKey, at: Time) -> Option<(u32, Time)> {
+        let asked = self.asked?;
+        let source = self.all.iter_mut().find(|source| source.number == asked)?;
+        if !source.is(key.protocol, key.sport, key.dst) {
+            return None;
+        }
+        self.asked = None;
+        source.reflector.left(at);
+        source.heard.map(|_| (source.number, at))
+    }
+
+    /// An answer has come to this host at `at`.
+    pub fn came(&mut self, key: &FlowKey, at: Time) {
+        let from = self.all.iter_mut().find(|one| one.is(key.protocol, key.dport, key.src));
+        if let Some(source) = from {
+            source.reflector.came(at);
+        }
     }
 
     /// The user's traffic goes to `address`, or comes from it.
@@ -95,19 +130,34 @@ impl Reflectors {
     }
 
     /// Sends what is due and looks who is left; `every` is the pause between two probes. Returns the source
-    /// that was asked and when, if one was that has answered before.
-    pub fn ask(&mut self, every: Option<Duration>, clock: Clock, now: Time) -> Option<(u32, Time)> {
+    /// that was asked and when, if one was that has answered before and probes are not seen to
+    /// [leave](Self::left), as `seen` says.
+    pub fn ask(
+        &mut self,
+        every: Option<Duration>,
+        seen: bool,
+        clock: Clock,
+        now: Time,
+    ) -> Option<(u32, Time)> {
         if now < self.next {
             return None;
         }
         self.look_around(now);
         self.next = now + every.unwrap_or(WITHOUT_PROBES);
         every?;
-        self.turn = (self.turn + 1) % self.all.len().max(1);
-        let source = self.all.get_mut(self.turn)?;
+        let count = self.all.len();
+        let mut places = (1..=count).map(|ahead| (self.turn + ahead) % count);
+        let place = places.find(|&place| {
+            let source = &self.all[place];
+            now >= source.asked.saturating_add(source.least) || source.asked == Time::ZERO
+        })?;
+        self.turn = place;
+        let source = &mut self.all[place];
+        source.asked = now;
         // What the kernel does not take counts as not sent: whoever does not answer is left out below.
         let sent = source.reflector.ask(clock).ok()?;
-        source.heard.map(|_| (source.number, sent))
+        self.asked = seen.then_some(source.number);
+        source.heard.filter(|_| !seen).map(|_| (source.number, sent))
     }
 
     /// The next answer, without waiting.
@@ -118,16 +168,16 @@ impl Reflectors {
                 && let Some(rtt) = row.rtt
             {
                 source.heard = Some(now);
-                let tells = source.reflector.key().0 == Protocol::UDP;
-                let ways = row.up.zip(row.down).filter(|_| tells);
-                let one_way = ways.map(|(up, down)| OneWay {
-                    there_ns: up.as_nanos() as i64,
-                    back_ns: down.as_nanos() as i64,
-                });
+                let one_way = ways(&row, rtt);
                 return Some(Delay { source: source.number, sent: row.t, rtt, one_way });
             }
         }
         None
+    }
+
+    /// Why a server that was named does not answer, if one does not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
     /// Once a second: peers that answer nothing are left out, and others are tried.
@@ -136,6 +186,7 @@ impl Reflectors {
             return;
         }
         self.looked = now;
+        self.attend_sessions(now);
         let Self { all, mute, .. } = self;
         all.retain(|it| {
             let silent = now.since(it.heard.unwrap_or(it.since)) >= SILENT;
@@ -178,18 +229,70 @@ impl Reflectors {
 
     /// Whether the reflector can be had.
     fn open(&mut self, target: Target, learned: bool, now: Time) -> bool {
-        let port = self.next_port;
-        let reflector = match target {
-            Target::Icmp(address) => Reflector::icmp(address, port),
-            Target::Udp(address) => Reflector::udp(address, port),
+        let port = self.next_port();
+        let (reflector, least) = match target {
+            Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
+            Target::Tcp(address) => (Reflector::tcp(address, port), CONNECT_LEAST),
+            Target::Udp(server) => {
+                let keeper = EchoKeeper::start(server).map(|it| (server, it, None));
+                self.sessions.extend(keeper);
+                return self.sessions.iter().any(|(open, ..)| *open == server);
+            }
         };
-        self.next_port = FIRST_PORT + (self.next_port + 1 - FIRST_PORT) % PORTS as u16;
-        let Ok(reflector) = reflector else { return false };
+        reflector.map(|it| self.add(it, least, learned, now)).is_ok()
+    }
+
+    fn add(&mut self, reflector: Reflector, least: Duration, learned: bool, now: Time) -> u32 {
         let number = self.next_source;
         self.next_source += 1;
-        self.all.push(Source { reflector, number, learned, since: now, heard: None });
-        true
+        let (asked, heard) = (Time::ZERO, None);
+        self.all.push(Source { reflector, number, least, asked, learned, since: now, heard });
+        number
     }
+
+    /// A session that was opened is a source, and one that has ended is none any more: the next has another
+    /// clock.
+    fn attend_sessions(&mut self, now: Time) {
+        let mut sessions = std::mem::take(&mut self.sessions);
+        for (server, keeper, source) in &mut sessions {
+            while let Some(news) = keeper.news() {
+                if let Some(number) = source.take() {
+                    self.all.retain(|it| it.number != number);
+                }
+                match news {
+                    EchoNews::Open(grant) => {
+                        self.trouble = None;
+                        let port = self.next_port();
+                        let reflector = Reflector::weir(server.ip(), port, grant.session);
+                        let pause = 1_000_000_000 / u64::from(grant.rate_pps.max(1));
+                        let least = Duration::from_nanos(pause);
+                        *source = reflector.ok().map(|it| self.add(it, least, false, now));
+                    }
+                    EchoNews::Closed(why) => self.trouble = Some(why),
+                }
+            }
+        }
+        self.sessions = sessions;
+    }
+
+    const fn next_port(&mut self) -> u16 {
+        let port = self.next_port;
+        self.next_port = FIRST_PORT + (port + 1 - FIRST_PORT) % PORTS as u16;
+        port
+    }
+}
+
+impl Source {
+    fn is(&self, protocol: Protocol, ours: u16, there: IpAddr) -> bool {
+        self.reflector.key() == (protocol, ours) && self.reflector.address() == there
+    }
+}
+
+/// The two ways of an answer whose server tells its times, on its own clock.
+fn ways(row: &LatencyRow, rtt: Duration) -> Option<OneWay> {
+    let turn = row.server?;
+    let there_ns = turn.received_ns as i64 - row.t.as_nanos() as i64;
+    Some(OneWay { there_ns, back_ns: rtt.as_nanos() as i64 - there_ns })
 }
 
 /// Public resolvers that answer pings at many places: Cloudflare's, Google's, Quad9's.
@@ -202,6 +305,8 @@ const WORTH: u64 = 25_000;
 const LOOK: Duration = Duration::from_secs(1);
 /// A peer that has not answered for so long is left out.
 const SILENT: Duration = Duration::from_secs(5);
+/// Between two connections to one host: a load that no server notices.
+const CONNECT_LEAST: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
 /// After so long, those that could not be had are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);
@@ -210,3 +315,27 @@ const WITHOUT_PROBES: Duration = Duration::from_millis(200);
 /// Identifiers and ports of probes: below those that Linux gives away by itself (32768 on).
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u32 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use weir_world::ServerTurn;
+
+    use super::*;
+
+    #[test]
+    fn the_ways_of_a_server_with_a_clock_of_its_own_add_up_to_the_round_trip() {
+        let row = LatencyRow {
+            t: Time::from_millis(5_000),
+            probe: 0,
+            seq: 0,
+            rtt: None,
+            up: None,
+            down: None,
+            timer_error: Duration::ZERO,
+            server: Some(ServerTurn { received_ns: 1_007_000_000, sent_ns: 1_009_000_000 }),
+        };
+        let found = ways(&row, Duration::from_millis(10)).unwrap();
+        assert_eq!(found, OneWay { there_ns: -3_993_000_000, back_ns: 4_003_000_000 });
+        assert_eq!(ways(&LatencyRow { server: None, ..row }, Duration::from_millis(10)), None);
+    }
+}

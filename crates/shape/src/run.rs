@@ -3,6 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
+use weir_core::Duration;
+use weir_net::Clock;
+
 use crate::door::Door;
 use crate::engine::{Engine, Order};
 use crate::settings::Settings;
@@ -33,10 +36,24 @@ pub fn run(
     seed: u64,
     show: &mut dyn FnMut(&str) -> Command,
 ) -> Result<u64, ShapeError> {
+    let clock = Clock::starting_in(Duration::ZERO);
+    run_with(settings, seed, clock, &mut |view| show(&json(view)))
+}
+
+/// The same with a view that is none, whose times are those of `clock`.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_with(
+    settings: &Settings,
+    seed: u64,
+    clock: Clock,
+    show: &mut dyn FnMut(&View) -> Command,
+) -> Result<u64, ShapeError> {
     settings.check()?;
     choose(settings)?;
     let door = Door::open(&settings.device)?;
-    let engine = Engine::new(settings, seed)?;
+    let engine = Engine::new(settings, seed, clock)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
     // Packets do not wait for a terminal that does.
@@ -45,10 +62,9 @@ pub fn run(
         .spawn(move || engine.run(&orders, &sender))
         .map_err(|error| ShapeError::io("cannot start a thread", error))?;
     for view in views {
-        let text = serde_json::to_string(&view).expect("a view is plain JSON");
-        door.view.lock().expect("nobody panics with it").clone_from(&text);
+        *door.view.lock().expect("nobody panics with it") = json(&view);
         let stopped = door.stop.load(Ordering::Relaxed);
-        let wanted = match if stopped { Command::Stop } else { show(&text) } {
+        let wanted = match if stopped { Command::Stop } else { show(&view) } {
             Command::Continue => continue,
             Command::Open => Order::Open,
             Command::Shape => Order::Shape,
@@ -58,4 +74,8 @@ pub fn run(
         let _ = order.send(wanted);
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn json(view: &View) -> String {
+    serde_json::to_string(view).expect("a view is plain JSON")
 }

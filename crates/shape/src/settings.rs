@@ -51,8 +51,10 @@ pub enum Backend {
 pub enum Target {
     /// By ICMP echo.
     Icmp(IpAddr),
-    /// By UDP to a server that tells its times.
+    /// By UDP echo of the `weir serve` whose TCP port is there, which tells its times.
     Udp(SocketAddr),
+    /// By how long a TCP connection to there takes to open.
+    Tcp(SocketAddr),
 }
 
 impl Settings {

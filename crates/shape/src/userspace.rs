@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use weir_control::{Side, Traffic};
 use weir_core::{Duration, FlowKey, Packet, Rate, TcpHeader, Time};
 use weir_linux::Intercept;
+use weir_net::Clock;
 use weir_qdisc::Port;
 use weir_wire::parse;
 
@@ -21,7 +22,10 @@ pub(crate) struct Userspace {
     hash_key: u64,
     /// Bytes and packets of our own probes, which pass the queues.
     probed: [(u64, u64); 2],
+    /// Probes that pass with the next word to the kernel.
+    leaving: Vec<FlowKey>,
     framing: weir_core::Framing,
+    clock: Clock,
     worked: Time,
 }
 
@@ -29,14 +33,18 @@ pub(crate) struct Userspace {
 pub(crate) trait Watch {
     /// Whether a packet belongs to one of our own probes.
     fn is_probe(&self, key: &FlowKey, side: Side) -> bool;
-    /// A packet of the user's comes.
-    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, now: Time);
+    /// One of our own probes has left at `at`: until then it was held back here.
+    fn probe_left(&mut self, key: &FlowKey, at: Time);
+    /// The answer to one has come, at `at`.
+    fn answer_came(&mut self, key: &FlowKey, at: Time);
+    /// A packet of the user's comes, or came at `at` on the way in.
+    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, at: Time);
     /// A packet of the user's goes.
     fn goes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time);
 }
 
 impl Userspace {
-    pub fn new(settings: &Settings, seed: u64) -> Result<Self, ShapeError> {
+    pub fn new(settings: &Settings, seed: u64, clock: Clock) -> Result<Self, ShapeError> {
         let ports = [settings.port(Side::Egress, seed)?, settings.port(Side::Ingress, seed)?];
         Intercept::heal(&settings.device)?;
         let intercept =
@@ -47,6 +55,8 @@ impl Userspace {
             held: HeldPackets::default(),
             hash_key: seed,
             probed: [(0, 0); 2],
+            leaving: Vec::new(),
+            clock,
             framing: settings.framing,
             worked: Time::ZERO,
         })
@@ -72,7 +82,11 @@ impl Userspace {
         }
         self.intercept
             .flush()
-            .map_err(|error| ShapeError::io("the kernel no longer listens", error))
+            .map_err(|error| ShapeError::io("the kernel no longer listens", error))?;
+        for key in self.leaving.drain(..) {
+            watch.probe_left(&key, self.clock.now());
+        }
+        Ok(())
     }
 
     /// Takes one packet in, if one waits.
@@ -80,6 +94,8 @@ impl Userspace {
         let Some(packet) = self.intercept.receive()? else { return Ok(false) };
         let (way, id) = (packet.way, packet.id);
         let side = Side::ALL[way];
+        // What waited for this process has waited in no queue of the line.
+        let came = packet.real_ns.map_or(now, |real| self.clock.of_stamp(Some(real)));
         let Ok(headers) = parse(packet.bytes) else {
             // Whatever it is, it is not ours to judge.
             self.intercept.pass(way, id, None);
@@ -89,11 +105,15 @@ impl Userspace {
             let probed = &mut self.probed[way];
             probed.0 += self.framing.wire_bytes(headers.total_len as u32);
             probed.1 += 1;
+            match side {
+                Side::Egress => self.leaving.push(headers.key),
+                Side::Ingress => watch.answer_came(&headers.key, came),
+            }
             self.intercept.pass(way, id, None);
             return Ok(true);
         }
         let tcp = headers.tcp_header(packet.bytes);
-        watch.comes(&headers.key, tcp.as_ref(), headers.total_len as u64, side, now);
+        watch.comes(&headers.key, tcp.as_ref(), headers.total_len as u64, side, came);
         let handle = self.held.put(way, id, headers, packet.bytes);
         let descriptor = headers.packet(handle, 0, self.hash_key);
         let port = self.ports[way].as_mut().expect("only sides that are shaped are handed over");

@@ -1,6 +1,8 @@
 //! What a shaper shows of itself.
 
 use serde::Serialize;
+use weir_control::Decision;
+use weir_core::Time;
 
 /// What a shaper shows of itself a few times a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -17,8 +19,15 @@ pub struct View {
     pub sides: [Option<SideView>; 2],
     /// Delays since the last view: when what was measured left, ns; the round trip, ns; its source.
     pub delays: Vec<(u64, u64, u32)>,
+    /// What was decided since the last view, and when.
+    #[serde(skip)]
+    pub decisions: Vec<(Time, Decision)>,
     /// Who answers probes.
     pub reflectors: Vec<String>,
+    /// Why a server that was named does not answer, if one does not.
+    pub trouble: Option<String>,
+    /// How late the shaper itself was at worst since the last view, in ns: a busy machine adds that to delays.
+    pub late_ns: u64,
     /// Packets that passed because they were not read in time.
     pub missed: u64,
 }

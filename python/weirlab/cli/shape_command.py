@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,7 +23,9 @@ from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
 from weirlab.shape import Proof, Prover, line_of, metrics_of, read_config, settings_of, table_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
-from weirlab.ui import console, note
+from weirlab.shape.settings import host_and_port
+from weirlab.shape.view import LATE_NS
+from weirlab.ui import console, note, warn
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
@@ -51,7 +56,7 @@ def command() -> None:
 
     \b
     weir shape eth0                         until Ctrl-C; `weir shape start --help` has the options
-    weir shape eth0 --prove --load 'COMMAND that loads the line'
+    weir shape eth0 --prove --server HOST   measure without and with it, print the factor
     weir shape status eth0
 
     What was there before is there again when it ends, however it does.
@@ -72,7 +77,11 @@ def command() -> None:
 @click.option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
 @click.option("--framing", metavar="NAME", help="How bytes are counted; ethernet by default.")
 @click.option(
-    "--reflector", "reflectors", multiple=True, metavar="HOST", help="HOST or udp:HOST:PORT to probe."
+    "--reflector",
+    "reflectors",
+    multiple=True,
+    metavar="WHOM",
+    help="Whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT.",
 )
 @click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
 @click.option("--time", metavar="TIME", help="End by itself, such as after `30min`.")
@@ -84,6 +93,11 @@ def command() -> None:
 )
 @click.option(
     "--load", metavar="SHELL", help="With --prove: a command that loads the line until it is ended."
+)
+@click.option(
+    "--server",
+    metavar="HOST",
+    help="With --prove: a `weir serve` to load the line with, and to probe unless --reflector says whom.",
 )
 @click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True, help="With --prove.")
 @click.option(
@@ -103,7 +117,11 @@ def start(device: str, **words: Any) -> None:
     named = {name: words[name] for name in WORDS if words[name] is not None}
     if words["reflectors"]:
         named["reflectors"] = list(words["reflectors"])
-    settings = settings_of(device, {**said, **named}, "shape", words["log"])
+    said = {**said, **named}
+    if words["server"] is not None:
+        _check_server(words)
+        said.setdefault("reflectors", [f"udp:{words['server']}"])
+    settings = settings_of(device, said, "shape", words["log"])
     settings["open"] = words["prove"]
     choice = _ask(lambda: json.loads(_native.choose_shaper(json.dumps(settings))))
     if words["dry_run"]:
@@ -189,6 +207,9 @@ WORDS = (
     "time",
 )
 """The options that a file may have too."""
+SERVER_PATIENCE_S = 5.0
+LONGEST_LOAD_S = 100.0
+"""Below what `weir serve` allows a flow if nothing else is said."""
 STOP_LOOKS = 50
 STOP_PAUSE_S = 0.1
 
@@ -243,17 +264,17 @@ class _Shown:
 def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
     measure_s = _ask(lambda: _native.parse_time(words["measure"])) / 1e9
     rounds = words["rounds"]
-    prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"])
-    if words["load"] is None:
-        raise UsageError("--prove needs --load with a command that loads the line, such as a long download")
+    own_traffic = words["load"] is None and words["server"] is None
+    prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"], own_traffic=own_traffic)
     if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
         raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")
     without, shaped = SETTLE_OPEN_S + measure_s, SETTLE_SHAPED_S + measure_s
+    what = "your own traffic, which should fill the line" if own_traffic else "then idle"
     note(
         f"measuring for {prover.total_s:.0f} s: {rounds} times {without:g} s without and {shaped:g} s with "
-        "it, then idle"
+        f"it, {what}"
     )
-    with _load(words["load"]) as end_load:
+    with _load(words, prover.total_s) as end_load:
         led = _Led(prover, words, end_load)
         _shape(settings, led.show)
     led.shown.close()
@@ -293,10 +314,29 @@ class _Led:
         return "shape"
 
 
+def _check_server(words: dict[str, Any]) -> None:
+    """Whether the server that is to help is there, before anything is changed."""
+    if not words["prove"]:
+        raise UsageError("--server goes with --prove; to probe a `weir serve` write --reflector udp:HOST")
+    host, port = host_and_port(words["server"])
+    try:
+        socket.create_connection((host, port), SERVER_PATIENCE_S).close()
+    except OSError as error:
+        raise UsageError(f"server `{words['server']}`: {error}; start `weir serve` there") from error
+
+
 @contextmanager
-def _load(shell: str) -> Iterator[Callable[[], None]]:
-    """Runs a command with everything that it starts; what it gives ends them."""
-    process = subprocess.Popen(["/bin/sh", "-c", shell], stdout=subprocess.DEVNULL, start_new_session=True)
+def _load(words: dict[str, Any], total_s: float) -> Iterator[Callable[[], None]]:
+    """Loads the line as was said until what it gives is called; the user's own traffic needs nothing."""
+    quiet = None
+    if words["load"] is not None:
+        command = ["/bin/sh", "-c", words["load"]]
+    elif words["server"] is not None:
+        command, quiet = _load_from(words["server"], total_s), subprocess.DEVNULL
+    else:
+        yield lambda: None
+        return
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=quiet, start_new_session=True)
 
     def end() -> None:
         if process.poll() is None:
@@ -307,6 +347,14 @@ def _load(shell: str) -> Iterator[Callable[[], None]]:
         yield end
     finally:
         end()
+
+
+def _load_from(server: str, total_s: float) -> list[str]:
+    """Four downloads and four uploads, again and again: a server bounds how long a flow may take."""
+    host, port = host_and_port(server)
+    words = [sys.executable, "-m", "weirlab", "run", "rrul_be", "--world", "net", "--host", f"{host}:{port}"]
+    once = shlex.join([*words, "--idle", "0s", "--load", f"{min(total_s + 2, LONGEST_LOAD_S):g}s"])
+    return ["/bin/sh", "-c", f"while {once} --no-charts; do :; done"]
 
 
 def _show_proof(result: Proof | str, *, as_json: bool) -> None:
@@ -327,6 +375,8 @@ def _show_proof(result: Proof | str, *, as_json: bool) -> None:
         console.print(f"increase under load  {latency}")
         console.print(f"factor               {times}")
         console.print(f"throughput           {rates} ({-result.cost:+.1%})")
+        if result.late_ms >= LATE_NS / 1e6:
+            warn(f"this machine is busy: the shaper itself was up to {result.late_ms:.0f} ms late")
 
 
 def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], *, as_json: bool) -> None:

@@ -2,7 +2,8 @@
 
 Stages of the two kinds alternate, so that what else changes meanwhile falls on both. The increase of the
 round trip is that above its mean while the line is idle, a reflector at a time; a second's mean is one value,
-since the round trips within a second are not independent of each other.
+since the round trips within a second are not independent of each other. Where the load is the user's own
+traffic, which nobody ends, the least round trip stands for the idle line's.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Proof:
         factor: before / after, with its 95 % interval.
         before_mbps, after_mbps: what crossed the line under load, both directions together.
         cost: share of it that the shaper costs, 0 to 1; below 0 if it gains.
+        late_ms: how late the shaper's own process was at worst while it shaped: a busy machine's part of
+            `after_ms`.
         verdict: None if the shaper helps, otherwise why it is undone.
     """
 
@@ -41,6 +44,7 @@ class Proof:
     before_mbps: float
     after_mbps: float
     cost: float
+    late_ms: float
     verdict: str | None
 
 
@@ -56,10 +60,16 @@ class Stage:
 class Prover:
     """Leads a shaper through the stages. It is shown views, and says what is to be done."""
 
-    def __init__(self, *, rounds: int, measure_s: float, most_cost: float) -> None:
-        """So many rounds, in which each kind is measured so long; a cost above `most_cost` is too much."""
+    def __init__(self, *, rounds: int, measure_s: float, most_cost: float, own_traffic: bool = False) -> None:
+        """So many rounds, in which each kind is measured so long; a cost above `most_cost` is too much.
+
+        With `own_traffic` nobody makes a load, and nobody ends it: the line is never idle.
+        """
         one = [Stage("before", SETTLE_OPEN_S, measure_s), Stage("after", SETTLE_SHAPED_S, measure_s)]
-        self._stages = [*one * rounds, Stage("idle", SETTLE_OPEN_S, measure_s)]
+        idle = [] if own_traffic else [Stage("idle", SETTLE_OPEN_S, measure_s)]
+        self._stages = [*one * rounds, *idle]
+        self._own_traffic = own_traffic
+        self._late_ns = 0
         self._most_cost = most_cost
         self._stage = -1
         self._began = 0.0
@@ -89,6 +99,8 @@ class Prover:
             for sent, rtt, source in view["delays"]:
                 if sent / 1e9 >= begins and source < FIRST_PASSIVE:
                     self._delays[stage.kind].append((sent, rtt / 1e6, source))
+            if stage.kind == "after":
+                self._late_ns = max(self._late_ns, view["late_ns"])
             sides = [side for side in view["sides"] if side is not None]
             self._loads[stage.kind].append(sum(side["load_bps"] for side in sides) / 1e6)
         return "continue"
@@ -99,16 +111,18 @@ class Prover:
 
     def proof(self) -> Proof | str:
         """What came of it, or why nothing did."""
-        by_source: dict[int, list[float]] = defaultdict(list)
-        for _, rtt, source in self._delays["idle"]:
-            by_source[source].append(rtt)
-        idle = {source: float(np.mean(rtts)) for source, rtts in by_source.items()}
+        idle = self._idle()
         if not idle:
             return "nobody answered probes while the line was idle: name a reflector that does"
         before, after = (_increases(self._delays[kind], idle) for kind in ("before", "after"))
         if not before or not after:
             return "nobody who answered probes on the idle line did so under load: name a reflector that does"
-        rates = [float(np.mean(self._loads[kind])) for kind in ("before", "after", "idle")]
+        rates = [float(np.mean(self._loads[kind] or [0.0])) for kind in ("before", "after", "idle")]
+        if self._own_traffic and rates[0] < LEAST_OWN_MBPS:
+            return (
+                f"your own traffic was {rates[0]:.2f} Mbit/s, which shows nothing: name a `weir serve` with "
+                "`--server`, or a command that loads the line with `--load`"
+            )
         if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
             return (
                 f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
@@ -124,8 +138,18 @@ class Prover:
             before_mbps=rates[0],
             after_mbps=rates[1],
             cost=cost,
+            late_ms=self._late_ns / 1e6,
             verdict=self._verdict(float(np.mean(before)), float(np.mean(after)), found, cost),
         )
+
+    def _idle(self) -> dict[int, float]:
+        """The round trip of the idle line by source, ms."""
+        kinds = ("before", "after") if self._own_traffic else ("idle",)
+        by_source: dict[int, list[float]] = defaultdict(list)
+        for _, rtt, source in (delay for kind in kinds for delay in self._delays[kind]):
+            by_source[source].append(rtt)
+        usual = min if self._own_traffic else np.mean
+        return {source: float(usual(rtts)) for source, rtts in by_source.items()}
 
     def _verdict(self, before: float, after: float, found: Factor, cost: float) -> str | None:
         if after >= before or (found.low is not None and found.low <= 1):
@@ -152,5 +176,7 @@ SETTLE_SHAPED_S = 5.0
 FIRST_PASSIVE = 1 << 16
 """Sources from here on are the user's connections (crates/shape/src/passive.rs): none of them is idle."""
 LEAST_MBPS = 0.1
+LEAST_OWN_MBPS = 1.0
+"""Traffic that may fill a line: a call alone, or a page now and then, is less."""
 LEAST_LOAD = 2.0
 """A loaded line carries so much more than an idle one."""

@@ -27,7 +27,8 @@ class ShapeWords(Model):
         mode: what matters more to `auto`, short delays or all of the rate.
         egress_queue, ingress_queue: queue set-up of that side, in tc syntax.
         framing: how bytes are counted, a name of `tc-cake(8)`.
-        reflectors: whom to probe: `HOST` by ICMP, `udp:HOST:PORT` by UDP to a `weir serve`.
+        reflectors: whom to probe: `HOST` by ICMP, `udp:HOST[:PORT]` by UDP to a `weir serve`,
+            `tcp:HOST:PORT` by how long a TCP connection takes to open.
         backend: who holds packets back.
         time: ends by itself after so long.
     """
@@ -108,15 +109,29 @@ def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
 
 
 def _reflector(written: str) -> dict[str, str]:
-    if not written.startswith("udp:"):
+    kind, colon, rest = written.partition(":")
+    if kind not in KINDS or not colon:
         return {"icmp": _address(written)}
-    host, _, port = written.removeprefix("udp:").rpartition(":")
+    host, port = host_and_port(rest) if kind == "udp" else _split(rest)
+    address = _address(host)
+    return {kind: f"[{address}]:{port}" if ":" in address else f"{address}:{port}"}
+
+
+def host_and_port(written: str) -> tuple[str, int]:
+    """Where a `weir serve` is: `HOST`, `HOST:PORT` or `[IPV6]:PORT`.
+
+    Raises:
+        UsageError: if it is none of these.
+    """
+    bare = written.endswith("]") or ":" not in written or (written.count(":") > 1 and "]" not in written)
+    return (written.strip("[]"), SERVE_PORT) if bare else _split(written)
+
+
+def _split(written: str) -> tuple[str, int]:
+    host, _, port = written.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UsageError(
-            f"reflector `{written}`: write `HOST`, or `udp:HOST:PORT` with a port from 1 to 65535"
-        )
-    address = _address(host.strip("[]"))
-    return {"udp": f"[{address}]:{port}" if ":" in address else f"{address}:{port}"}
+        raise UsageError(f"`{written}`: write HOST:PORT with a port from 1 to 65535, IPv6 as [HOST]:PORT")
+    return host.strip("[]"), int(port)
 
 
 def _address(host: str) -> str:
@@ -128,3 +143,8 @@ def _address(host: str) -> str:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)[0][4][0])
     except OSError as error:
         raise UsageError(f"reflector `{host}`: no such host is known") from error
+
+
+KINDS = ("udp", "tcp")
+SERVE_PORT = 8080
+"""Where `weir serve` listens if nothing else is said."""

@@ -35,7 +35,11 @@ class SideView(TypedDict):
 
 
 class ShaperView(TypedDict):
-    """What a shaper shows a few times a second; `delays` are when, round trip (both ns), and source."""
+    """What a shaper shows a few times a second; `delays` are when, round trip (both ns), and source.
+
+    `late_ns` is how late the shaper itself was at worst since the last view: a busy machine's part of all
+    delays.
+    """
 
     t_ns: int
     pid: int
@@ -44,10 +48,14 @@ class ShaperView(TypedDict):
     sides: list[SideView | None]
     delays: list[tuple[int, int, int]]
     reflectors: list[str]
+    trouble: str | None
+    late_ns: int
     missed: int
 
 
 SIDES = ("egress", "ingress")
+LATE_NS = 5_000_000
+"""As much as the increase that a shaper is to keep delays below."""
 
 
 def line_of(view: ShaperView) -> str:
@@ -57,12 +65,23 @@ def line_of(view: ShaperView) -> str:
         if side is not None:
             parts.append(f"{name} {_rate(side)}, {side['load_bps'] / 1e6:.2f} Mbit/s used, {_state(side)}")
     parts.append(_delay(view))
-    return "; ".join(parts)
+    return "; ".join([*parts, *remarks_of(view)])
+
+
+def remarks_of(view: ShaperView) -> list[str]:
+    """What a reader must know beside the numbers."""
+    said = []
+    if view["trouble"]:
+        said.append(view["trouble"])
+    if view["late_ns"] >= LATE_NS:
+        said.append(f"this machine is busy: the shaper was {view['late_ns'] / 1e6:.0f} ms late")
+    return said
 
 
 def table_of(view: ShaperView) -> Table:
     """A view as a table."""
     table = Table(title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {_delay(view)}", title_justify="left")
+    table.caption = "\n".join(remarks_of(view)) or None
     for heading in ("", "rate", "used", "state", "because", "waiting", "dropped", "marked"):
         table.add_column(heading)
     for name, side in zip(SIDES, view["sides"], strict=True):
@@ -110,6 +129,7 @@ def metrics_of(view: ShaperView) -> str:
     metric(
         "delay_seconds", "gauge", "Median round trip of the last 0.2 s; absent without one.", [("", median)]
     )
+    metric("late_seconds", "gauge", "How late the shaper itself was at worst.", [("", view["late_ns"] / 1e9)])
     metric("missed_packets_total", "counter", "Packets that passed unseen.", [("", view["missed"])])
     return "\n".join(lines) + "\n"
 

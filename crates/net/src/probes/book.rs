@@ -83,6 +83,13 @@ impl Book {
         self.next_seq += 1;
     }
 
+    /// The latest ping left this host at `at` only: until then it was held back here.
+    pub fn left(&mut self, at: Time) {
+        if let Some(mut last) = self.under_way.last_entry() {
+            last.get_mut().at = at;
+        }
+    }
+
     /// The server saw ping number `seq` at `at`.
     pub fn arrived(&mut self, seq: u32, at: Time) {
         if let Some(sent) = self.under_way.get_mut(&seq) {
@@ -219,6 +226,16 @@ mod tests {
         let row = book.answered(answer(0, 20)).unwrap();
         assert_eq!((row.t, row.timer_error), (ms(12), Duration::from_millis(2)));
         assert_eq!((row.rtt, row.up, row.down), (Some(Duration::from_millis(8)), None, None));
+    }
+
+    #[test]
+    fn what_was_held_back_here_is_no_part_of_the_round_trip() {
+        let mut book = book(2);
+        book.left(ms(17));
+        let row = book.answered(answer(1, 30)).unwrap();
+        assert_eq!((row.t, row.rtt), (ms(17), Some(Duration::from_millis(13))));
+        assert_eq!(book.answered(answer(0, 30)).unwrap().t, ms(0), "the one before had left");
+        book.left(ms(40));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Probes: trains of pings from the client, and what answers them at the servers.
 
 mod book;
+mod connect;
 mod echo;
 mod icmp;
 mod message;

@@ -5,13 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weir_core::{Duration, Protocol, Time};
+use weir_protocol::weir::ECHO_BYTES;
 use weir_world::LatencyRow;
 
 use super::book::Book;
+use super::connect::Connect;
 use super::icmp::Icmp;
-use super::message::UDP_LEAST;
+use super::session::Session;
 use super::sockets::Pinger;
-use super::udp::Udp;
+use crate::addresses::EchoSession;
 use crate::clock::Clock;
 
 /// A host that answers probes from this one, in the namespace of the thread that made it.
@@ -21,6 +23,8 @@ pub struct Reflector {
     address: IpAddr,
     protocol: Protocol,
     port: u16,
+    /// When the answer came to this host, if something here has held it back since.
+    came: Option<Time>,
 }
 
 impl Reflector {
@@ -32,24 +36,37 @@ impl Reflector {
         let (here, there) = (anywhere(address, identifier), SocketAddr::new(address, 0));
         let protocol = if address.is_ipv4() { Protocol::ICMP } else { Protocol::ICMPV6 };
         let pinger = Box::new(Icmp::new(here, there, 0, PAYLOAD)?);
-        Ok(Self { pinger, book: Book::new(0), address, protocol, port: identifier })
+        Ok(Self { pinger, book: Book::new(0), address, protocol, port: identifier, came: None })
     }
 
-    /// A server at `address` that answers UDP probes with its own times. The socket is bound to `port`.
+    /// A `weir serve` at `address` with which there is a session, by UDP echo with the server's times. The
+    /// socket is bound to `port`.
     ///
     /// # Errors
     /// If the socket cannot be had.
-    pub fn udp(address: SocketAddr, port: u16) -> io::Result<Self> {
-        let here = anywhere(address.ip(), port);
-        let pinger = Box::new(Udp::new(here, address, 0, UDP_LEAST)?);
-        let (address, protocol) = (address.ip(), Protocol::UDP);
-        Ok(Self { pinger, book: Book::new(0), address, protocol, port })
+    pub fn weir(address: IpAddr, port: u16, session: EchoSession) -> io::Result<Self> {
+        let ends = (anywhere(address, port), SocketAddr::new(address, session.port));
+        let pinger = Box::new(Session::new(ends, session.token, 0, 0, ECHO_BYTES)?);
+        let protocol = Protocol::UDP;
+        Ok(Self { pinger, book: Book::new(0), address, protocol, port, came: None })
     }
 
-    /// What tells that an answer may be there.
+    /// A server at `address`, by how long a TCP connection takes to open. It comes from `port`.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub fn tcp(address: SocketAddr, port: u16) -> io::Result<Self> {
+        let pinger = Box::new(Connect::new(anywhere(address.ip(), port), address)?);
+        let (address, protocol) = (address.ip(), Protocol::TCP);
+        Ok(Self { pinger, book: Book::new(0), address, protocol, port, came: None })
+    }
+
+    /// What tells that an answer may be there, and whether by room to write rather than by something to
+    /// read; `None` while none is waited for.
     #[must_use]
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.pinger.socket().as_fd()
+    pub fn fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        let out = self.pinger.is_writable_when_answered()?;
+        Some((self.pinger.socket().as_fd(), out))
     }
 
     /// Its address.
@@ -77,6 +94,16 @@ impl Reflector {
         result.map(|()| now)
     }
 
+    /// The last probe left this host at `at` only: until then something here held it back.
+    pub fn left(&mut self, at: Time) {
+        self.book.left(at);
+    }
+
+    /// The answer that is about to be told came to this host at `at`.
+    pub const fn came(&mut self, at: Time) {
+        self.came = Some(at);
+    }
+
     /// The next answer, without waiting. The row's probe is 0.
     ///
     /// # Errors
@@ -84,7 +111,12 @@ impl Reflector {
     pub fn answer(&mut self, clock: Clock) -> io::Result<Option<LatencyRow>> {
         loop {
             match self.pinger.receive(&self.book, clock) {
-                Ok(Some(answer)) => {
+                Ok(Some(mut answer)) => {
+                    // The sockets of the others tell it themselves.
+                    if let Some(came) = self.came.take().filter(|_| self.protocol == Protocol::TCP)
+                    {
+                        answer.at = answer.at.min(came);
+                    }
                     if let Some(row) = self.book.answered(answer) {
                         return Ok(Some(row));
                     }

@@ -27,6 +27,11 @@ pub(super) trait Pinger: Send {
     /// Sends ping number `seq`.
     fn send(&mut self, seq: u32) -> io::Result<()>;
 
+    /// Whether an answer shows as room to write, or as something to read; `None` if none is waited for.
+    fn is_writable_when_answered(&self) -> Option<bool> {
+        Some(false)
+    }
+
     /// Takes one answer. `None` if what came in was none; [`io::ErrorKind::WouldBlock`] if there is
     /// nothing.
     fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>>;
