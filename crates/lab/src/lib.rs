@@ -8,6 +8,7 @@ mod live;
 mod quality;
 mod request;
 mod run;
+mod shaper;
 mod signals;
 
 pub use exec::{Ended, Exec, exec};
@@ -50,15 +51,15 @@ pub enum LabError {
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] weir_record::RecordError),
-    /// The world has none yet.
-    #[error("the world `lab` has no shaper: run the scenario in the world `sim`")]
-    Shaper,
     /// The world has none: real clients can be run in it.
     #[error(
         "method `{0}`: the world `lab` drives no speed tests by itself: run the scenario in the world `sim`, \
          or a real client in the lab's namespaces"
     )]
     Method(String),
+    /// The shaper cannot be had as the scenario has it, or failed.
+    #[error("shaper: {0}")]
+    Shaper(String),
     /// The kernel's queues stay as they were made.
     #[error(
         "hop `{0}` changes on the way, which the kernel's queues do not: use the userspace data path"

@@ -15,6 +15,7 @@ use weir_net::{Clock, Ends, Place, Sample, Totals};
 use weir_world::{FlowRow, Scenario, Sink, Verdict};
 
 use crate::quality::Quality;
+use crate::shaper::{self, LabShaper, behind_shaper};
 use crate::{LabError, signals, traces};
 
 /// What a run in the lab amounted to.
@@ -60,12 +61,10 @@ pub struct Options {
 /// If it cannot: the first thing, with what this kernel has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     scenario.check()?;
-    if scenario.shaper.is_some() {
-        return Err(LabError::Shaper);
-    }
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
+    shaper::check(scenario)?;
     if let Some(hop) = scenario.marker_that_needs_window() {
         return Err(LabError::SendersWindow(hop.name.clone()));
     }
@@ -80,6 +79,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 /// If they cannot: the first thing, such as a queue discipline that this kernel lacks.
 pub fn check_kernel_path(scenario: &Scenario) -> Result<(), LabError> {
     check(scenario)?;
+    if scenario.shaper.is_some() {
+        let what = "it stands at the client of the userspace data path: leave `--datapath` out";
+        return Err(LabError::Shaper(what.to_owned()));
+    }
     with_kernel_queues(scenario, None, false).map(|_| ())
 }
 
@@ -104,6 +107,9 @@ pub fn run(
     let settings = Settings { clock, seed, capture: options.capture.clone() };
     let trace = |name: &str| parsed[name].clone();
     let (carried, watch) = match options.datapath {
+        Datapath::Userspace if scenario.shaper.is_some() => {
+            (Arc::new(behind_shaper(scenario)), None)
+        }
         Datapath::Userspace => (Arc::clone(scenario), None),
         Datapath::Kernel => {
             let (period, sender) = (scenario.sampling.queue_ns, path_sender.clone());
@@ -112,6 +118,7 @@ pub fn run(
         }
     };
     let path = DataPath::start(&carried, &mut hosts, &trace, settings, path_sender)?;
+    let shaper = LabShaper::start(scenario, &hosts, clock, seed)?;
     let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]
         .map(|end| Place::new(move || end.enter()));
     let (end_sender, end_samples) = mpsc::channel();
@@ -132,9 +139,11 @@ pub fn run(
             Err(RecvTimeoutError::Disconnected) => true,
         };
         pass_on(&path_samples, sink);
+        shaper.iter().for_each(|shaper| shaper.pass_on(sink));
+        let failed = path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended);
         let now = clock.now();
         let stop = signals::end_requested() || sink.progress(now.min(end)) == Verdict::Stop;
-        if stopped_at.is_none() && now < end && (stop || path.has_ended()) {
+        if stopped_at.is_none() && now < end && (stop || failed) {
             stopped_at = Some(now);
             ends.stop();
         }
@@ -143,6 +152,7 @@ pub fn run(
         }
     }
     let totals = ends.join();
+    shaper.map(|shaper| shaper.finish(sink)).transpose()?;
     let report = path.finish()?;
     watch.map(QueueWatch::finish).transpose()?;
     let totals = totals?;

@@ -285,7 +285,7 @@ pub(crate) fn switch_offloads_off(name: &str) -> io::Result<()> {
 }
 
 /// The name of the device at both ends.
-pub(crate) const DEVICE: &str = "weir0";
+pub const DEVICE: &str = "weir0";
 /// How the names of all devices begin.
 const DEVICES: &str = "weir";
 /// The device index of `lo` in every network namespace.

@@ -15,7 +15,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 
 use crate::LinuxError;
-use crate::clock::{LEAST_REAL_TIME, go_first_with_threads};
+use crate::clock::{LEAST_REAL_TIME, go_as_others, go_first_with_threads};
 
 /// Moves the calling process into user, network, mount and process namespaces of its own, in which it is
 /// root and may do as it likes. Nothing outside changes.
@@ -88,6 +88,7 @@ fn become_first_process() -> Result<(), LinuxError> {
 
 /// Waits for `child`, hands requests to end on to it, and exits as it does.
 fn exit_as(child: Pid, signals: &SigSet) -> ! {
+    go_as_others();
     loop {
         match signals.wait() {
             // The terminal has sent Ctrl-C to the child as well.

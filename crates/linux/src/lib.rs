@@ -26,7 +26,7 @@ mod watch;
 pub use buffers::FlowFate;
 pub use clock::go_first;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
-pub use hosts::{Device, Hosts};
+pub use hosts::{DEVICE as CLIENT_DEVICE, Device, Hosts};
 pub use intercept::{Held, Intercept};
 pub use isolate::{Namespace, isolate};
 pub use kernel_path::{behind_kernel_queues, check_kernel_queues};

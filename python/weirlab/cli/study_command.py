@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
+from weirlab import _native
 from weirlab.api import run_all
 from weirlab.cli import study_gallery, study_shapers, study_thesis
 from weirlab.errors import Interrupted, UsageError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     type=click.Choice(["sim", "lab"]),
     default="sim",
     show_default=True,
-    help="Where an experiment of the gallery runs.",
+    help="Where an experiment of the gallery, or study `cfosspeed`, runs.",
 )
 @click.option(
     "--seeds",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
 @click.option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
+@click.option("--span", metavar="TIME", help="For cfosspeed: length of each phase.  [default: 60s]")
 @click.option(
     "--only",
     multiple=True,
@@ -70,6 +72,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     seeds: int | None,
     repeat: int | None,
     lab: bool,
+    span: str | None,
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
@@ -90,6 +93,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         _list(as_json=as_json)
         return
     _check(name, lab=lab, world=world, repeat=repeat)
+    if span is not None and name != "cfosspeed":
+        raise UsageError(f"--span {span}: only study `cfosspeed` has it; `{name}` has not")
     if name == "all" or name in gallery.NAMES:
         study_gallery.run(
             gallery.NAMES if name == "all" else [name],
@@ -124,7 +129,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
             name,
             study_shapers.Wanted(
                 only=only,
-                seeds=seeds or 5,
+                world=world,
+                span_ns=None if span is None else _time(span),
+                seeds=repeat or seeds or (5 if world == "sim" else 1),
                 jobs=jobs,
                 out=out,
                 as_json=as_json,
@@ -141,16 +148,25 @@ def _check(name: str, *, lab: bool, world: str, repeat: int | None) -> None:
         raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
     if lab and name != "thesis":
         raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
-    if name == "all" or name in gallery.NAMES:
+    if name == "all" or name in gallery.NAMES or (name == "cfosspeed" and world == "lab"):
         return
     if world != "sim":
-        raise UsageError(f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)})")
+        raise UsageError(
+            f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)}) and `cfosspeed`"
+        )
     if repeat is not None and name == "thesis" and not lab:
         raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")
     if repeat is not None and name not in {"thesis", "agreement"}:
         raise UsageError(
             f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
         )
+
+
+def _time(written: str) -> int:
+    try:
+        return _native.parse_time(written)
+    except _native.NativeError as error:
+        raise UsageError(f"--span: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True)

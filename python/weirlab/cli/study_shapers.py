@@ -16,7 +16,7 @@ from weirlab.errors import Interrupted, UsageError
 from weirlab.plots import draw
 from weirlab.report import shapers as report
 from weirlab.studies import autorate, cfosspeed, shapers
-from weirlab.ui import RunProgress, console, note
+from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Wanted:
 
     Attributes:
         only: names of parts of the study; all of them if none is named.
+        world: where the lines are; the lab is for `cfosspeed`.
+        span_ns: length of each phase of `cfosspeed`; None for the report's 60 s.
         seeds: runs of each.
         jobs: runs at once.
         out: folder for records, charts and the table.
@@ -42,6 +44,8 @@ class Wanted:
     """
 
     only: Sequence[str]
+    world: str
+    span_ns: int | None
     seeds: int
     jobs: int | None
     out: Path | None
@@ -89,8 +93,13 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
         if wanted.only and direction not in wanted.only:
             continue
         title = "Download" if direction == "down" else "Upload"
-        runs = cfosspeed.runs_of(direction, seeds=wanted.seeds)
-        by_control = _by_label(_records(runs, f"cfosspeed {direction}", wanted, folder))
+        runs = cfosspeed.runs_of(
+            direction, seeds=wanted.seeds, idle_ns=wanted.span_ns, load_ns=wanted.span_ns
+        )
+        records = _records(runs, f"cfosspeed {direction}", wanted, folder)
+        for text in cfosspeed.disturbances(records):
+            warn(text)
+        by_control = _by_label(records)
         rows += cfosspeed.rows(direction, by_control)
         if wanted.out:
             firsts = [records[0] for records in by_control.values()]
@@ -118,7 +127,11 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
 def _records(runs: Sequence[ResolvedRun], name: str, wanted: Wanted, folder: Path) -> list[Record]:
     with RunProgress(runs, title=name, quiet=wanted.quiet) as progress:
         records = run_all(
-            runs, world_named("sim"), folder / "records" / _slug(name), jobs=wanted.jobs, watcher=progress
+            runs,
+            world_named(wanted.world),
+            folder / "records" / _slug(name),
+            jobs=wanted.jobs,
+            watcher=progress,
         )
     if len(records) < len(runs) or not all(record.manifest.complete for record in records):
         raise Interrupted("interrupted: a study is only worth something as a whole")

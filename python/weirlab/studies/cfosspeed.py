@@ -1,8 +1,9 @@
-"""The study `cfosspeed`: the report of 2018 on a VDSL-100 line, repeated in the simulator.
+"""The study `cfosspeed`: the report of 2018 on a VDSL-100 line, repeated in the simulator and in the lab.
 
 Base ping for 60 s, then one download or upload for 60 s: without shaping, with Weir's controller in both
 modes, and with a fixed shaper at 95 %. Pings as in the report (UDP without payload, every 200 ms, to the
-third router) and every 10 ms.
+third router) and every 10 ms. In the lab the shaper is that of `weir shape` on the client's device, and the
+modem's buffers are in the lab's data path.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Row:
         return asdict(self)
 
 
-def runs_of(direction: Direction, *, seeds: int, load_ns: int | None = None) -> list[ResolvedRun]:
+def runs_of(
+    direction: Direction, *, seeds: int, idle_ns: int | None = None, load_ns: int | None = None
+) -> list[ResolvedRun]:
     """The runs of all controls in one direction."""
     link = load_link("vdsl-100-40")
     usual = {way: mean_rate(link, way) or 0 for way in DIRECTIONS}
@@ -71,7 +74,11 @@ def runs_of(direction: Direction, *, seeds: int, load_ns: int | None = None) -> 
         run
         for control in CONTROLS
         for run in shapers.runs(
-            link, _test(direction, control, load_ns or SPAN_NS), control, usual=usual, seeds=seeds
+            link,
+            _test(direction, control, (idle_ns or SPAN_NS, load_ns or SPAN_NS)),
+            control,
+            usual=usual,
+            seeds=seeds,
         )
     ]
 
@@ -104,6 +111,11 @@ def rows(direction: Direction, by_control: dict[str, list[Record]]) -> list[Row]
             )
         )
     return found
+
+
+def disturbances(records: Sequence[Record]) -> list[str]:
+    """What the lab says of its own work that a reader must know before any figure."""
+    return [f"{record.label}: {text}" for record in records for text in record.manifest.warnings]
 
 
 def _pings(record: Record, probe: str, phase: str) -> Distribution | None:
@@ -154,7 +166,7 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _test(direction: Direction, control: str, load_ns: int) -> TestSpec:
+def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> TestSpec:
     """Pings go to the third router; a shaper at the client is one more hop, and so one more router."""
     name = "Download" if direction == "down" else "Upload"
     shaped = control != shapers.NONE
@@ -162,7 +174,7 @@ def _test(direction: Direction, control: str, load_ns: int) -> TestSpec:
         {
             "name": f"cfosspeed-{direction}",
             "title": f"{name} on VDSL-100, as in the cFosSpeed report",
-            "phases": {"idle": SPAN_NS, "load": load_ns},
+            "phases": dict(zip(("idle", "load"), spans_ns, strict=True)),
             "flows": [{"name": name, "direction": direction}],
             "probes": [
                 {
