@@ -224,10 +224,7 @@ impl Inbox {
         loop {
             // SAFETY: every pointer in the headers outlives the call, and the lengths are those of what they
             // point to; no time limit is given.
-            #[allow(
-                unsafe_code,
-                reason = "nix' call borrows what it fills for longer than is wanted here"
-            )]
+            #[allow(unsafe_code, reason = "nix' call borrows what it fills for too long")]
             let count = unsafe {
                 let most = MESSAGES as libc::c_uint;
                 let flags = libc::MSG_DONTWAIT;
