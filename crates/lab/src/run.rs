@@ -117,8 +117,9 @@ pub fn run(
             (Arc::new(behind_kernel_queues(scenario)), Some(watch))
         }
     };
-    let path = DataPath::start(&carried, &mut hosts, &trace, settings, path_sender)?;
+    // Before the data path: what starts behind that no longer inherits the right to go first.
     let shaper = LabShaper::start(scenario, &hosts, clock, seed)?;
+    let path = DataPath::start(&carried, &mut hosts, &trace, settings, path_sender)?;
     let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]
         .map(|end| Place::new(move || end.enter()));
     let (end_sender, end_samples) = mpsc::channel();
