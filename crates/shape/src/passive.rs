@@ -25,7 +25,8 @@ struct Connection {
 }
 
 impl Passive {
-    /// A packet crosses the shaper on its line's side: the round trip that it ends, if it ends one.
+    /// A packet crosses the shaper on its line's side at `now`, or came at `now` on the way in: the round trip
+    /// that it ends, if it ends one.
     pub fn on_packet(
         &mut self,
         key: &FlowKey,
@@ -63,7 +64,8 @@ impl Passive {
                     }
                     connection.under_way.pop_front();
                     if stamp == echo {
-                        let (source, rtt) = (connection.source, now.since(sent));
+                        // One that came sooner answers a packet before, which went past the shaper.
+                        let (source, rtt) = (connection.source, now.checked_since(sent)?);
                         return Some(Delay { source, sent, rtt, one_way: None });
                     }
                 }
@@ -128,5 +130,11 @@ mod tests {
         assert_eq!(see(&back, stamps(7, last), Side::Ingress, 22), None);
         assert_eq!(see(&back, stamps(8, 1), Side::Ingress, 25), Some(rtt(21)), "0 was not echoed");
         assert_eq!(see(&key, stamps(7, 1), Side::Ingress, 25), None, "nobody's answer");
+        assert_eq!(see(&key, stamps(9, 8), Side::Egress, 30), None);
+        assert_eq!(
+            see(&back, stamps(9, 9), Side::Ingress, 29),
+            None,
+            "an answer before the question"
+        );
     }
 }

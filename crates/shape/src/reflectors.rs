@@ -165,7 +165,7 @@ impl Reflectors {
         for source in &mut self.all {
             // An error is a reflector that cannot be reached, which is as good as silent.
             if let Ok(Some(row)) = source.reflector.answer(clock)
-                && let Some(rtt) = row.rtt
+                && let Some(rtt) = believable(row.rtt)
             {
                 source.heard = Some(now);
                 let one_way = ways(&row, rtt);
@@ -288,6 +288,12 @@ impl Source {
     }
 }
 
+/// A round trip that can be one. The kernel's stamps are on the clock that people set: of an answer that was
+/// there before that clock jumped forward, as while the machine slept, it seems that it took no time.
+fn believable(rtt: Option<Duration>) -> Option<Duration> {
+    rtt.filter(|rtt| !rtt.is_zero())
+}
+
 /// The two ways of an answer whose server tells its times, on its own clock.
 fn ways(row: &LatencyRow, rtt: Duration) -> Option<OneWay> {
     let turn = row.server?;
@@ -321,6 +327,13 @@ mod tests {
     use weir_world::ServerTurn;
 
     use super::*;
+
+    #[test]
+    fn a_round_trip_that_took_no_time_is_a_clock_that_was_set() {
+        assert_eq!(believable(Some(Duration::ZERO)), None);
+        assert_eq!(believable(Some(Duration::from_nanos(1))), Some(Duration::from_nanos(1)));
+        assert_eq!(believable(None), None);
+    }
 
     #[test]
     fn the_ways_of_a_server_with_a_clock_of_its_own_add_up_to_the_round_trip() {

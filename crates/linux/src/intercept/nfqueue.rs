@@ -153,23 +153,8 @@ impl Queues {
 
     /// Notes what becomes of a packet.
     pub fn judge(&mut self, queue: u16, id: u32, verdict: Verdict, bytes: Option<&[u8]>) {
-        let out = &mut self.verdicts;
-        let start = out.len();
-        out.extend(self.verdict_head);
-        let [high, low] = queue.to_be_bytes();
-        out[start + QUEUE_AT] = high;
-        out[start + QUEUE_AT + 1] = low;
-        out.extend((verdict as u32).to_be_bytes());
-        out.extend(id.to_be_bytes());
-        if let Some(bytes) = bytes {
-            out.extend(((ATTRIBUTE + bytes.len()) as u16).to_ne_bytes());
-            out.extend(NFQA_PAYLOAD.to_ne_bytes());
-            out.extend(bytes);
-            out.resize(out.len().next_multiple_of(4), 0);
-        }
-        let len = (out.len() - start) as u32;
-        out[start..start + 4].copy_from_slice(&len.to_ne_bytes());
-        if out.len() >= FLUSH {
+        write_verdict(&mut self.verdicts, self.verdict_head, (queue, id), verdict, bytes);
+        if self.verdicts.len() >= FLUSH {
             // The next flush says what is wrong.
             let _ = self.flush();
         }
@@ -283,6 +268,31 @@ fn read(bytes: &[u8]) -> Option<Found> {
     Some(Found { queue, id: id?, real_ns, payload: payload? })
 }
 
+/// Adds what becomes of a packet, [as a message](message), without making one first.
+fn write_verdict(
+    out: &mut Vec<u8>,
+    head: [u8; VERDICT_HEAD],
+    (queue, id): (u16, u32),
+    verdict: Verdict,
+    bytes: Option<&[u8]>,
+) {
+    let start = out.len();
+    out.extend(head);
+    let [high, low] = queue.to_be_bytes();
+    out[start + QUEUE_AT] = high;
+    out[start + QUEUE_AT + 1] = low;
+    out.extend((verdict as u32).to_be_bytes());
+    out.extend(id.to_be_bytes());
+    if let Some(bytes) = bytes {
+        out.extend(((ATTRIBUTE + bytes.len()) as u16).to_ne_bytes());
+        out.extend(NFQA_PAYLOAD.to_ne_bytes());
+        out.extend(bytes);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    let len = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&len.to_ne_bytes());
+}
+
 /// A verdict up to what it says of the packet: netlink's header, nfnetlink's, and that of the attribute.
 fn verdict_head() -> [u8; VERDICT_HEAD] {
     let mut told = message(NFQNL_MSG_VERDICT, 0, 0);
@@ -353,5 +363,19 @@ mod tests {
         assert!(read(&bytes[..30]).is_none());
         let verdict = message(NFQNL_MSG_VERDICT, 0, 1).finish();
         assert!(read(&verdict).is_none());
+    }
+
+    #[test]
+    fn verdicts_are_the_messages_that_the_kernel_takes() {
+        let mut written = Vec::new();
+        let payload = [0x45, 0, 0, 20, 7];
+        write_verdict(&mut written, verdict_head(), (0x7766, 258), Verdict::Drop, None);
+        write_verdict(&mut written, verdict_head(), (0x7767, 3), Verdict::Accept, Some(&payload));
+        let mut first = message(NFQNL_MSG_VERDICT, 0, 0x7766);
+        first.put(NFQA_VERDICT_HDR, &[0, 0, 0, 0, 0, 0, 1, 2]);
+        let mut second = message(NFQNL_MSG_VERDICT, 0, 0x7767);
+        second.put(NFQA_VERDICT_HDR, &[0, 0, 0, 1, 0, 0, 0, 3]);
+        second.put(NFQA_PAYLOAD, &payload);
+        assert_eq!(written, [first.finish(), second.finish()].concat());
     }
 }
