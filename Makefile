@@ -32,6 +32,10 @@ cases: setup ## Runs every case that a shaper must cope with, and checks what it
 		echo "== $$case"; $(BIN)/weir run $$case --no-charts --out $$out/$$(basename $$case .toml) || exit 1; \
 	done; rm -r $$out
 
+.PHONY: shape-safety
+shape-safety: setup ## What must not strangle a line: a shaper that stood still, lost its probes or its device
+	@WEIR_LONG=1 $(BIN)/pytest tests/test_shape_safety.py
+
 .PHONY: lint
 lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
 	cargo fmt --all --check
@@ -65,6 +69,10 @@ bench-lab: ## Exactness and ceilings of the lab: two minutes on a quiet machine
 bench-serve: ## A download from the server beside iperf3, in turn, and 200 tests at once
 	cargo build --release --locked --quiet -p weir-agent
 	cargo run --release --locked --quiet -p weir-benches --bin serve
+
+.PHONY: bench-shape
+bench-shape: ## What the userspace shaper carries, costs and adds (needs iperf3 and iproute2)
+	cargo run --release --locked --quiet -p weir-benches --bin shape
 
 .PHONY: agent
 agent: ## weir-agent, the server as one static program, into out/
