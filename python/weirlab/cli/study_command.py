@@ -13,7 +13,7 @@ from rich.table import Table
 
 from weirlab import _native
 from weirlab.api import run_all
-from weirlab.cli import study_gallery, study_shapers, study_thesis
+from weirlab.cli import study_gallery, study_shapers, study_speedtest, study_thesis
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
     type=click.Choice(["sim", "lab"]),
     default="sim",
     show_default=True,
-    help="Where an experiment of the gallery, or study `cfosspeed`, runs.",
+    help="Where an experiment of the gallery, `cfosspeed` or `speedtest-aqm` runs.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="Simulated runs of each.  [default: linux 10, thesis 20, others 5]",
+    help="Simulated runs of each.  [default: linux 10, thesis 20, speedtest-aqm 3 to 10, others 5]",
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
+@click.option("--full", is_flag=True, help="For speedtest-aqm: the whole grid, 10 runs of each cell; a day.")
 @click.option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
 @click.option("--span", metavar="TIME", help="For cfosspeed: length of each phase.  [default: 60s]")
 @click.option(
     "--only",
     multiple=True,
     metavar="NAME",
-    help="Only this experiment; may be repeated. For agreement a pattern, such as '20/8 20ms *'; "
-    "for thesis the beginning of a name, such as 'A/100'.",
+    help="Only this experiment; may be repeated. For agreement and speedtest-aqm a pattern, such as "
+    "'20/8 20ms *' or '100mbit 20ms * ndt7'; for thesis the beginning of a name, such as 'A/100'.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder to keep the records in; agreement goes on with those that are there; thesis "
-    "writes its report "
-    "and charts there.  [default: none, for agreement weir-agreement, for thesis weir-thesis]",
+    help="Folder to keep the records in; agreement and speedtest-aqm go on with what is there; "
+    "thesis and speedtest-aqm write report and charts there.  [default: none, for agreement weir-agreement, for thesis weir-thesis]",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
@@ -71,6 +71,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     world: str,
     seeds: int | None,
     repeat: int | None,
+    full: bool,
     lab: bool,
     span: str | None,
     only: tuple[str, ...],
@@ -87,14 +88,29 @@ def command(  # noqa: PLR0913 - one word each on the command line
     weir study thesis --seeds 20 --out thesis
     weir study agreement --only '20/8 20ms * cubic *'
     weir study yurtlab --out yurtlab
+    weir study speedtest-aqm --out speedtest
     weir study all --out gallery
     """  # noqa: D301 - \b keeps click from folding the examples
     if name is None or as_list:
         _list(as_json=as_json)
         return
-    _check(name, lab=lab, world=world, repeat=repeat)
+    _check(name, lab=lab, world=world, repeat=repeat, full=full)
     if span is not None and name != "cfosspeed":
         raise UsageError(f"--span {span}: only study `cfosspeed` has it; `{name}` has not")
+    if name == study_speedtest.NAME:
+        study_speedtest.run(
+            study_speedtest.Wanted(
+                only=only,
+                world=world,
+                full=full,
+                repetitions=repeat if world == "lab" else seeds,
+                jobs=jobs,
+                out=out,
+                as_json=as_json,
+                as_markdown=as_markdown,
+            )
+        )
+        return
     if name == "all" or name in gallery.NAMES:
         study_gallery.run(
             gallery.NAMES if name == "all" else [name],
@@ -142,17 +158,24 @@ def command(  # noqa: PLR0913 - one word each on the command line
     _linux(only, seeds or 10, jobs, out, shape)
 
 
-def _check(name: str, *, lab: bool, world: str, repeat: int | None) -> None:
+def _check(name: str, *, lab: bool, world: str, repeat: int | None, full: bool) -> None:
     """Refuses words that the study of that name does not have."""
     if name not in STUDIES and name != "all":
         raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
     if lab and name != "thesis":
         raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
+    if full and name != study_speedtest.NAME:
+        raise UsageError(f"--full: only study `{study_speedtest.NAME}` has it; `{name}` has not")
+    if name == study_speedtest.NAME:
+        if repeat is not None and world != "lab":
+            raise UsageError(f"--repeat {repeat}: study `{name}` runs in the lab only with --world lab")
+        return
     if name == "all" or name in gallery.NAMES or (name == "cfosspeed" and world == "lab"):
         return
     if world != "sim":
         raise UsageError(
-            f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)}) and `cfosspeed`"
+            f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)}), `cfosspeed` "
+            "and `speedtest-aqm`"
         )
     if repeat is not None and name == "thesis" and not lab:
         raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")

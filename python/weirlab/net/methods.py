@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -30,8 +31,12 @@ TLS_ONLY = frozenset(name for name, needs_tls in _native.methods() if needs_tls)
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What our own pings saw before and beside a foreign test, in milliseconds."""
+    """What our own pings saw before and beside a foreign test, in milliseconds.
 
+    `began_s` is when the test began, in the time of the pings' record.
+    """
+
+    began_s: float
     idle: Distribution
     during: Distribution
     lost: int
@@ -129,9 +134,12 @@ def run_beside(
     scenario["probes"][0]["stop_ns"] = phases[1]["end_ns"]
     idle_over, over = threading.Event(), threading.Event()
     failure: list[NetError] = []
+    zero_ns = 0
 
     def ping() -> None:
         def progress(reached_ns: int) -> bool:
+            nonlocal zero_ns
+            zero_ns = time.monotonic_ns() - reached_ns
             if reached_ns >= phases[0]["end_ns"]:
                 idle_over.set()
             return not over.is_set()
@@ -149,24 +157,26 @@ def run_beside(
         idle_over.wait()
         if failure:
             raise failure[0]
+        began_s = (time.monotonic_ns() - zero_ns) / 1e9
         result = work()
     finally:
         over.set()
         thread.join()
     if failure:
         raise failure[0]
-    return result, _truth(folder)
+    return result, _truth(folder, began_s)
 
 
-def _truth(folder: Path) -> Truth | None:
+def _truth(folder: Path, began_s: float) -> Truth | None:
     record = open_record(folder)
     latency = record.latency
-    before = latency["t_ns"] < IDLE_S * 1_000_000_000
+    before = latency["t_ns"] < began_s * 1e9
     idle = describe(latency.filter(before)["rtt_ns"] / 1e6)
     during = describe(latency.filter(~before)["rtt_ns"] / 1e6)
     if idle is None or during is None:
         return None
-    return Truth(idle=idle, during=during, lost=latency["rtt_ns"].null_count())
+    lost = latency["rtt_ns"].null_count()
+    return Truth(began_s=round(began_s, 3), idle=idle, during=during, lost=lost)
 
 
 IDLE_S = 3

@@ -1,0 +1,354 @@
+"""Charts of the study `speedtest-aqm`, from the figures of its runs.
+
+Boxes reach from the 25th to the 75th percentile of runs, whiskers over all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weirlab.plots import axes as parts
+from weirlab.plots import theme
+from weirlab.studies.speedtest_aqm.calibration import reported_ms, true_ms
+from weirlab.studies.speedtest_aqm.figures import QUANTILES, STEP_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from weirlab.plots.theme import Style
+    from weirlab.studies.speedtest_aqm.calibration import Truth
+    from weirlab.studies.speedtest_aqm.design import Cell, Metric, Study
+    from weirlab.studies.speedtest_aqm.figures import Run, Spread
+
+    Found = Mapping[Cell, Sequence[Run]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart.
+
+    Attributes:
+        select: of all cells those that it draws.
+        draw: draws them.
+    """
+
+    select: Callable[[Found, Study], Found]
+    draw: Callable[[Found, Study], Figure]
+
+
+def throughput(cells: Found, of: Study) -> Figure:
+    """Reported throughput of ndt7 by rate and queue, as a share of the rate (the paper's figure 1)."""
+    chart = _frame(
+        "Throughput that ndt7 reports, as a share of the line's rate",
+        "one flow each way, 20 ms, no burst, no cross traffic; BBR down, CUBIC up",
+        cells,
+        "Boxes: 25 % to 75 % of runs, whiskers all of them.",
+        height=8.0,
+    )
+    rates = sorted({cell.rate_mbps for cell in cells})
+    styles = _styles(of)
+    panels = chart.subplots(2, 1, sharex=True)
+    for axes, (name, key) in zip(
+        panels, (("Download", "download_mbps"), ("Upload", "upload_mbps")), strict=True
+    ):
+        for number, queue in enumerate(styles):
+            for cell, runs in cells.items():
+                shares = [100 * run.result[key] / cell.rate_mbps for run in runs if run.result.get(key)]
+                if cell.queue == queue and shares:
+                    at = rates.index(cell.rate_mbps) + (number - (len(styles) - 1) / 2) * SIDE
+                    _box(axes, at, shares, styles[queue], vertical=True)
+        axes.set_ylabel(f"{name}, % of the rate")
+        axes.set_ylim(0, 104)
+        axes.set_xticks(range(len(rates)), [f"{rate}" for rate in rates])
+        axes.grid(visible=False, axis="x")
+    panels[1].set_xlabel("Rate of the shaper, Mbit/s")
+    _legend(panels[0], styles, loc="lower left", ncols=4)
+    return chart
+
+
+def latency(cells: Found, of: Study) -> Figure:
+    """What each method reports beneath each queue, and what is true."""
+    shown = [
+        (method.name, metric)
+        for method in of.method
+        for metric in method.metric
+        if metric.way != "up" and any(cell.method == method.name for cell in cells)
+    ]
+    wide = 3
+    high = -(-len(shown) // wide)
+    chart = _frame(
+        "What each method reports as latency, and what is true",
+        "downloads at 100 Mbit/s, 20 ms, no burst, no cross traffic",
+        cells,
+        "Boxes: reported, 25 % to 75 % of runs, whiskers all. Line: the true round trip of the load's own "
+        "packets, diamond: of "
+        "pings in another flow (medians of runs). Without a box the method reports nothing.",
+        height=1.4 + 2.1 * high,
+    )
+    panels = chart.subplots(high, wide, sharex=True, sharey=True, squeeze=False).flatten()
+    styles = _styles(of)
+    names = list(styles)
+    ends: list[float] = []
+    for axes, (method, metric) in zip(panels, shown, strict=False):
+        for cell, runs in cells.items():
+            if cell.method == method:
+                ends += _beside_truth(axes, names.index(cell.queue), runs, metric, styles[cell.queue])
+        axes.set_title(f"{method}: {metric.name}", size=9.5, loc="left")
+        axes.grid(visible=False, axis="y")
+    panels[0].set_ylim(len(names) - 0.4, -0.6)
+    panels[0].set_yticks(range(len(names)), names)
+    parts.logarithmic(panels[0], "x", min(ends), max(ends), most=6)
+    for axes in panels[len(shown) :]:
+        axes.set_axis_off()
+    for axes in panels[max(0, len(shown) - wide) : len(shown)]:
+        axes.set_xlabel("ms")
+        axes.tick_params(axis="x", labelbottom=True)
+    return chart
+
+
+def _beside_truth(axes: Axes, at: int, runs: Sequence[Run], metric: Metric, style: Style) -> list[float]:
+    """A row: the reported values as a box, both truths as marks; returns all values."""
+    told = [value for run in runs if (value := reported_ms(run, metric)) is not None]
+    if told:
+        _box(axes, at, told, style, vertical=False)
+    ends = list(told)
+    marks: tuple[tuple[Truth, str, float], ...] = (("own", "|", 13), ("other", "D", 4))
+    for truth, marker, size in marks:
+        real = [value for run in runs if (value := true_ms(run, "down", truth)) is not None]
+        if real:
+            middle = float(np.median(real))
+            axes.plot(
+                [middle],
+                [at],
+                linestyle="none",
+                marker=marker,
+                markersize=size,
+                markeredgewidth=1.6 if truth == "own" else 0.8,
+                markeredgecolor=theme.INK,
+                markerfacecolor="white",
+                zorder=5,
+            )
+            ends.append(middle)
+    return ends
+
+
+def round_trips(cells: Found, of: Study) -> Figure:
+    """CDF of true round trips under an ndt7 upload, in its own flow and in another."""
+    chart = _frame(
+        "True round trips while ndt7 uploads",
+        "100 Mbit/s, 20 ms, no burst, no cross traffic; CUBIC",
+        cells,
+        "All samples of all runs of a queue together, from their quantiles.",
+        height=5.6,
+    )
+    styles = _styles(of)
+    panels = chart.subplots(1, 2, sharex=True, sharey=True)
+    every: list[float] = []
+    for axes, (which, title) in zip(
+        panels,
+        (("own", "packets of the load itself"), ("other", "pings in a flow of their own")),
+        strict=True,
+    ):
+        for cell, runs in cells.items():
+            spreads = [
+                found for run in runs if "up" in run.ways and (found := getattr(run.ways["up"], which))
+            ]
+            if spreads:
+                values = _pooled(spreads)
+                every += [float(values[0]), float(values[-1])]
+                style = styles[cell.queue]
+                axes.plot(
+                    values,
+                    np.linspace(0, 100, values.size),
+                    color=style.colour,
+                    linestyle=style.dash,
+                    linewidth=2,
+                )
+        axes.set_title(title, size=9.5, loc="left")
+        axes.set_xlabel("ms")
+    panels[0].set_ylabel("Round trips that took no longer, %")
+    panels[0].set_ylim(0, 100)
+    parts.logarithmic(panels[0], "x", min(every), max(every), most=7)
+    _lines_legend(panels[1], styles)
+    return chart
+
+
+def over_time(cells: Found, of: Study) -> Figure:
+    """Instantaneous throughput and SRTT of the authors' set with cross traffic, queue beside queue."""
+    names = [queue.name for queue in of.queue if any(cell.queue == queue.name for cell in cells)]
+    chart = _frame(
+        "An upload with BBR beside five with CUBIC, over time",
+        f"{AT_MBPS} Mbit/s, 20 ms, high burst (g2); dotted: a sixth of the rate, and the empty path",
+        cells,
+        f"A line a run: goodput in each {STEP_S * 1e3:g} ms, and the sender's SRTT.",
+        height=5.6,
+    )
+    panels = chart.subplots(2, len(names), sharex=True, sharey="row", squeeze=False)
+    styles = _styles(of)
+    for column, name in enumerate(names):
+        runs = next(list(runs) for cell, runs in cells.items() if cell.queue == name)
+        top, bottom = panels[0][column], panels[1][column]
+        for run in runs:
+            _over_time(top, bottom, run, styles[name].colour)
+        top.axhline(AT_MBPS / 6, color=theme.INK, linewidth=1, linestyle=(0, (1, 2)))
+        bottom.axhline(20, color=theme.INK, linewidth=1, linestyle=(0, (1, 2)))
+        top.set_title(name, size=9.5, loc="left")
+        bottom.set_xlabel("s")
+        bottom.set_xlim(0, 10)
+    panels[0][0].set_ylabel("Upload, Mbit/s")
+    panels[0][0].set_ylim(bottom=0)
+    panels[1][0].set_ylabel("SRTT, ms")
+    panels[1][0].set_ylim(bottom=0)
+    return chart
+
+
+def _over_time(top: Axes, bottom: Axes, run: Run, colour: str) -> None:
+    """One run's upload, from when it began."""
+    if run.series is None:
+        return
+    rates = np.array(run.series.rates["up"])
+    srtt = np.array([np.nan if one is None else one for one in run.series.srtt["up"]])
+    begun = int(np.argmax(rates > 0))
+    times = np.arange(rates.size - begun) * STEP_S
+    top.plot(times, rates[begun:], color=colour, linewidth=0.9, alpha=0.7)
+    bottom.plot(times, srtt[begun:], color=colour, linewidth=0.9, alpha=0.7)
+
+
+def durations(cells: Found, of: Study) -> Figure:
+    """CDF of how long a test takes, by method, with and without cross traffic."""
+    names = [one.name for one in of.method if any(cell.method == one.name for cell in cells)]
+    chart = _frame(
+        "How long a test takes",
+        "all cells of the grid that were run",
+        cells,
+        "From the first packet to the end; a test that did not end in time keeps its curve below 100 %.",
+        height=4.8,
+    )
+    panels = chart.subplots(1, 2, sharex=True, sharey=True)
+    for axes, crossed in zip(panels, (False, True), strict=True):
+        for name, style in zip(names, theme.styles(len(names)), strict=True):
+            runs = [
+                run
+                for cell, all_of in cells.items()
+                for run in all_of
+                if cell.method == name and (cell.cross != "none") == crossed
+            ]
+            times = sorted(run.seconds for run in runs if run.seconds is not None)
+            if times:
+                shares = 100 * np.arange(1, len(times) + 1) / len(runs)
+                axes.step(
+                    [times[0], *times],
+                    [0, *shares],
+                    where="post",
+                    color=style.colour,
+                    linestyle=style.dash,
+                    linewidth=2,
+                    label=name,
+                )
+        axes.set_title("beside cross traffic" if crossed else "without cross traffic", size=9.5, loc="left")
+        axes.set_xlabel("s")
+        axes.set_xlim(left=0)
+    panels[0].set_ylabel("Runs that took no longer, %")
+    panels[0].set_ylim(0, 101)
+    panels[0].legend(frameon=False)
+    return chart
+
+
+def _simulated(found: Found) -> Found:
+    kept = {cell: [run for run in runs if run.world == "sim"] for cell, runs in found.items()}
+    return {cell: runs for cell, runs in kept.items() if runs}
+
+
+def _select(found: Found, **wanted: Any) -> Found:
+    return {
+        cell: runs
+        for cell, runs in _simulated(found).items()
+        if all(getattr(cell, name) == value for name, value in wanted.items())
+    }
+
+
+def _frame(title: str, set_up: str, cells: Found, note: str, *, height: float) -> Figure:
+    counts = {len(runs) for runs in cells.values()}
+    runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
+    origin = f"world sim · {runs} runs a cell · study speedtest-aqm"
+    return theme.framed((title, set_up, origin), note, f"Weir {metadata.version('weirlab')}", height=height)
+
+
+def _styles(of: Study) -> dict[str, Style]:
+    names = [queue.name for queue in of.queue]
+    return dict(zip(names, theme.styles(len(names)), strict=True))
+
+
+def _box(axes: Axes, at: float, values: Sequence[float], style: Style, *, vertical: bool) -> None:
+    low, first, middle, third, high = (float(one) for one in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
+    line = {"color": style.colour, "linewidth": 1.2}
+    axes.bxp(
+        [{"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}],
+        positions=[at],
+        widths=SIDE * 0.8 if vertical else 0.6,
+        orientation="vertical" if vertical else "horizontal",
+        manage_ticks=False,
+        showfliers=False,
+        patch_artist=True,
+        boxprops={"facecolor": style.colour + "88", "edgecolor": style.colour, "linewidth": 1.2},
+        medianprops=line | {"linewidth": 2.0},
+        whiskerprops=line,
+        capprops=line,
+    )
+
+
+def _pooled(spreads: Sequence[Spread]) -> NDArray[np.floating[Any]]:
+    """Quantiles 0 to 100 of several distributions together, each read between its own quantiles."""
+    steps = np.linspace(0, 1, 201)
+    values = np.concatenate([np.interp(steps, QUANTILES, one.at) for one in spreads])
+    return np.asarray(np.quantile(values, steps))
+
+
+def _legend(axes: Axes, styles: Mapping[str, Style], **where: Any) -> None:
+    for name, style in styles.items():
+        axes.bar([0], [0], color=style.colour, label=name)
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", **where)
+
+
+def _lines_legend(axes: Axes, styles: Mapping[str, Style]) -> None:
+    for name, style in styles.items():
+        axes.plot([], [], color=style.colour, linestyle=style.dash, linewidth=2, label=name)
+    axes.legend(frameon=False)
+
+
+SIDE = 0.12
+"""From box to box, where rates are 1 apart."""
+
+AT_MBPS = 300
+"""Of the chart over time: the authors' figures are by rate."""
+
+CHARTS: Mapping[str, Chart] = {
+    "throughput": Chart(
+        lambda found, _: _select(found, rtt_ms=20, burst="g0", cross="none", method="ndt7"), throughput
+    ),
+    "latency": Chart(
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none"), latency
+    ),
+    "round-trips": Chart(
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none", method="ndt7"),
+        round_trips,
+    ),
+    "over-time": Chart(
+        lambda found, _: _select(found, rate_mbps=AT_MBPS, cross="cubic-up", method="ndt7"), over_time
+    ),
+    "durations": Chart(
+        lambda found, of: {
+            cell: runs for cell, runs in _simulated(found).items() if not of.cross_named(cell.cross).extra
+        },
+        durations,
+    ),
+}
+"""All charts by name."""

@@ -1,0 +1,435 @@
+"""The study `speedtest-aqm` as tables: on the terminal, and as a page in Markdown."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from weirlab.report.findings import line
+from weirlab.report.gallery import NOT_SEEN, SEEN, UNDECIDED
+from weirlab.studies.speedtest_aqm import calibration, design
+from weirlab.studies.speedtest_aqm.figures import WAYS
+from weirlab.studies.speedtest_aqm.findings import Judged, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from weirlab.studies.speedtest_aqm.calibration import Gap, Range, Row
+    from weirlab.studies.speedtest_aqm.design import Cell, Study
+    from weirlab.studies.speedtest_aqm.figures import Run
+
+    Found = Mapping[Cell, Sequence[Run]]
+
+
+def calibration_table(rows: Sequence[Row]) -> Table:
+    """A row for each metric beneath each queue: reported less true, in ms."""
+    table = Table(
+        title="Reported latency less the true one under load, without cross traffic, ms: median, and from "
+        "cell to cell",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    for heading in ("metric", "queue", "reported", "own flow", "other flow", "queue itself"):
+        table.add_column(heading, justify="left" if heading in {"metric", "queue"} else "right")
+    rows = [row for row in rows if not row.crossed]
+    for number, row in enumerate(rows):
+        if number and (rows[number - 1].method, rows[number - 1].metric) != (row.method, row.metric):
+            table.add_section()
+        world = "" if row.world == "sim" else f", {row.world}"
+        gaps = [_difference(row.gaps.get(truth)) for truth in calibration.TRUTHS]
+        table.add_row(f"{row.method}: {row.metric.name}{world}", row.queue, _range(row.reported), *gaps)
+    return table
+
+
+def statements_table(found: Sequence[Judged]) -> Table:
+    """A row for each statement."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("statement and what was found", overflow="fold")
+    for one in found:
+        table.add_row(seen_word(one), Text(f"{one.says}\n{one.evidence}"))
+    return table
+
+
+def verdict(found: Sequence[Judged]) -> str:
+    """How many statements were seen."""
+    words = [seen_word(one) for one in found]
+    return (
+        f"{len(words)} statements: {words.count(SEEN)} seen, {words.count(NOT_SEEN)} not seen, "
+        f"{words.count(UNDECIDED)} cannot be decided."
+    )
+
+
+def seen_word(one: Judged) -> str:
+    """Whether a statement was seen, in a word or two."""
+    return {True: SEEN, False: NOT_SEEN, None: UNDECIDED}[one.seen]
+
+
+def page(found: Found, of: Study, took: str | None) -> str:
+    """The whole study as Markdown."""
+    rows = calibration.rows(found, of)
+    parts = [
+        f"# {of.title}",
+        f"Source: {of.source}.",
+        _what_ran(found, of, took),
+        _statements(judged(found, of)),
+        *_calibration(rows, of),
+        _throughput(found, of),
+        _shares(found, of),
+        _durations(found, of),
+        _set_ups(of),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_json(found: Found, of: Study) -> dict[str, Any]:
+    """Statements, calibration and every run, as plain values."""
+    return {
+        "statements": [one.as_dict() for one in judged(found, of)],
+        "calibration": [row.as_dict() for row in calibration.rows(found, of)],
+        "runs": [
+            run.model_dump(mode="json", exclude={"series", "key"}) for runs in found.values() for run in runs
+        ],
+    }
+
+
+def _what_ran(found: Found, of: Study, took: str | None) -> str:
+    sim = _count(found, "sim")
+    lab = _count(found, "lab")
+    grid = design.all_cells(of)
+    missing = [one.name for one in of.method if one.name not in design.methods(of)]
+    lines = [
+        "## What was run",
+        "",
+        f"Simulator: {sim[0]} cells, {sim[1]} runs. Lab: {lab[0]} cells, {lab[1]} runs. The whole grid has "
+        f"{len(grid)} cells, "
+        f"{sum(grid.values())} runs with {of.repetitions} repetitions each (`--full`)."
+        + (f" {took}" if took else ""),
+    ]
+    if missing:
+        lines += ["", f"Methods that there are not yet: {', '.join(missing)}."]
+    lines += [
+        "",
+        line(
+            [
+                "block",
+                "rates, Mbit/s",
+                "round trip, ms",
+                "queues",
+                "bucket",
+                "beside",
+                "methods",
+                "runs a cell",
+            ]
+        ),
+    ]
+    lines.append(line(["---"] * 8))
+    for block in of.block:
+        counts = [
+            sum(run.world == "sim" for run in runs) for cell, runs in found.items() if _is_in(cell, block)
+        ]
+        counts = [count for count in counts if count]
+        if not counts:
+            continue
+        cells = [
+            ", ".join(str(one) for one in values)
+            for values in (
+                block.rates_mbps,
+                block.rtts_ms,
+                block.queues,
+                block.bursts,
+                block.crosses,
+                [one for one in block.methods if one in design.methods(of)],
+            )
+        ]
+        lines.append(line([f"{block.name}: {block.why}", *cells, _from_to(counts)]))
+    if lab[0]:
+        there = of.lab
+        cells = [
+            ", ".join(str(one) for one in values)
+            for values in (there.rates_mbps, [design.LAB_RTT_MS], there.queues)
+        ]
+        lines.append(
+            line(
+                [f"lab: {there.why}", *cells, "g0", "none", ", ".join(there.methods), str(there.repetitions)]
+            )
+        )
+    late = [run for runs in found.values() for run in runs if run.world == "lab" and run.warnings]
+    if late:
+        warnings = sorted({text.split(";")[0] for run in late for text in run.warnings})
+        lines += [
+            "",
+            f"In the lab {len(late)} of {lab[1]} runs warn of their instrument, such as: {warnings[0]}.",
+        ]
+    return "\n".join(lines)
+
+
+def _from_to(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _is_in(cell: Cell, block: design.Block) -> bool:
+    return (
+        cell.rate_mbps in block.rates_mbps
+        and cell.rtt_ms in block.rtts_ms
+        and cell.queue in block.queues
+        and cell.burst in block.bursts
+        and cell.cross in block.crosses
+        and cell.method in block.methods
+        and cell.client_cc == block.client_cc
+    )
+
+
+def _count(found: Found, world: str) -> tuple[int, int]:
+    counts = [sum(run.world == world for run in runs) for runs in found.values()]
+    return sum(count > 0 for count in counts), sum(counts)
+
+
+def _statements(found: Sequence[Judged]) -> str:
+    lines = [
+        "## Statements",
+        "",
+        verdict(found),
+        "",
+        line(["who says what", "", "seen if", "figures"]),
+        line(["---"] * 4),
+    ]
+    lines += [
+        line([f"{one.says} ({one.by})", f"**{seen_word(one)}**", one.rule, one.evidence]) for one in found
+    ]
+    return "\n".join(lines)
+
+
+def _calibration(rows: Sequence[Row], of: Study) -> Iterable[str]:
+    yield (
+        "## Calibration: reported latency against the true one under load\n\nReported less true in ms, and "
+        "in brackets reported over "
+        "true; medians over cells, beneath them the least and the greatest cell. *Own flow*: round trips "
+        "of the load's own packets "
+        "(of Weir's own loads their SRTT). *Other flow*: UDP pings every 10 ms. *Queue*: the empty path "
+        "and what packets waited in "
+        "the router on average. All while the method loaded that direction; figures of the idle line are "
+        "held against the download."
+    )
+    for world, crossed, title in (
+        ("sim", False, "Simulator, without cross traffic"),
+        ("sim", True, "Simulator, beside cross traffic"),
+        ("lab", False, "Lab, without cross traffic"),
+    ):
+        mine = [row for row in rows if (row.world, row.crossed) == (world, crossed)]
+        if not mine:
+            continue
+        yield f"### {title}"
+        for method in of.method:
+            some = [row for row in mine if row.method == method.name]
+            if some:
+                yield _calibration_of(method, some)
+
+
+def _calibration_of(method: design.Method, rows: Sequence[Row]) -> str:
+    meanings = "; ".join(f"*{one.name}*: {one.says}" for one in method.metric)
+    lines = [
+        f"**{method.name}** ({method.says}). {meanings}.",
+        "",
+        line(["metric", "queue", "runs", "none", "reported, ms", "own flow", "other flow", "queue"]),
+        line(["---", "---", *["---:"] * 6]),
+    ]
+    for row in rows:
+        gaps = [_gap(row.gaps.get(truth)) for truth in calibration.TRUTHS]
+        counts = [str(row.runs), str(row.missing or "")]
+        lines.append(line([row.metric.name, row.queue, *counts, _range(row.reported), *gaps]))
+    return "\n".join(lines)
+
+
+def _gap(gap: Gap | None) -> str:
+    if gap is None:
+        return ""
+    ends = ""
+    if gap.difference.low != gap.difference.high:
+        ends = f"<br>{gap.difference.low:+.1f} to {gap.difference.high:+.1f}"
+    return f"{gap.difference.median:+.1f} ({gap.ratio.median:.2f}){ends}"
+
+
+def _difference(gap: Gap | None) -> str:
+    if gap is None:
+        return ""
+    found = gap.difference
+    ends = "" if found.low == found.high else f"\n{found.low:+.1f} to {found.high:+.1f}"
+    return f"{found.median:+.1f}{ends}"
+
+
+def _range(found: Range | None) -> str:
+    if found is None:
+        return "none"
+    if found.low == found.high:
+        return f"{found.median:.1f}"
+    return f"{found.median:.1f} ({found.low:.1f} to {found.high:.1f})"
+
+
+def _throughput(found: Found, of: Study) -> str:
+    """Reported throughput of ndt7 by rate and queue, one flow, no burst."""
+    tables = []
+    for rtt in sorted(of.rtts_ms, reverse=True):
+
+        def figure(cell: Cell, run: Run, rtt: int = rtt) -> str | None:
+            if (cell.rtt_ms, cell.burst, cell.cross, cell.method) != (
+                rtt,
+                "g0",
+                "none",
+                "ndt7",
+            ) or run.world != "sim":
+                return None
+            return _both(run)
+
+        table = _by_rate(found, of, figure)
+        if table:
+            tables += [f"Round trip {rtt} ms:", "", table, ""]
+    if not tables:
+        return ""
+    return "\n".join(
+        [
+            "## Throughput that ndt7 reports",
+            "",
+            "Down / up in Mbit/s, medians; one flow, no burst, no cross traffic; BBR down, CUBIC up.",
+            "",
+            *tables,
+        ]
+    ).rstrip()
+
+
+def _shares(found: Found, of: Study) -> str:
+    """The authors' set with cross traffic: goodput, then SRTT."""
+
+    def of_set(cell: Cell, run: Run) -> bool:
+        return cell.cross == "cubic-up" and run.world == "sim"
+
+    def rate(cell: Cell, run: Run) -> str | None:
+        up = run.ways.get("up")
+        return f"{up.mbps}" if of_set(cell, run) and up else None
+
+    def srtt(cell: Cell, run: Run) -> str | None:
+        up = run.ways.get("up")
+        return f"{up.srtt.mean}" if of_set(cell, run) and up and up.srtt else None
+
+    rates = _by_rate(found, of, rate)
+    if not rates:
+        return ""
+    theirs = of.published["cross"]
+    published = [
+        line(["theirs", *(str(one) for one in theirs.rates_mbps)]),
+        line(["---", *["---:"] * len(theirs.rates_mbps)]),
+    ]
+    published += [
+        line([queue, *(f"{value:g}" for value in values)]) for queue, values in theirs.upload_mbps.items()
+    ]
+    return "\n".join(
+        [
+            "## The authors' set with cross traffic",
+            "",
+            (
+                "A BBR upload beside five CUBIC uploads, g2, 20 ms: Mbit/s, medians; a sixth of the rate "
+                "would be a fair share."
+            ),
+            "",
+            rates,
+            "",
+            f"{theirs.what[0].upper()}{theirs.what[1:]}:",
+            "",
+            *published,
+            "",
+            "Mean SRTT of the upload, ms:",
+            "",
+            _by_rate(found, of, srtt, digits=1),
+        ]
+    )
+
+
+def _by_rate(found: Found, of: Study, figure: Callable[[Cell, Run], str | None], *, digits: int = 0) -> str:
+    """A table of queues by rate with the medians of a figure, which may be several with `/` between them."""
+    values: dict[tuple[str, int], list[list[float]]] = {}
+    for cell, runs in found.items():
+        for run in runs:
+            said = figure(cell, run)
+            if said is not None:
+                values.setdefault((cell.queue, cell.rate_mbps), []).append(
+                    [float(word) for word in said.split("/")]
+                )
+    rates = sorted({rate for _, rate in values})
+    if not rates:
+        return ""
+    lines = [line(["queue", *(str(rate) for rate in rates)]), line(["---", *["---:"] * len(rates)])]
+    for queue in of.queue:
+        if any(name == queue.name for name, _ in values):
+            cells = [_medians(values.get((queue.name, rate), []), digits) for rate in rates]
+            lines.append(line([queue.name, *cells]))
+    return "\n".join(lines)
+
+
+def _medians(values: Sequence[Sequence[float]], digits: int) -> str:
+    return " / ".join(f"{median(column):.{digits}f}" for column in zip(*values, strict=True))
+
+
+def _both(run: Run) -> str | None:
+    both = [run.result.get(name) for name in ("download_mbps", "upload_mbps")]
+    return None if None in both else "/".join(str(one) for one in both)
+
+
+def _durations(found: Found, of: Study) -> str:
+    lines = [
+        "## How long a test takes, and how steady its rate is",
+        "",
+        (
+            "Seconds from its first packet to its end; the rate's range from the 5th to the 95th percentile "
+            "of 100 ms over its median, while it loaded that direction. Medians over runs in the simulator, "
+            "least and greatest run in brackets."
+        ),
+        "",
+        line(["method", "beside", "seconds", "unsteadiness down", "unsteadiness up", "not ended"]),
+        line(["---", "---", *["---:"] * 4]),
+    ]
+    for method in of.method:
+        for crossed in (False, True):
+            runs = [
+                run
+                for cell, all_of in found.items()
+                for run in all_of
+                if run.world == "sim" and cell.method == method.name and (cell.cross != "none") == crossed
+            ]
+            if not runs:
+                continue
+            times = [run.seconds for run in runs if run.seconds is not None]
+            spreads = [
+                [
+                    (spread.quantile(0.95) - spread.quantile(0.05)) / spread.median
+                    for run in runs
+                    if way in run.ways and (spread := run.ways[way].rates).median > 0
+                ]
+                for way in WAYS
+            ]
+            lines.append(
+                line(
+                    [
+                        method.name,
+                        "cross traffic" if crossed else "nothing",
+                        f"{median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "",
+                        *(f"{median(values):.2f}" if values else "" for values in spreads),
+                        str(len(runs) - len(times) or ""),
+                    ]
+                )
+            )
+    return "\n".join(lines)
+
+
+def _set_ups(of: Study) -> str:
+    """What the names stand for."""
+    lines = ["## Names", "", line(["name", "words", "what it is"]), line(["---"] * 3)]
+    lines += [line([one.name, f"`{one.words}`", one.says]) for one in of.queue]
+    lines += [line([one.name, "", one.says]) for one in of.burst]
+    lines += [line([one.name, "", one.says]) for one in of.cross]
+    return "\n".join(lines)

@@ -1,0 +1,262 @@
+"""What is kept of a run: figures of a few kilobytes in place of a record of megabytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from weirlab.scenario.models import Direction, Model
+from weirlab.studies.speedtest_aqm import design
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
+    from weirlab.studies.speedtest_aqm.design import Cell
+
+WAYS: tuple[Direction, ...] = ("down", "up")
+
+
+class Spread(Model):
+    """A distribution.
+
+    Attributes:
+        count: how many values there are.
+        mean: their mean.
+        at: their quantiles `QUANTILES`, interpolated linearly.
+    """
+
+    count: int
+    mean: float
+    at: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle."""
+        return self.at[QUANTILES.index(0.5)]
+
+    @property
+    def least(self) -> float:
+        """The minimum."""
+        return self.at[0]
+
+    def quantile(self, q: float) -> float:
+        """One of `QUANTILES`."""
+        return self.at[QUANTILES.index(q)]
+
+
+class Way(Model):
+    """What happened while the method loaded one direction and not the other.
+
+    Attributes:
+        loaded_s: how long that was.
+        mbps: what its application received meanwhile.
+        cross_mbps: what cross traffic received meanwhile, over TCP.
+        rates: the method's Mbit/s in each interval.
+        own: round trips of packets of the load itself, one each 10 ms of each connection, in ms.
+        srtt: its senders' SRTT at each interval, in ms.
+        other: round trips of pings in a flow of their own, in ms.
+        queue: the empty path's round trip and what the packets of each interval waited in the router on
+            average, both ways together, in ms.
+    """
+
+    loaded_s: float
+    mbps: float
+    cross_mbps: float | None
+    rates: Spread
+    own: Spread | None
+    srtt: Spread | None
+    other: Spread | None
+    queue: Spread | None
+
+
+class Series(Model):
+    """The run over time, a value each `STEP_S` from when the method began: Mbit/s, and SRTT in ms."""
+
+    rates: dict[Direction, list[float]]
+    srtt: dict[Direction, list[float | None]]
+
+
+class Run(Model):
+    """What is kept of a run.
+
+    Attributes:
+        key: digest of the scenario and seed that it was.
+        cell: name of the cell.
+        seed: seed, or number of the repetition in the lab.
+        world: `sim` or `lab`.
+        result: what the method reports.
+        seconds: how long the method took; None if it did not come to its end.
+        idle_ms: median ping before it began; None beside cross traffic.
+        ways: by direction, if it was loaded at all.
+        series: over time; the simulator only.
+        warnings: what speaks against trusting it.
+    """
+
+    key: str
+    cell: str
+    seed: int
+    world: str
+    result: dict[str, Any]
+    seconds: float | None
+    idle_ms: float | None
+    ways: dict[Direction, Way]
+    series: Series | None = None
+    warnings: list[str] = Field(default_factory=list)
+
+
+def key_of(run: ResolvedRun) -> str:
+    """Digest of what is run, by which kept figures are known again."""
+    text = json.dumps([run.scenario, run.seed], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def spread(values: NDArray[np.floating[Any]]) -> Spread | None:
+    """The distribution of `values`; None of nothing."""
+    if values.size == 0:
+        return None
+    found = np.quantile(values, QUANTILES)
+    return Spread(
+        count=int(values.size),
+        mean=round(float(values.mean()), 4),
+        at=tuple(round(float(value), 4) for value in found),
+    )
+
+
+def figures(record: Record, run: ResolvedRun, cell: Cell) -> Run:
+    """The figures of a simulated run."""
+    start = record.manifest.scenario["phases"][0]["end_ns"]
+    sampling = record.manifest.scenario["sampling"]["throughput_ns"]
+    loaded = _loaded_bins(record, cell, sampling)
+    both = loaded["down"] & loaded["up"]
+    ways: dict[Direction, Way] = {}
+    for way in WAYS:
+        found = _way(record, cell, way, sorted(loaded[way] - both), sampling)
+        if found:
+            ways[way] = found
+    result, ended = _result(record, cell, start)
+    pings = record.latency.filter((pl.col("t_ns") < start) & (pl.col("probe") == _probe(record, design.PING)))
+    idle = pings["rtt_ns"].drop_nulls().median() if cell.cross == "none" else None
+    return Run(
+        key=key_of(run),
+        cell=cell.name,
+        seed=run.seed,
+        world="sim",
+        result=result,
+        seconds=None if ended is None else round((ended - start) / 1e9, 3),
+        idle_ms=None if not isinstance(idle, float) else round(idle / 1e6, 4),
+        ways=ways,
+        series=_series(record, cell, start, ended or record.reached_ns, sampling),
+        warnings=record.manifest.warnings,
+    )
+
+
+def _flows(record: Record, beginning: str) -> list[int]:
+    names = record.flow_names
+    return names.filter(pl.col("name").str.starts_with(beginning))["flow"].to_list()
+
+
+def _probe(record: Record, name: str) -> int | None:
+    return record.probe_names.index(name) if name in record.probe_names else None
+
+
+def _loaded_bins(record: Record, cell: Cell, step: int) -> dict[Direction, set[int]]:
+    """By direction the intervals in which the method received at least `LOADED` of the rate."""
+    least = LOADED * cell.rate_mbps * 1e6 / 8 * step / 1e9
+    found: dict[Direction, set[int]] = {}
+    for way in WAYS:
+        rows = record.throughput.filter(pl.col("flow").is_in(_flows(record, f"{cell.method} {way}")))
+        sums = rows.group_by(bin=pl.col("t_ns") // step - 1).agg(pl.col("bytes").sum())
+        found[way] = set(sums.filter(pl.col("bytes") >= least)["bin"].to_list())
+    return found
+
+
+def _way(record: Record, cell: Cell, way: Direction, bins: list[int], step: int) -> Way | None:
+    if not bins:
+        return None
+    seconds = len(bins) * step / 1e9
+    sent_in = (pl.col("t_ns") // step).is_in(bins)
+    ended_in = (pl.col("t_ns") // step - 1).is_in(bins)
+    rows = record.throughput.filter(ended_in)
+    flows, cross = _flows(record, f"{cell.method} {way}"), _flows(record, f"{design.CROSS} {way}")
+    mine = rows.filter(pl.col("flow").is_in(flows)).group_by("t_ns").agg(pl.col("bytes").sum())
+    theirs = int(rows.filter(pl.col("flow").is_in(cross))["bytes"].sum())
+    srtt = record.tcp.filter(ended_in & pl.col("flow").is_in(flows))["srtt_ns"].drop_nulls()
+    ping, own = _probe(record, design.PING), _probe(record, f"{cell.method} in flow")
+    pings = record.latency.filter(sent_in & (pl.col("probe") == ping))["rtt_ns"].drop_nulls()
+    samples = record.latency.filter(sent_in & (pl.col("probe") == (-1 if own is None else own)))
+    rates = spread(mine["bytes"].to_numpy() * 8e3 / step)
+    assert rates is not None  # noqa: S101 - bins are those in which bytes came
+    return Way(
+        loaded_s=round(seconds, 3),
+        mbps=round(int(mine["bytes"].sum()) * 8 / seconds / 1e6, 4),
+        cross_mbps=round(theirs * 8 / seconds / 1e6, 4) if cross else None,
+        rates=rates,
+        own=spread(samples["rtt_ns"].drop_nulls().to_numpy() / 1e6),
+        srtt=spread(srtt.to_numpy() / 1e6),
+        other=spread(pings.to_numpy() / 1e6),
+        queue=spread(cell.rtt_ms + waits_ms(record.queue.filter(ended_in))),
+    )
+
+
+def waits_ms(queue: pl.DataFrame) -> NDArray[np.floating[Any]]:
+    """What packets waited in the router in each interval on average, both ways added, in ms."""
+    rows = queue.filter((pl.col("class") == "") & pl.col("queue").str.ends_with(f"/{design.ROUTER}"))
+    sums = rows.group_by("t_ns").agg(pl.col("sojourn_mean_ns").fill_null(0).sum())
+    return sums["sojourn_mean_ns"].to_numpy() / 1e6
+
+
+def _result(record: Record, cell: Cell, start: int) -> tuple[dict[str, Any], int | None]:
+    """What the method reports, and when it was over."""
+    if cell.method != design.OWN:
+        rows = record.methods.row(0, named=True)
+        ended = rows["ended_ns"]
+        return json.loads(rows["result"]), None if ended is None else int(ended)
+    spans = design.own_spans(start)
+    said: dict[str, Any] = {"method": design.OWN}
+    for way, begin in spans.items():
+        # From when its ramp is over, as `weir test` has it.
+        full, end = begin + design.RAMP_NS * (len(design.RAMP) - 1), begin + design.OWN_LOAD_NS
+        inside = (pl.col("t_ns") >= full) & (pl.col("t_ns") < end)
+        ping = pl.col("probe") == _probe(record, design.PING)
+        pings = record.latency.filter(inside & ping)["rtt_ns"].drop_nulls()
+        flows = pl.col("flow").is_in(_flows(record, f"{design.OWN} {way}"))
+        arrived = record.throughput.filter(flows & (pl.col("t_ns") > full) & (pl.col("t_ns") <= end))["bytes"]
+        said[f"{way}load_mbps"] = int(arrived.sum()) * 8e3 / (end - full)
+        said[f"{way}_loaded_ms"] = float(np.median(pings.to_numpy())) / 1e6 if pings.len() else None
+    return said, max(spans.values()) + design.OWN_LOAD_NS
+
+
+def _series(record: Record, cell: Cell, start: int, end: int, sampling: int) -> Series:
+    steps = max(1, round((end - start) / 1e9 / STEP_S))
+    width = int(STEP_S * 1e9)
+    rates: dict[Direction, list[float]] = {}
+    srtt: dict[Direction, list[float | None]] = {}
+    at = (pl.col("t_ns") - sampling - start) // width
+    for way in WAYS:
+        mine = pl.col("flow").is_in(_flows(record, f"{cell.method} {way}"))
+        arrived = record.throughput.filter(mine).group_by(step=at).agg(pl.col("bytes").sum())
+        sums = dict(arrived.iter_rows())
+        rates[way] = [round(sums.get(step, 0) * 8e3 / width, 2) for step in range(steps)]
+        told = record.tcp.filter(mine).group_by(step=at).agg(pl.col("srtt_ns").mean())
+        means = dict(told.iter_rows())
+        srtt[way] = [
+            None if means.get(step) is None else round(means[step] / 1e6, 2) for step in range(steps)
+        ]
+    return Series(rates=rates, srtt=srtt)
+
+
+QUANTILES = (0.0, 0.01, *(round(0.05 * step, 2) for step in range(1, 20)), 0.99, 1.0)
+"""Which quantiles are kept."""
+
+LOADED = 0.01
+"""Share of the rate from which on an interval counts as loaded."""
+
+STEP_S = 0.2
+"""Of series: ndt7 reports four times a second."""
