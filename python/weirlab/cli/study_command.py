@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     help="Folder to keep the records in; agreement and speedtest-aqm go on with what is there; "
-    "thesis and speedtest-aqm write report and charts there.  [default: none, for agreement weir-agreement, for thesis weir-thesis]",
+    "thesis and speedtest-aqm write report and charts there.  [default: none, for agreement "
+    "weir-agreement, for thesis weir-thesis]",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")

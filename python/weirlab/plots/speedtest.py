@@ -88,7 +88,8 @@ def latency(cells: Found, of: Study) -> Figure:
         "What each method reports as latency, and what is true",
         "downloads at 100 Mbit/s, 20 ms, no burst, no cross traffic",
         cells,
-        "Boxes: reported, 25 % to 75 % of runs, whiskers all. Line: the true round trip of the load's own "
+        "Boxes: reported, 25 % to 75 % of runs, whiskers all. Below them, line: the true round trip of the "
+        "load's own "
         "packets, diamond: of "
         "pings in another flow (medians of runs). Without a box the method reports nothing.",
         height=1.4 + 2.1 * high,
@@ -118,20 +119,20 @@ def _beside_truth(axes: Axes, at: int, runs: Sequence[Run], metric: Metric, styl
     """A row: the reported values as a box, both truths as marks; returns all values."""
     told = [value for run in runs if (value := reported_ms(run, metric)) is not None]
     if told:
-        _box(axes, at, told, style, vertical=False)
+        _box(axes, at - BELOW, told, style, vertical=False)
     ends = list(told)
-    marks: tuple[tuple[Truth, str, float], ...] = (("own", "|", 13), ("other", "D", 4))
+    marks: tuple[tuple[Truth, str, float], ...] = (("own", "|", 9), ("other", "D", 3.5))
     for truth, marker, size in marks:
         real = [value for run in runs if (value := true_ms(run, "down", truth)) is not None]
         if real:
             middle = float(np.median(real))
             axes.plot(
                 [middle],
-                [at],
+                [at + BELOW],
                 linestyle="none",
                 marker=marker,
                 markersize=size,
-                markeredgewidth=1.6 if truth == "own" else 0.8,
+                markeredgewidth=2.0 if truth == "own" else 0.9,
                 markeredgecolor=theme.INK,
                 markerfacecolor="white",
                 zorder=5,
@@ -293,7 +294,7 @@ def _box(axes: Axes, at: float, values: Sequence[float], style: Style, *, vertic
     axes.bxp(
         [{"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}],
         positions=[at],
-        widths=SIDE * 0.8 if vertical else 0.6,
+        widths=SIDE * 0.8 if vertical else 0.36,
         orientation="vertical" if vertical else "horizontal",
         manage_ticks=False,
         showfliers=False,
@@ -326,6 +327,9 @@ def _lines_legend(axes: Axes, styles: Mapping[str, Style]) -> None:
 
 SIDE = 0.12
 """From box to box, where rates are 1 apart."""
+
+BELOW = 0.2
+"""How far the truth stands below the middle of a row, and what is reported above it."""
 
 AT_MBPS = 300
 """Of the chart over time: the authors' figures are by rate."""

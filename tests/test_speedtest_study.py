@@ -1,0 +1,249 @@
+"""The study `speedtest-aqm`: its grid, what is kept of a run, and the arithmetic of its findings."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from weirlab.errors import UsageError
+from weirlab.report import speedtest_study as report
+from weirlab.studies.speedtest_aqm import (
+    Cell,
+    Run,
+    Way,
+    all_cells,
+    calibration,
+    chosen,
+    design,
+    findings,
+    lab_cells,
+    measure,
+    study,
+    usual_cells,
+)
+from weirlab.studies.speedtest_aqm.figures import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from weirlab.scenario import ResolvedRun
+
+OF = study()
+CELL = Cell(rate_mbps=100, rtt_ms=20, queue="pfifo-4bdp", burst="g2", cross="none", method="weir")
+
+
+def test_the_grid_is_the_issues() -> None:
+    whole = all_cells(OF)
+    count = len(design.methods(OF))
+    assert len(whole) == 9 * 2 * 7 * 3 * 4 * count
+    assert set(whole.values()) == {10}
+    assert [one.name for one in OF.method] == ["ndt7", "cloudflare", "librespeed", "ookla", "rpm", "weir"]
+    # What runs if nothing is said is a part of it, but for the authors' own set.
+    strangers = {cell for cell in usual_cells(OF) if cell not in whole}
+    assert {(cell.cross, cell.client_cc) for cell in strangers} == {("cubic-up", "bbr")}
+    assert len(lab_cells(OF)) == 2 * 4 * 3
+
+
+def test_cells_have_names_and_are_chosen_by_patterns() -> None:
+    assert CELL.name == "100mbit 20ms pfifo-4bdp g2 none weir"
+    assert design.cell_named(CELL.name) == CELL
+    bbr = "300mbit 20ms codel g2 cubic-up ndt7 bbr"
+    assert design.cell_named(bbr).client_cc == "bbr"
+    found = chosen(all_cells(OF), ["100mbit 10ms * g0 none weir"], repetitions=2)
+    assert len(found) == 7
+    assert set(found.values()) == {2}
+    with pytest.raises(UsageError, match=r"no cell `150mbit \*` among"):
+        chosen(usual_cells(OF), ["150mbit *"])
+
+
+def test_shapers_and_queues_are_the_authors() -> None:
+    # 4 * 100 Mbit/s * 20 ms = 1 MB, in packets of 1514 bytes; 36 KiB of tokens a Mbit/s.
+    assert design.queue_words(CELL, OF).splitlines() == [
+        "qdisc add dev eth0 root handle 1: htb default 11",
+        (
+            "class add dev eth0 parent 1: classid 1:11 htb rate 100000kbit ceil 160000kbit burst 3600k "
+            "cburst 3600k"
+        ),
+        "qdisc add dev eth0 parent 1:11 handle 20: pfifo limit 661",
+    ]
+    plain = Cell(rate_mbps=900, rtt_ms=10, queue="pfifo-1bdp", burst="g0", cross="none", method="weir")
+    assert design.queue_words(plain, OF).splitlines()[1:] == [
+        "class add dev eth0 parent 1: classid 1:11 htb rate 900000kbit",
+        "qdisc add dev eth0 parent 1:11 handle 20: pfifo limit 744",
+    ]
+
+
+def test_cross_traffic_and_ramp() -> None:
+    udp = Cell(rate_mbps=200, rtt_ms=20, queue="sfq", burst="g0", cross="udp", method="weir")
+    scenario = design.runs_of(udp, of=OF, repetitions=1)[0].scenario
+    streams = scenario["probes"][1:]
+    # A tenth of 200 Mbit/s in packets of 1428 bytes.
+    assert [one["period_ns"] for one in streams] == [571_200] * 5
+    assert {one["payload_bytes"] for one in streams} == {1400}
+    starts = [flow["start_ns"] for flow in scenario["flows"] if flow["direction"] == "down"]
+    assert starts == [5_000_000_000] * 2 + [5_500_000_000] * 2 + [6_000_000_000] * 4
+    up = Cell(rate_mbps=200, rtt_ms=20, queue="sfq", burst="g0", cross="cubic-up", method="weir")
+    flows = design.runs_of(up, of=OF, repetitions=1)[0].scenario["flows"]
+    assert [flow["direction"] for flow in flows if flow["name"].startswith("cross")] == ["up"] * 5
+
+
+def test_a_simulated_cell_is_kept_and_goes_on(tmp_path: Path) -> None:
+    started: list[int] = []
+
+    @contextmanager
+    def watching(todo: Sequence[ResolvedRun]) -> Iterator[_Deaf]:
+        started.append(len(todo))
+        yield _Deaf()
+
+    def simulate(repetitions: int) -> list[Run]:
+        found = measure.simulate({CELL: repetitions}, tmp_path, of=OF, jobs=2, watching=watching)
+        return found[CELL]
+
+    (run,) = simulate(1)
+    down = run.ways["down"]
+    assert down.other is not None
+    assert down.queue is not None
+    # Eight flows fill four bandwidth-delay products: 80 ms on top of 20, less the troughs of CUBIC.
+    assert 80 < down.other.median < 100
+    assert abs(down.other.median - down.queue.median) < 2
+    assert run.result["down_loaded_ms"] == pytest.approx(down.other.median, abs=3)
+    assert run.seconds == 18.0
+    assert measure.all_kept(tmp_path / "sim") == {CELL: [run]}
+    assert simulate(2)[0] == run
+    assert started == [1, 1]
+    kept = measure.file_of(tmp_path / "sim" / CELL.folder / "seed-1")
+    kept.write_text(run.model_copy(update={"key": "other"}).model_dump_json())
+    with pytest.raises(UsageError, match="another scenario"):
+        simulate(1)
+    kept.write_text("{")
+    with pytest.raises(UsageError, match="damaged"):
+        simulate(1)
+
+
+class _Deaf:
+    def advanced(self, number: int, reached_ns: int) -> None:
+        pass
+
+    def finished(self, number: int) -> None:
+        pass
+
+
+def _run(cell: Cell, result: dict[str, Any], **ways: Way) -> Run:
+    return Run(
+        key="", cell=cell.name, seed=1, world="sim", result=result, seconds=20, idle_ms=20, ways={**ways}
+    )
+
+
+def _way(own: float, other: float, queue: float, *, mbps: float = 90, least: float = 0) -> Way:
+    def about(value: float) -> Any:
+        return spread(np.array([min(value, least or value), value, value]))
+
+    rates = spread(np.array([mbps]))
+    assert rates is not None
+    return Way(
+        loaded_s=10,
+        mbps=mbps,
+        cross_mbps=None,
+        rates=rates,
+        own=about(own),
+        srtt=about(own),
+        other=about(other),
+        queue=about(queue),
+    )
+
+
+def test_reported_figures() -> None:
+    rpm = {metric.name: metric for metric in OF.method_named("rpm").metric}
+    run = _run(CELL, {"download": {"rpm": 1200.0, "self_ms": 70.0}, "upload": None})
+    assert calibration.reported_ms(run, rpm["60000/RPM down"]) == 50.0
+    assert calibration.reported_ms(run, rpm["self down"]) == 70.0
+    assert calibration.reported_ms(run, rpm["self up"]) is None
+
+
+def test_calibration_is_by_run_then_by_cell() -> None:
+    metric = OF.method_named("weir").metric[0]
+    slow = CELL
+    fast = Cell(rate_mbps=300, rtt_ms=20, queue="pfifo-4bdp", burst="g0", cross="none", method="weir")
+    runs = {
+        slow: [
+            _run(slow, {"down_loaded_ms": 75.0}, down=_way(100, 80, 90)),
+            _run(slow, {"down_loaded_ms": 100.0}, down=_way(100, 80, 90)),
+            _run(slow, {"down_loaded_ms": None}, down=_way(100, 80, 90)),
+        ],
+        fast: [_run(fast, {"down_loaded_ms": 30.0}, down=_way(40, 30, 30))],
+    }
+    row = calibration.row(runs, metric, "pfifo-4bdp", crossed=False, world="sim")
+    assert (row.cells, row.runs, row.missing) == (2, 4, 1)
+    assert row.reported == calibration.Range(median=58.75, low=30, high=87.5)
+    own = row.gaps["own"]
+    assert own.difference == calibration.Range(median=-11.25, low=-12.5, high=-10)
+    assert own.ratio == calibration.Range(median=0.8125, low=0.75, high=0.875)
+    assert row.gaps["queue"].truth == calibration.Range(median=60, low=30, high=90)
+    rows = calibration.rows(runs, OF)
+    assert [(one.metric.name, one.world) for one in rows] == [
+        ("loaded ping down", "sim"),
+        ("loaded ping up", "sim"),
+    ]
+    assert rows[1].reported is None
+
+
+def _cross(queue: str, rate: int, mbps: float, srtt: float) -> tuple[Cell, list[Run]]:
+    cell = Cell(
+        rate_mbps=rate,
+        rtt_ms=20,
+        queue=queue,
+        burst="g2",
+        cross="cubic-up",
+        method="ndt7",
+        client_cc="bbr",
+    )
+    return cell, [_run(cell, {}, up=_way(srtt, 20, 20, mbps=mbps))]
+
+
+def _judge(found: dict[Cell, list[Run]], beginning: str) -> findings.Judged:
+    (one,) = [one for one in findings.judged(found, OF) if one.says.startswith(beginning)]
+    return one
+
+
+def test_statements_are_judged_by_their_rules() -> None:
+    fair = dict(
+        _cross(queue, rate, share * rate / 6, 30)
+        for rate in findings.COMPARED
+        for queue, share in (("fq_codel", 1.0), ("sfq", 0.95), ("codel", 2.5))
+    )
+    assert _judge(fair, "Beside five flows a queue for each").seen is True
+    bbr = _judge(fair, "Beside five CUBIC")
+    assert bbr.seen is True
+    assert "100: 2.50 (2.82)" in bbr.evidence
+    unfair = fair | dict([_cross("sfq", 300, 0.8 * 50, 30)])
+    assert _judge(unfair, "Beside five flows a queue for each").seen is False
+    baseline = fair | dict(_cross("pfifo-100", rate, 10, 25) for rate in findings.COMPARED)
+    assert _judge(baseline, "The drop-tail baseline").seen is True
+    assert _judge({}, "The drop-tail baseline").seen is None
+
+
+def test_min_rtt_says_nothing_of_the_queue() -> None:
+    def runs(low: float, usual: float) -> dict[Cell, list[Run]]:
+        cells = {}
+        for number, queue in enumerate(findings.QUEUES_OF_AUTHORS):
+            cell = Cell(rate_mbps=100, rtt_ms=10, queue=queue, burst="g0", cross="none", method="ndt7")
+            cells[cell] = [
+                _run(cell, {}, up=_way(12 + usual * number, 10, 10, least=10 + low * number)),
+            ]
+        return cells
+
+    assert _judge(runs(0.1, 3.0), "MinRTT").seen is True
+    assert _judge(runs(0.3, 3.0), "MinRTT").seen is False
+    assert _judge(runs(0.1, 0.1), "MinRTT").seen is False
+
+
+def test_the_page_says_what_was_run() -> None:
+    cell, runs = _cross("codel", 100, 40, 30)
+    page = report.page({cell: runs}, OF, None)
+    assert "Simulator: 1 cells, 1 runs. Lab: 0 cells, 0 runs." in page
+    assert "| codel | 40 |" in page
+    assert page.count("## ") >= 5
