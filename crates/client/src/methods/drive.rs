@@ -126,6 +126,8 @@ struct Drive {
     tell: UnboundedSender<Told>,
     told: UnboundedReceiver<Told>,
     open: BTreeMap<Id, Open>,
+    /// The requests that were sent on each connection.
+    requests: BTreeMap<Id, Vec<Id>>,
     tasks: BTreeMap<Id, AbortHandle>,
     wakes: BinaryHeap<Reverse<Time>>,
     noise: Bytes,
@@ -151,6 +153,7 @@ impl Drive {
             tell,
             told,
             open: BTreeMap::new(),
+            requests: BTreeMap::new(),
             tasks: BTreeMap::new(),
             wakes: BinaryHeap::new(),
             noise: noise.into(),
@@ -206,6 +209,7 @@ impl Drive {
                 let task = http::request(id, http.clone(), dialer, path, upload, tell);
                 let task = tokio::spawn(task);
                 self.watch(id, &task);
+                self.requests.entry(on).or_default().push(id);
             }
             Action::Load { id, sizes } => {
                 if let Some(Open::WebSocket(sender)) = self.open.get_mut(&id)
@@ -218,7 +222,9 @@ impl Drive {
                 }
             }
             Action::Close { id } => {
-                for task in [id, LOADS + id] {
+                // HTTP/2 keeps a connection as long as a request of it goes on.
+                let requests = self.requests.remove(&id).unwrap_or_default();
+                for task in requests.into_iter().chain([id, LOADS + id]) {
                     if let Some(task) = self.tasks.remove(&task) {
                         task.abort();
                     }
