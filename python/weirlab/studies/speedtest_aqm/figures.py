@@ -215,9 +215,8 @@ def waits_ms(queue: pl.DataFrame) -> NDArray[np.floating[Any]]:
 def _result(record: Record, cell: Cell, start: int) -> tuple[dict[str, Any], int | None]:
     """What the method reports, and when it was over."""
     if cell.method != design.OWN:
-        rows = record.methods.row(0, named=True)
-        ended = rows["ended_ns"]
-        return json.loads(rows["result"]), None if ended is None else int(ended)
+        test = record.methods.row(0, named=True)
+        return json.loads(test["result"] or "{}"), test["ended_ns"]
     spans = design.own_spans(start)
     said: dict[str, Any] = {"method": design.OWN}
     for way, begin in spans.items():
