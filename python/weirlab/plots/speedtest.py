@@ -5,7 +5,7 @@ Boxes reach from the 25th to the 75th percentile of runs, whiskers over all of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
 from weirlab.studies.speedtest_aqm.calibration import reported_ms, true_ms
-from weirlab.studies.speedtest_aqm.figures import QUANTILES, STEP_S
+from weirlab.studies.speedtest_aqm.figures import QUANTILES, STEP_S, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,6 +141,47 @@ def _beside_truth(axes: Axes, at: int, runs: Sequence[Run], metric: Metric, styl
     return ends
 
 
+def beside_cross(cells: Found, of: Study) -> Figure:
+    """What each method gets of 100 Mbit/s beneath each queue, beside each kind of cross traffic."""
+    crosses = [one for one in of.cross if any(cell.cross == one.name for cell in cells)]
+    methods = [one.name for one in of.method if any(cell.method == one.name for cell in cells)]
+    queues = [one.name for one in of.queue if any(cell.queue == one.name for cell in cells)]
+    chart = _frame(
+        "What a test gets of 100 Mbit/s, beside cross traffic",
+        "goodput while it loads, downloads (above) and uploads (below); 20 ms, no burst",
+        cells,
+        "A mark a cell: the median of its runs; the line reaches from the least run to the greatest.",
+        height=7.6,
+    )
+    panels = chart.subplots(2, len(crosses), sharex=True, sharey=True, squeeze=False)
+    styles = dict(zip(methods, theme.styles(len(methods)), strict=True))
+    for row, way in enumerate(WAYS):
+        for axes, cross in zip(panels[row], crosses, strict=True):
+            for cell, runs in cells.items():
+                mbps = [run.ways[way].mbps for run in runs if way in run.ways]
+                if cell.cross == cross.name and mbps:
+                    shift = (methods.index(cell.method) - (len(methods) - 1) / 2) * SIDE
+                    _mark(axes, queues.index(cell.queue) + shift, mbps, styles[cell.method])
+            axes.grid(visible=False, axis="y")
+            if row == 0:
+                axes.set_title(CROSS_TITLES[cross.name], size=9.5, loc="left")
+        panels[row][0].set_ylabel({"down": "Download", "up": "Upload"}[way])
+    for axes in panels[1]:
+        axes.set_xlabel("Mbit/s")
+    panels[0][0].set_ylim(len(queues) - 0.4, -0.6)
+    panels[0][0].set_yticks(range(len(queues)), queues)
+    panels[0][0].set_xlim(0, 100)
+    for name, style in styles.items():
+        panels[0][0].plot([], [], linestyle="none", marker=style.marker, color=style.colour, label=name)
+    chart.legend(loc="outside right center", frameon=False)
+    return chart
+
+
+def _mark(axes: Axes, at: float, values: Sequence[float], style: Style) -> None:
+    axes.plot([min(values), max(values)], [at, at], color=style.colour, linewidth=1.2)
+    axes.plot([float(np.median(values))], [at], marker=style.marker, markersize=4.5, color=style.colour)
+
+
 def round_trips(cells: Found, of: Study) -> Figure:
     """CDF of true round trips under an ndt7 upload, in its own flow and in another."""
     chart = _frame(
@@ -178,7 +219,7 @@ def round_trips(cells: Found, of: Study) -> Figure:
     panels[0].set_ylabel("Round trips that took no longer, %")
     panels[0].set_ylim(0, 100)
     parts.logarithmic(panels[0], "x", min(every), max(every), most=7)
-    _lines_legend(panels[1], styles)
+    _lines_legend(chart, styles)
     return chart
 
 
@@ -285,7 +326,11 @@ def _frame(title: str, set_up: str, cells: Found, note: str, *, height: float) -
 
 def _styles(of: Study) -> dict[str, Style]:
     names = [queue.name for queue in of.queue]
-    return dict(zip(names, theme.styles(len(names)), strict=True))
+    styles = [
+        replace(style, colour=SEVENTH) if number >= len(theme.COLOURS) else style
+        for number, style in enumerate(theme.styles(len(names)))
+    ]
+    return dict(zip(names, styles, strict=True))
 
 
 def _box(axes: Axes, at: float, values: Sequence[float], style: Style, *, vertical: bool) -> None:
@@ -319,11 +364,16 @@ def _legend(axes: Axes, styles: Mapping[str, Style], **where: Any) -> None:
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", **where)
 
 
-def _lines_legend(axes: Axes, styles: Mapping[str, Style]) -> None:
+def _lines_legend(chart: Figure, styles: Mapping[str, Style]) -> None:
     for name, style in styles.items():
-        axes.plot([], [], color=style.colour, linestyle=style.dash, linewidth=2, label=name)
-    axes.legend(frameon=False)
+        chart.axes[0].plot([], [], color=style.colour, linestyle=style.dash, linewidth=2, label=name)
+    chart.legend(loc="outside right center", frameon=False, handlelength=4)
 
+
+SEVENTH = "#777777"
+"""There are more queues than colours; boxes have no dashes to tell them apart."""
+
+CROSS_TITLES = {"none": "alone", "cubic": "5 CUBIC", "bbr": "5 BBR", "udp": "UDP, half the rate"}
 
 SIDE = 0.12
 """From box to box, where rates are 1 apart."""
@@ -340,6 +390,9 @@ CHARTS: Mapping[str, Chart] = {
     ),
     "latency": Chart(
         lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none"), latency
+    ),
+    "cross-traffic": Chart(
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", client_cc=None), beside_cross
     ),
     "round-trips": Chart(
         lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none", method="ndt7"),

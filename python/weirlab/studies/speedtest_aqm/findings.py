@@ -61,6 +61,7 @@ def judged(found: Mapping[Cell, Sequence[Run]], of: Study) -> list[Judged]:
         _truncated(known),
         _flow_matters(known),
         _no_loaded_latency(known),
+        _rpm_self(known),
     ]
     return [replace(one, evidence=NOT_RUN) if one.seen is None else one for one in every]
 
@@ -446,6 +447,27 @@ def _no_loaded_latency(known: _Known) -> Judged:
         seen=(shares[max(shares)] < 0.5) if shares else None,
         evidence="share of runs with one, by Mbit/s: "
         + ", ".join(f"{rate}: {share:.2f}" for rate, share in shares.items()),
+    )
+
+
+def _rpm_self(known: _Known) -> Judged:
+    """Reported over true, by queue, of downloads without cross traffic."""
+    metric = known.of.method_named("rpm").metric[0]
+    ratios: dict[str, list[float]] = {}
+    for cell, runs in known.runs.items():
+        if cell.method != "rpm" or cell.cross != "none":
+            continue
+        for run in runs:
+            told, real = reported_ms(run, metric), true_ms(run, "down", "own")
+            if told is not None and real is not None:
+                ratios.setdefault(cell.queue, []).append(told / real)
+    means = {queue: median(values) for queue, values in ratios.items()}
+    return Judged(
+        says="RPM's self probes wait in the endpoints' buffers too, and report more than the path's round trip",
+        by="the draft, on the server's side",
+        rule="median of reported over true round trip of the load's packets is above 1.5 under every queue",
+        seen=_decided([value > 1.5 for value in means.values()]),
+        evidence="reported over true: " + ", ".join(f"{queue} {value:.1f}" for queue, value in means.items()),
     )
 
 
