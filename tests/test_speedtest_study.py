@@ -138,9 +138,9 @@ def _run(cell: Cell, result: dict[str, Any], **ways: Way) -> Run:
     )
 
 
-def _way(own: float, other: float, queue: float, *, mbps: float = 90, least: float = 0) -> Way:
+def _way(own: float, other: float, queue: float, *, mbps: float = 90) -> Way:
     def about(value: float) -> Any:
-        return spread(np.array([min(value, least or value), value, value]))
+        return spread(np.array([value]))
 
     rates = spread(np.array([mbps]))
     assert rates is not None
@@ -232,7 +232,7 @@ def test_min_rtt_says_nothing_of_the_queue() -> None:
         for number, queue in enumerate(findings.QUEUES_OF_AUTHORS):
             cell = Cell(rate_mbps=100, rtt_ms=10, queue=queue, burst="g0", cross="none", method="ndt7")
             cells[cell] = [
-                _run(cell, {}, up=_way(12 + usual * number, 10, 10, least=10 + low * number)),
+                _run(cell, {"latency_ms": 10 + low * number}, up=_way(12 + usual * number, 10, 10)),
             ]
         return cells
 
