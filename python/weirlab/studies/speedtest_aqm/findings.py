@@ -465,11 +465,11 @@ def _rpm_self(known: _Known) -> Judged:
                 ratios.setdefault(cell.queue, []).append(told / real)
     means = {queue: median(values) for queue, values in ratios.items()}
     return Judged(
-        says="RPM's self probes wait in the endpoints' buffers too, and report more than the path's round trip",
+        says="RPM's self probes wait in the endpoints' buffers too and report more than the path's delay",
         by="the draft, on the server's side",
         rule="median of reported over true round trip of the load's packets is above 1.5 under every queue",
         seen=_decided([value > 1.5 for value in means.values()]),
-        evidence="reported over true: " + ", ".join(f"{queue} {value:.1f}" for queue, value in means.items()),
+        evidence="reported over true: " + _named(means, 1),
     )
 
 
