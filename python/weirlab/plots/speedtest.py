@@ -14,7 +14,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
 from weirlab.studies.speedtest_aqm.calibration import reported_ms, true_ms
-from weirlab.studies.speedtest_aqm.figures import QUANTILES, STEP_S, WAYS
+from weirlab.studies.speedtest_aqm.figures import LOADED, QUANTILES, STEP_S, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -258,7 +258,8 @@ def _over_time(top: Axes, bottom: Axes, run: Run, colour: str) -> None:
         return
     rates = np.array(run.series.rates["up"])
     srtt = np.array([np.nan if one is None else one for one in run.series.srtt["up"]])
-    begun = int(np.argmax(rates > 0))
+    # The request that asks for a test is upload too.
+    begun = int(np.argmax(rates > LOADED * AT_MBPS))
     times = np.arange(rates.size - begun) * STEP_S
     top.plot(times, rates[begun:], color=colour, linewidth=0.9, alpha=0.7)
     bottom.plot(times, srtt[begun:], color=colour, linewidth=0.9, alpha=0.7)
