@@ -173,7 +173,7 @@ def beside_cross(cells: Found, of: Study) -> Figure:
     panels[0][0].set_xlim(0, 100)
     for name, style in styles.items():
         panels[0][0].plot([], [], linestyle="none", marker=style.marker, color=style.colour, label=name)
-    chart.legend(loc="outside right center", frameon=False)
+    chart.legend(loc="outside upper right", frameon=False, ncols=len(styles))
     return chart
 
 
@@ -298,7 +298,8 @@ def durations(cells: Found, of: Study) -> Figure:
                 )
         axes.set_title("beside cross traffic" if crossed else "without cross traffic", size=9.5, loc="left")
         axes.set_xlabel("s")
-        axes.set_xlim(left=0)
+    longest = max((run.seconds or 0 for runs in cells.values() for run in runs), default=1)
+    panels[0].set_xlim(0, 1.03 * longest)
     panels[0].set_ylabel("Runs that took no longer, %")
     panels[0].set_ylim(0, 101)
     panels[0].legend(frameon=False)
