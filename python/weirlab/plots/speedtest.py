@@ -147,8 +147,8 @@ def beside_cross(cells: Found, of: Study) -> Figure:
     methods = [one.name for one in of.method if any(cell.method == one.name for cell in cells)]
     queues = [one.name for one in of.queue if any(cell.queue == one.name for cell in cells)]
     chart = _frame(
-        "What a test gets of 100 Mbit/s, beside cross traffic",
-        "goodput while it loads, downloads (above) and uploads (below); 20 ms, no burst",
+        "What a test gets of 100 Mbit/s",
+        "goodput while it loads, by what runs beside it; 20 ms, no burst",
         cells,
         "A mark a cell: the median of its runs; the line reaches from the least run to the greatest.",
         height=7.6,
