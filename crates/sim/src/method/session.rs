@@ -35,6 +35,8 @@ pub(crate) struct Session {
     unsent: [Option<u32>; 2],
     /// Whether an end waits for half of that to be sent.
     waits: [bool; 2],
+    /// Bytes taken from the applications of both ends and not by their sockets.
+    staged: [u64; 2],
     /// The client's requests without answer, with the words of their bodies.
     requests: BTreeMap<Id, Option<String>>,
     /// HTTP/1.1: requests that wait for the one before.
@@ -119,6 +121,7 @@ impl Session {
             pipes: [Pipe::default(), Pipe::default()],
             unsent: [Some(UnsentBound::LEAST), server_bound.then_some(UNSENT)],
             waits: [false; 2],
+            staged: [0; 2],
             requests: BTreeMap::new(),
             waiting: VecDeque::new(),
             upload: Upload::default(),
@@ -348,42 +351,53 @@ impl Session {
         }
     }
 
-    /// Hands TCP what `end` has to say, as far as its socket takes it: its buffer has room, and less waits
-    /// unsent than is allowed. Who had to wait for that goes on once half of it is sent
-    /// (`sk_stream_memory_free`).
+    /// Hands TCP what `end` has to say, as far as its socket takes it; what is said next waits behind what
+    /// was taken from the application before and not yet by the socket.
     fn fill(&mut self, end: End, around: &mut Around<'_>) {
         let number = end as usize;
-        if self.pipes[number].is_silent() {
+        if self.pipes[number].is_silent() && self.staged[number] == 0 {
             return;
         }
         if end == End::Client {
             self.look_at_upload(around.now);
         }
         loop {
-            let tcp = self.pair.end(end);
-            let waiting = tcp.unsent_bytes();
-            let least = self.unsent[number].map_or(u64::MAX, u64::from);
-            let limit = if self.waits[number] { least / 2 } else { least };
-            if !tcp.has_room() || waiting >= limit {
-                self.waits[number] |= waiting >= limit;
-                return;
-            }
-            self.waits[number] = false;
-            let mut bytes = 0;
-            while bytes < WRITE && waiting + bytes < least {
-                if end == End::Server && self.pipes[number].is_between_messages() {
-                    self.look_at_ndt7(around);
-                }
-                match self.pipes[number].pull() {
-                    Some(more) => bytes += more,
-                    None => break,
-                }
-            }
+            self.stage(end, around);
+            let bytes = self.staged[number].min(self.room(end));
             if bytes == 0 {
                 return;
             }
+            self.staged[number] -= bytes;
             self.pair.write(end, bytes, around.network, around.now);
         }
+    }
+
+    /// Takes from the application at `end` as much as stands between it and its socket.
+    fn stage(&mut self, end: End, around: &mut Around<'_>) {
+        let number = end as usize;
+        let most = if self.tls.is_some() { TLS_BUFFER } else { 1 };
+        while self.staged[number] < most {
+            if end == End::Server && self.pipes[number].is_between_messages() {
+                self.look_at_ndt7(around);
+            }
+            let Some(bytes) = self.pipes[number].pull() else { return };
+            self.staged[number] += bytes;
+        }
+    }
+
+    /// How much the socket of `end` takes now: its buffer has room, and less waits unsent than is allowed. Who
+    /// had to wait for that goes on once half of it is sent (`sk_stream_memory_free`).
+    fn room(&mut self, end: End) -> u64 {
+        let tcp = self.pair.end(end);
+        if !tcp.has_room() {
+            return 0;
+        }
+        let Some(most) = self.unsent[end as usize].map(u64::from) else { return WRITE };
+        let limit = if self.waits[end as usize] { most / 2 } else { most };
+        let room = most.saturating_sub(tcp.unsent_bytes());
+        let is_free = tcp.unsent_bytes() < limit;
+        self.waits[end as usize] = !is_free;
+        if is_free { room.min(WRITE) } else { 0 }
     }
 
     /// Follows the rate of an upload with what may wait unsent.
@@ -431,7 +445,10 @@ impl Session {
     }
 }
 
-/// What an application writes at once, in bytes: what rustls keeps of records before it writes them.
+/// What an application writes at once, in bytes.
 const WRITE: u64 = 64 << 10;
+/// What TLS keeps of records that the socket does not take, in bytes: rustls' bound, at both ends. Without TLS
+/// it is the one frame that the socket did not take.
+const TLS_BUFFER: u64 = 64 << 10;
 /// A connection's round trips are kept no oftener.
 const ROUND_TRIPS: Duration = Duration::from_millis(10);
