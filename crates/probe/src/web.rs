@@ -23,7 +23,7 @@ pub struct Web {
     asked: u32,
     /// Bytes of the answer under way while kinds are tried.
     small: u64,
-    /// Size of the file, if it comes to that.
+    /// Size of the answer that showed the kind: of the file, if it comes to that.
     file: u64,
     began: Time,
     ramp: Ramp,
@@ -267,6 +267,11 @@ impl Web {
         }
     }
 
+    /// Which kind of server it is; none while that is not known.
+    fn likeness(&self) -> Option<&'static str> {
+        (self.file > 0).then(|| self.known().map_or("a file", |kind| kind.name))
+    }
+
     /// What Weir's own protocol would have told.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = MISSING.map(str::to_owned).to_vec();
@@ -336,7 +341,7 @@ impl Method for Web {
             "up_loaded_latency_ms": quantile(&up.pings.ms, 0.5),
             "latency_is": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
                            let pass first",
-            "server_is_like": self.known().map_or("a file", |kind| kind.name),
+            "server_is_like": self.likeness(),
             "download": direction(Way::Down),
             "upload": direction(Way::Up),
             "missing": self.missing(),
@@ -441,5 +446,6 @@ mod tests {
         let result = run(|_| false);
         let said = "the server answered 404 without anything to load";
         assert_eq!(result["failures"], json!([said]));
+        assert_eq!(result["server_is_like"], Value::Null);
     }
 }

@@ -13,7 +13,16 @@ import click
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
 from weirlab.net.locate import locate
-from weirlab.net.methods import METHODS, host_of, less, run_beside, run_method, url_of, with_grade
+from weirlab.net.methods import (
+    METHODS,
+    has_figures,
+    host_of,
+    less,
+    run_beside,
+    run_method,
+    url_of,
+    with_grade,
+)
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.net.quality import warnings_of, warnings_of_method
 from weirlab.plots import draw
@@ -147,12 +156,13 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     if as_json:
         said = {"result": result, "truth": asdict(seen) if seen else None}
         click.echo(json.dumps({**said, "warnings": cautions, "instead_of": instead_of}, indent=2))
-    else:
+    elif not failures or has_figures(result):
         for text in cautions:
             warn(text)
         console.print(method_table(result, seen))
     if failures:
-        raise NetError(f"{method} of `{url}`: {failures[0]}")
+        hint = "; --no-verify believes any" if "certificate" in failures[0] and verify else ""
+        raise NetError(f"{method} of `{url}`: {failures[0]}{hint}")
 
 
 def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:

@@ -95,6 +95,13 @@ def with_grade(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "grade": bufferbloat.grade(max(increases)) if increases else None}
 
 
+def has_figures(result: dict[str, Any]) -> bool:
+    """Whether a test that failed measured something before it did."""
+    if result["method"] == "rpm":
+        return result["download"] is not None
+    return any(result[name] is not None for name in ("latency_ms", "download_mbps", "upload_mbps"))
+
+
 def host_of(url: str) -> str:
     """The host and port of a URL."""
     return urlsplit(url).netloc
