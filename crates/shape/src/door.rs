@@ -8,6 +8,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt};
@@ -15,13 +16,23 @@ use nix::unistd::geteuid;
 
 use crate::ShapeError;
 
-/// What is told at the door, and what is asked there.
-#[derive(Clone, Debug, Default)]
+/// An open door. It is shut when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Door {
+    shared: Arc<Shared>,
+    device: String,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is told at the door, and what is asked there.
+#[derive(Debug, Default)]
+struct Shared {
     /// The last view, as JSON.
-    pub view: Arc<Mutex<String>>,
+    view: Mutex<String>,
     /// Somebody wants an end.
-    pub stop: Arc<AtomicBool>,
+    stop: AtomicBool,
+    /// The door is to be shut.
+    shut: AtomicBool,
 }
 
 impl Door {
@@ -32,20 +43,46 @@ impl Door {
             ErrorKind::AddrInUse => taken(device),
             _ => ShapeError::io("cannot open a socket for others to ask at", error),
         })?;
-        let door = Self::default();
-        let answering = door.clone();
-        std::thread::Builder::new()
+        let shared = Arc::new(Shared::default());
+        let answering = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
             .name("door".to_owned())
             .spawn(move || {
                 for visitor in listener.incoming().flatten() {
+                    if answering.shut.load(Ordering::Relaxed) {
+                        return;
+                    }
                     // Whoever is gone before the answer did not want it.
                     let _ = answering.answer(&visitor);
                 }
             })
             .map_err(|error| ShapeError::io("cannot start a thread", error))?;
-        Ok(door)
+        Ok(Self { shared, device: device.to_owned(), thread: Some(thread) })
     }
 
+    /// Tells `view` from now on.
+    pub fn show(&self, view: String) {
+        *self.shared.view.lock().expect("nobody panics with it") = view;
+    }
+
+    /// Whether somebody wants an end.
+    pub fn wants_end(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Door {
+    /// Another of the same name can be opened from then on, also by this process.
+    fn drop(&mut self) {
+        self.shared.shut.store(true, Ordering::Relaxed);
+        let woken = address(&self.device).and_then(|at| UnixStream::connect_addr(&at));
+        if let (Ok(_), Some(thread)) = (woken, self.thread.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
     fn answer(&self, visitor: &UnixStream) -> std::io::Result<()> {
         visitor.set_read_timeout(Some(PATIENCE))?;
         visitor.set_write_timeout(Some(PATIENCE))?;

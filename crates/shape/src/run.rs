@@ -1,6 +1,5 @@
 //! A shaper from start to end.
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use weir_core::Duration;
@@ -62,9 +61,8 @@ pub fn run_with(
         .spawn(move || engine.run(&orders, &sender))
         .map_err(|error| ShapeError::io("cannot start a thread", error))?;
     for view in views {
-        *door.view.lock().expect("nobody panics with it") = json(&view);
-        let stopped = door.stop.load(Ordering::Relaxed);
-        let wanted = match if stopped { Command::Stop } else { show(&view) } {
+        door.show(json(&view));
+        let wanted = match if door.wants_end() { Command::Stop } else { show(&view) } {
             Command::Continue => continue,
             Command::Open => Order::Open,
             Command::Shape => Order::Shape,
