@@ -5,7 +5,9 @@
 //! connections, both ends of it, with a [`pipe`] each way for what they say. Connections are opened as methods
 //! ask for them; their numbers are never used again, so that packets of a closed one are told apart.
 
+mod around;
 mod ndt7;
+mod outlet;
 mod pipe;
 mod server;
 mod session;
@@ -20,9 +22,10 @@ use weir_probe::{Action, Connection, Event, Id, Known};
 use weir_tcp::Info;
 use weir_world::{Scenario, Sink, TcpRow, ThroughputRow};
 
+use self::around::{Around, News};
 use self::ndt7::Ends;
 use self::pipe::Request;
-use self::session::{Around, News, Session};
+use self::session::Session;
 use self::test::{Due, Test};
 use crate::pair::{Pair, Route};
 use crate::run::Network;

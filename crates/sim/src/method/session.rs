@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weir_core::{Duration, Packet, Rng, Time};
+use weir_core::{Duration, Packet, Time};
 use weir_path::End;
 use weir_probe::{Connection, Event, Id, UnsentBound};
 use weir_protocol::load::{MessageSize, UNSENT};
-use weir_world::{LatencyRow, Sink};
+use weir_world::LatencyRow;
 
+use super::around::{Around, News};
 use super::ndt7::{Ends, Ndt7Server};
+use super::outlet::{Outlet, UploadRate};
 use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
 use super::server::HttpServer;
 use super::sizes::{
     FINISHED, FLIGHT, HELLO, PONG, PREFACE, SETTINGS, UPGRADED, request_head, upgrade,
 };
 use crate::pair::Pair;
-use crate::run::Network;
 
 /// A connection of a speed test.
 pub(crate) struct Session {
@@ -31,17 +32,12 @@ pub(crate) struct Session {
     tls: Option<Duration>,
     /// What the client sends, and what the server does.
     pipes: [Pipe; 2],
-    /// Bytes that may wait unsent in the sockets of both ends; `None` for as many as their buffers hold.
-    unsent: [Option<u32>; 2],
-    /// Whether an end waits for half of that to be sent.
-    waits: [bool; 2],
-    /// Bytes taken from the applications of both ends and not by their sockets.
-    staged: [u64; 2],
+    outlets: [Outlet; 2],
     /// The client's requests without answer, with the words of their bodies.
     requests: BTreeMap<Id, Option<String>>,
     /// HTTP/1.1: requests that wait for the one before.
     waiting: VecDeque<Request>,
-    upload: Upload,
+    upload: UploadRate,
     http: HttpServer,
     ndt7: Option<Ndt7Server>,
     /// When its next measurement is due, as far as that was told.
@@ -56,49 +52,6 @@ enum Stage {
     Tls,
     Upgrade,
     Open,
-}
-
-/// How fast the client's uploads go.
-#[derive(Clone, Copy, Debug, Default)]
-struct Upload {
-    bound: UnsentBound,
-    looked: Time,
-    acked: u64,
-}
-
-/// What happened to the client, for its method.
-#[derive(Clone, Debug)]
-pub(crate) enum News {
-    Event(Event<'static>),
-    Text { id: Id, text: String },
-    Failed { id: Id, reason: String },
-}
-
-impl News {
-    pub fn event(&self) -> Event<'_> {
-        match self {
-            Self::Event(event) => *event,
-            Self::Text { id, text } => Event::Text { id: *id, text },
-            Self::Failed { id, reason } => Event::Failed { id: *id, reason },
-        }
-    }
-}
-
-/// Where a session is at work, and what it tells.
-pub(crate) struct Around<'a> {
-    pub network: &'a mut Network,
-    pub now: Time,
-    pub news: &'a mut VecDeque<News>,
-    pub random: &'a mut Rng,
-    pub round_trips: &'a mut RoundTrips,
-    pub sink: &'a mut dyn Sink,
-}
-
-/// The round trips within a speed test's flows, as a probe of the record.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RoundTrips {
-    pub probe: u32,
-    pub seq: u32,
 }
 
 impl Session {
@@ -119,12 +72,11 @@ impl Session {
             tcp: Duration::ZERO,
             tls: secured.then_some(Duration::ZERO),
             pipes: [Pipe::default(), Pipe::default()],
-            unsent: [Some(UnsentBound::LEAST), server_bound.then_some(UNSENT)],
-            waits: [false; 2],
-            staged: [0; 2],
+            outlets: [Some(UnsentBound::LEAST), server_bound.then_some(UNSENT)]
+                .map(|most| Outlet::new(most, secured)),
             requests: BTreeMap::new(),
             waiting: VecDeque::new(),
-            upload: Upload::default(),
+            upload: UploadRate::default(),
             ndt7: None,
             told_due: None,
             next_rtt: [Time::ZERO; 2],
@@ -176,14 +128,14 @@ impl Session {
         if let Some(bytes) = upload.filter(|&bytes| bytes > 0) {
             pipe.send_body(id, bytes, two, true);
             let acked = self.pair.end(End::Client).acked_bytes();
-            self.upload = Upload { looked: around.now, acked, ..Upload::default() };
+            self.upload = UploadRate::beginning(around.now, acked);
         }
         self.fill(End::Client, around);
     }
 
     /// The client sends binary messages.
     pub fn load(&mut self, sizes: MessageSize, around: &mut Around<'_>) {
-        self.unsent[End::Client as usize] = Some(UnsentBound::of_websocket());
+        self.outlets[End::Client as usize].bound(UnsentBound::of_websocket());
         self.pipes[End::Client as usize].send_messages(self.id, sizes, true);
         self.fill(End::Client, around);
     }
@@ -355,63 +307,37 @@ impl Session {
     /// was taken from the application before and not yet by the socket.
     fn fill(&mut self, end: End, around: &mut Around<'_>) {
         let number = end as usize;
-        if self.pipes[number].is_silent() && self.staged[number] == 0 {
+        if self.pipes[number].is_silent() && self.outlets[number].is_empty() {
             return;
         }
-        if end == End::Client {
-            self.look_at_upload(around.now);
+        if end == End::Client
+            && self.is_upload()
+            && let Some(bytes) =
+                self.upload.look(self.pair.end(End::Client).acked_bytes(), around.now)
+        {
+            self.outlets[number].bound(bytes);
         }
         loop {
-            self.stage(end, around);
-            let bytes = self.staged[number].min(self.room(end));
+            while self.outlets[number].wants_more() {
+                if end == End::Server && self.pipes[number].is_between_messages() {
+                    self.look_at_ndt7(around);
+                }
+                let Some(bytes) = self.pipes[number].pull() else { break };
+                self.outlets[number].stage(bytes);
+            }
+            let tcp = self.pair.end(end);
+            let bytes = self.outlets[number].hand_over(tcp.has_room(), tcp.unsent_bytes());
             if bytes == 0 {
                 return;
             }
-            self.staged[number] -= bytes;
             self.pair.write(end, bytes, around.network, around.now);
         }
     }
 
-    /// Takes from the application at `end` as much as stands between it and its socket.
-    fn stage(&mut self, end: End, around: &mut Around<'_>) {
-        let number = end as usize;
-        let most = if self.tls.is_some() { TLS_BUFFER } else { 1 };
-        while self.staged[number] < most {
-            if end == End::Server && self.pipes[number].is_between_messages() {
-                self.look_at_ndt7(around);
-            }
-            let Some(bytes) = self.pipes[number].pull() else { return };
-            self.staged[number] += bytes;
-        }
-    }
-
-    /// How much the socket of `end` takes now: its buffer has room, and less waits unsent than is allowed. Who
-    /// had to wait for that goes on once half of it is sent (`sk_stream_memory_free`).
-    fn room(&mut self, end: End) -> u64 {
-        let tcp = self.pair.end(end);
-        if !tcp.has_room() {
-            return 0;
-        }
-        let Some(most) = self.unsent[end as usize].map(u64::from) else { return WRITE };
-        let limit = if self.waits[end as usize] { most / 2 } else { most };
-        let room = most.saturating_sub(tcp.unsent_bytes());
-        let is_free = tcp.unsent_bytes() < limit;
-        self.waits[end as usize] = !is_free;
-        if is_free { room.min(WRITE) } else { 0 }
-    }
-
-    /// Follows the rate of an upload with what may wait unsent.
-    fn look_at_upload(&mut self, now: Time) {
-        let acked = self.pair.end(End::Client).acked_bytes();
-        let is_upload = self.pipes[End::Client as usize].is_loaded();
-        if !is_upload || matches!(self.kind, Connection::WebSocket { .. }) {
-            return;
-        }
-        while now.since(self.upload.looked) >= UnsentBound::LOOK {
-            self.upload.looked += UnsentBound::LOOK;
-            let bytes = acked - std::mem::replace(&mut self.upload.acked, acked);
-            self.unsent[End::Client as usize] = Some(self.upload.bound.look(bytes));
-        }
+    /// Whether the client sends the body of a request.
+    fn is_upload(&self) -> bool {
+        let is_websocket = matches!(self.kind, Connection::WebSocket { .. });
+        !is_websocket && self.pipes[End::Client as usize].is_loaded()
     }
 
     /// Tells the client's method of load that was acknowledged.
@@ -445,10 +371,5 @@ impl Session {
     }
 }
 
-/// What an application writes at once, in bytes.
-const WRITE: u64 = 64 << 10;
-/// What TLS keeps of records that the socket does not take, in bytes: rustls' bound, at both ends. Without TLS
-/// it is the one frame that the socket did not take.
-const TLS_BUFFER: u64 = 64 << 10;
 /// A connection's round trips are kept no oftener.
 const ROUND_TRIPS: Duration = Duration::from_millis(10);

@@ -9,7 +9,8 @@ use weir_probe::{Event, Id, Method};
 use weir_tcp::Counters;
 use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 
-use super::session::{Around, News, RoundTrips, Session};
+use super::around::{Around, News, RoundTrips};
+use super::session::Session;
 use crate::cargo::FlowFate;
 use crate::run::Network;
 
