@@ -232,6 +232,18 @@ fn a_test_that_the_run_cuts_short_has_no_result() {
 }
 
 #[test]
+fn tests_run_with_every_profile_of_tcp() {
+    for profile in ["rfc", "linux22", "bsd"] {
+        let mut scenario = scenario("rpm", "pfifo limit 100", 10, 60);
+        scenario.methods[0].tcp.profile = profile.into();
+        scenario.methods[0].tcp.congestion_control = "reno".into();
+        let (told, _) = run(&scenario);
+        let goodput = number(&result_of(&told)["download"]["goodput_mbps"]);
+        assert!((8.0..10.0).contains(&goodput), "{profile}: {goodput}");
+    }
+}
+
+#[test]
 fn what_cannot_be_driven_is_refused() {
     let refusal = |change: fn(&mut Scenario)| {
         let mut scenario = scenario("rpm", "pfifo", 50, 5);

@@ -358,7 +358,7 @@ impl Session {
         }
         self.next_rtt[end as usize] = around.now + ROUND_TRIPS;
         around.sink.latency(&LatencyRow {
-            t: Time::from_nanos(around.now.as_nanos() - rtt.as_nanos()),
+            t: Time::from_nanos(around.now.as_nanos().saturating_sub(rtt.as_nanos())),
             probe: around.round_trips.probe,
             seq: around.round_trips.seq,
             rtt: Some(rtt),
