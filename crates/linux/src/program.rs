@@ -53,6 +53,8 @@ impl Program {
                 // SAFETY: the namespace outlives the start.
                 let target = std::os::fd::BorrowedFd::borrow_raw(fd);
                 setns(target, CloneFlags::CLONE_NEWNET)?;
+                // Only the data path goes first.
+                crate::clock::go_as_others();
                 for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
                     let default =
                         SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());

@@ -76,6 +76,9 @@ impl Userspace {
                 break;
             }
         }
+        // Taking in took its time: what has become due meanwhile goes with the same word to the kernel.
+        let now = self.clock.now();
+        self.worked = now;
         self.let_go(watch, now);
         for (way, id) in self.held.dropped.drain(..) {
             self.intercept.discard(way, id);

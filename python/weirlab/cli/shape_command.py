@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -328,25 +329,27 @@ def _check_server(words: dict[str, Any]) -> None:
 @contextmanager
 def _load(words: dict[str, Any], total_s: float) -> Iterator[Callable[[], None]]:
     """Loads the line as was said until what it gives is called; the user's own traffic needs nothing."""
-    quiet = None
-    if words["load"] is not None:
-        command = ["/bin/sh", "-c", words["load"]]
-    elif words["server"] is not None:
-        command, quiet = _load_from(words["server"], total_s), subprocess.DEVNULL
-    else:
+    if words["load"] is None and words["server"] is None:
         yield lambda: None
         return
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=quiet, start_new_session=True)
+    with ExitStack() as stack:
+        if words["load"] is not None:
+            command, quiet, folder = ["/bin/sh", "-c", words["load"]], None, None
+        else:
+            # Records of what the line carried for us are of no use to anybody.
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-load-"))
+            command, quiet = _load_from(words["server"], total_s), subprocess.DEVNULL
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=quiet, cwd=folder, start_new_session=True
+        )
 
-    def end() -> None:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+        def end() -> None:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
 
-    try:
+        stack.callback(end)
         yield end
-    finally:
-        end()
 
 
 def _load_from(server: str, total_s: float) -> list[str]:

@@ -111,18 +111,18 @@ class Prover:
 
     def proof(self) -> Proof | str:
         """What came of it, or why nothing did."""
-        idle = self._idle()
-        if not idle:
-            return "nobody answered probes while the line was idle: name a reflector that does"
-        before, after = (_increases(self._delays[kind], idle) for kind in ("before", "after"))
-        if not before or not after:
-            return "nobody who answered probes on the idle line did so under load: name a reflector that does"
         rates = [float(np.mean(self._loads[kind] or [0.0])) for kind in ("before", "after", "idle")]
         if self._own_traffic and rates[0] < LEAST_OWN_MBPS:
             return (
                 f"your own traffic was {rates[0]:.2f} Mbit/s, which shows nothing: name a `weir serve` with "
                 "`--server`, or a command that loads the line with `--load`"
             )
+        idle = self._idle()
+        if not idle:
+            return "nobody answered probes while the line was idle: name a reflector that does"
+        before, after = (_increases(self._delays[kind], idle) for kind in ("before", "after"))
+        if not before or not after:
+            return "nobody who answered probes on the idle line did so under load: name a reflector that does"
         if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
             return (
                 f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "

@@ -54,6 +54,22 @@ class ShaperView(TypedDict):
 
 
 SIDES = ("egress", "ingress")
+REASONS = {
+    "start": "started",
+    "delay": "queue of {value}",
+    "overdue": "answers {value} overdue",
+    "clear": "queue gone after {value}",
+    "probe": "tries {value} more",
+    "unused": "{value} of it used",
+    "load": "traffic of {value}",
+    "idle": "traffic went",
+    "test": "is it a queue?",
+    "reroute": "path {value} longer",
+    "silence": "no answer for {value}",
+    "resume": "slept {value}",
+    "age": "not measured for {value}",
+}
+"""What the controller's words mean (docs/shaper.md); `{value}` is its number."""
 LATE_NS = 5_000_000
 """As much as the increase that a shaper is to keep delays below."""
 
@@ -143,7 +159,10 @@ def _state(side: SideView) -> str:
 
 
 def _reason(side: SideView) -> str:
-    return f"{side['reason']} {side['value']:.3g} {side['unit']}".strip() if side["unit"] else side["reason"]
+    words = REASONS.get(side["reason"])
+    if words is None:
+        return side["reason"]
+    return words.format(value=f"{side['value']:.3g} {side['unit']}".strip())
 
 
 def _delay(view: ShaperView) -> str:
