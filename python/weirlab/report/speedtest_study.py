@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -159,14 +160,23 @@ def _what_ran(found: Found, of: Study, took: str | None) -> str:
                 [f"lab: {there.why}", *cells, "g0", "none", ", ".join(there.methods), str(there.repetitions)]
             )
         )
-    late = [run for runs in found.values() for run in runs if run.world == "lab" and run.warnings]
-    if late:
-        warnings = sorted({text.split(";")[0] for run in late for text in run.warnings})
+    late = [_late_ms(run) for runs in found.values() for run in runs if run.world == "lab"]
+    told = [ms for ms in late if ms is not None]
+    if told:
         lines += [
             "",
-            f"In the lab {len(late)} of {lab[1]} runs warn of their instrument, such as: {warnings[0]}.",
+            (
+                f"In the lab {len(told)} of {len(late)} runs warn that the emulator was late: 1 % of packets "
+                f"left {min(told):g} to {max(told):g} ms (median {median(told):.1f}) or more too late."
+            ),
         ]
     return "\n".join(lines)
+
+
+def _late_ms(run: Run) -> float | None:
+    """How late the slowest hundredth of packets left, if that was worth a warning."""
+    found = [LATE.search(text) for text in run.warnings]
+    return max((float(one[1]) for one in found if one), default=None)
 
 
 def _from_to(counts: Sequence[int]) -> str:
@@ -433,3 +443,7 @@ def _set_ups(of: Study) -> str:
     lines += [line([one.name, "", one.says]) for one in of.burst]
     lines += [line([one.name, "", one.says]) for one in of.cross]
     return "\n".join(lines)
+
+
+LATE = re.compile(r"emulator was late: 1 % of packets left ([\d.]+) ms")
+"""The lab's warning."""
