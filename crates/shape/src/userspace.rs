@@ -77,9 +77,9 @@ impl Userspace {
             }
         }
         // Taking in took its time: what has become due meanwhile goes with the same word to the kernel.
-        let now = self.clock.now();
-        self.worked = now;
-        self.let_go(watch, now);
+        let after = self.clock.now();
+        self.worked = after;
+        self.let_go(watch, after);
         for (way, id) in self.held.dropped.drain(..) {
             self.intercept.discard(way, id);
         }
