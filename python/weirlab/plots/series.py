@@ -87,14 +87,21 @@ def latency_ms(record: Record) -> Lines | None:
         .agg(mean=rtt.mean(), low=rtt.min(), high=rtt.max())
         .sort("probe", "step")
     )
-    lines, lows, highs = {}, [], []
+    # Average and range are those of pings; what speed tests saw within their own flows is a line beside them,
+    # unless there is nothing else.
+    last = record.pings.drop_nulls("rtt_ns")["probe"].max()
+    counted = last if isinstance(last, int) else len(record.probe_names)
+    lines, means, lows, highs = {}, [], [], []
     for number, name in enumerate(numbered(record.probe_names)):
         mine = steps.filter(pl.col("probe") == number)
         if mine.height:
             lines[name] = _placed(mine, "mean", count)
+            if number > counted:
+                continue
+            means.append(lines[name])
             lows.append(_placed(mine, "low", count))
             highs.append(_placed(mine, "high", count))
-    average = _mean(np.vstack(list(lines.values())))
+    average = _mean(np.vstack(means))
     return _lines(edges, lines, average, np.fmin.reduce(lows), np.fmax.reduce(highs))
 
 
