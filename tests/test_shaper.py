@@ -143,10 +143,23 @@ def test_a_trouble_is_one_thing() -> None:
         scenario(shaper=[{"control": "auto", "reflectors": [{"troubles": [trouble]}]}])
 
 
-def test_the_lab_has_no_shaper() -> None:
-    (one,) = resolve(scenario(shaper=["auto"]))
-    with pytest.raises(UsageError, match="the world `lab` has no shaper"):
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"probe": "udp"}, "shaper: probe `udp` needs a `weir serve`"),
+        ({"sleeps": [{"start": "1s", "stop": "2s"}]}, "shaper: `sleeps`: a real one is always awake"),
+        ({"reflectors": [{"loss": 0.2}]}, "shaper: reflectors with troubles: real ones have none"),
+    ],
+)
+def test_what_a_real_shaper_cannot_be_the_lab_refuses(more: dict[str, Any], said: str) -> None:
+    (one,) = resolve(scenario(shaper=[{"control": "auto", **more}]))
+    with pytest.raises(UsageError, match=said):
         world_named("lab").check(one)
+
+
+def test_a_real_shaper_may_be_in_the_lab() -> None:
+    (one,) = resolve(scenario(shaper=["auto"]))
+    world_named("lab").check(one)
 
 
 def stepped(tmp_path: Path) -> Record:
