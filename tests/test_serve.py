@@ -7,18 +7,23 @@ import re
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from weirlab.errors import NetError
+from weirlab.net.methods import Less, less
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -279,6 +284,53 @@ def test_the_official_cloudflare_engine_completes(server: Server) -> None:
     assert 0 <= results["latency"] < 1000
     assert results["downLoadedLatency"] > 0
     print(f"Cloudflare's engine: {json.dumps(results)}")
+
+
+@contextmanager
+def forwarding(address: str) -> Iterator[str]:
+    """Another address of this machine, whose TCP goes to `address` and whose datagrams go nowhere."""
+    host, port = address.rsplit(":", 1)
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Forwarder(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection((host, int(port))) as server:
+                back = threading.Thread(target=pump, args=(server, self.request))
+                back.start()
+                pump(self.request, server)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.2", 0), Forwarder) as forwarder:
+        thread = threading.Thread(target=forwarder.serve_forever)
+        thread.start()
+        yield f"127.0.0.2:{forwarder.server_address[1]}"
+        forwarder.shutdown()
+        thread.join()
+
+
+def test_what_a_server_lacks_is_seen_before_a_test(server: Server) -> None:
+    """Nothing; datagrams; our protocol; TLS and files; an answer at all."""
+    assert less(server.address, None) is None
+    with forwarding(server.address) as address:
+        assert less(address, None) == Less(
+            f"server `{address}` answers no datagrams from here", f"http://{address}"
+        )
+    with serving("--without", "weir") as other:
+        lacks = less(f"http://{other.address}/", None)
+        assert lacks is not None
+        assert "does not speak Weir's protocol" in lacks.why
+        assert lacks.url == f"http://{other.address}"
+    for url in (f"https://{server.address}", f"http://{server.address}/file"):
+        lacks = less(url, None)
+        assert lacks is not None
+        assert lacks.url == url
+    with pytest.raises(NetError, match="Connection refused"):
+        less("127.0.0.1:1", None)
 
 
 def test_memory_stays_bounded_under_messages_that_never_end() -> None:
