@@ -8,6 +8,7 @@ mod buffers;
 mod clock;
 mod datapath;
 mod device;
+mod facts;
 mod hosts;
 mod intercept;
 mod isolate;
@@ -18,6 +19,7 @@ mod pcap;
 mod program;
 mod router;
 mod rows;
+mod shaped;
 mod tc;
 mod tun;
 mod veth;
@@ -26,12 +28,14 @@ mod watch;
 pub use buffers::FlowFate;
 pub use clock::go_first;
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
+pub use facts::{DeviceCounters, DeviceFacts, device_facts};
 pub use hosts::{DEVICE as CLIENT_DEVICE, Device, Hosts};
 pub use intercept::{Held, Intercept};
 pub use isolate::{Namespace, isolate};
 pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
 pub use program::{Program, name_hosts};
 pub use rows::OwnedQueueRow;
+pub use shaped::{KernelCounts, KernelQueue, KernelShaper, kernel_has};
 pub use tc::kernel_lacks;
 pub use watch::QueueWatch;
 
@@ -44,6 +48,11 @@ impl LinuxError {
     /// An error that says `message`.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    /// What another room says, as it says it.
+    fn plain(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
     }
 
     /// `what` failed because of `error`.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, RawFd};
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage};
 use netlink_packet_route::AddressFamily;
@@ -31,6 +32,12 @@ pub(crate) struct LinkSettings {
 /// A connection to the kernel.
 pub(crate) struct Netlink {
     socket: Socket,
+}
+
+impl std::fmt::Debug for Netlink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Netlink")
+    }
 }
 
 impl Netlink {
@@ -142,6 +149,22 @@ impl Netlink {
             (NLMSG_ERROR, Some(code)) if code != 0 => Err(io::Error::from_raw_os_error(-code)),
             _ => Ok(()),
         })
+    }
+
+    /// Sends a finished request for one thing, and returns what stands behind the header of the answer.
+    pub fn get(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+        self.socket.send(request, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        let (kind, body) = answers(&answer).next().ok_or(io::ErrorKind::UnexpectedEof)?;
+        match error_of(body) {
+            Some(code) if kind == NLMSG_ERROR => Err(io::Error::from_raw_os_error(-code)),
+            _ => Ok(body.to_vec()),
+        }
+    }
+
+    /// The socket, for what only knows how to send bytes.
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 
     /// Sends a finished request for a list, and shows what stands behind the header of each answer.

@@ -108,7 +108,8 @@ impl Watched {
         let counts = queue.counts(netlink)?;
         let before = std::mem::replace(&mut self.seen, counts.whole);
         let mut numbers = row(now, &before, &counts.whole);
-        numbers.wire_bytes = wire_bytes(*framing, numbers.departed_packets, numbers.departed_bytes);
+        let (packets, bytes) = (numbers.departed_packets, numbers.departed_bytes);
+        numbers.wire_bytes = wire_bytes(*framing, ETHERNET_HEADER, packets, bytes);
         let mut rows = vec![OwnedQueueRow { queue: name.clone(), class: String::new(), numbers }];
         self.seen_classes.resize(counts.classes.len(), NOTHING);
         for ((class, after), seen) in counts.classes.into_iter().zip(&mut self.seen_classes) {
@@ -154,17 +155,17 @@ fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
     }
 }
 
-/// Bytes of the line that so many packets occupied, taken to be of one size: exact where a framing has
-/// neither cells nor a least length.
-fn wire_bytes(framing: Framing, packets: u64, bytes: u64) -> u64 {
+/// Bytes of the line that so many packets occupied, counted with `header` bytes more than IP's each and taken
+/// to be of one size: exact where a framing has neither cells nor a least length.
+pub(crate) fn wire_bytes(framing: Framing, header: u32, packets: u64, bytes: u64) -> u64 {
     if packets == 0 {
         return 0;
     }
     if framing.minimum_bytes == 0 && framing.cells == weir_link::Cells::None {
         let framed = bytes + packets * u64::from(framing.overhead_bytes);
-        return framed - packets * u64::from(ETHERNET_HEADER);
+        return framed.saturating_sub(packets * u64::from(header));
     }
-    let mean = (bytes / packets).saturating_sub(u64::from(ETHERNET_HEADER));
+    let mean = (bytes / packets).saturating_sub(u64::from(header));
     packets * framing.wire_bytes(mean as u32)
 }
 
@@ -209,9 +210,10 @@ mod tests {
 
     #[test]
     fn bytes_of_the_line() {
-        assert_eq!(wire_bytes(Framing::NONE, 2, 2 * 1514), 2 * 1500);
-        assert_eq!(wire_bytes(Framing::DOCSIS, 2, 2 * 1514), 2 * 1518);
-        assert_eq!(wire_bytes(Framing::ATM, 3, 3 * 66), 3 * 2 * 53);
-        assert_eq!(wire_bytes(Framing::ATM, 0, 0), 0);
+        assert_eq!(wire_bytes(Framing::NONE, 14, 2, 2 * 1514), 2 * 1500);
+        assert_eq!(wire_bytes(Framing::NONE, 0, 2, 2 * 1500), 2 * 1500);
+        assert_eq!(wire_bytes(Framing::DOCSIS, 14, 2, 2 * 1514), 2 * 1518);
+        assert_eq!(wire_bytes(Framing::ATM, 14, 3, 3 * 66), 3 * 2 * 53);
+        assert_eq!(wire_bytes(Framing::ATM, 14, 0, 0), 0);
     }
 }

@@ -59,6 +59,7 @@ mod sfq;
 mod skbprio;
 mod tbf;
 
+pub use cake::cake_interval;
 pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;

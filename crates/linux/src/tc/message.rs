@@ -21,8 +21,13 @@ pub(crate) struct About {
 impl Message {
     /// A message of that type about a discipline or class, without attributes yet.
     pub fn new(kind: u16, flags: u16, about: About) -> Self {
+        Self::about_filter(kind, flags, about, 0)
+    }
+
+    /// A message of that type about a filter; `info` is its preference and its protocol.
+    pub fn about_filter(kind: u16, flags: u16, about: About, info: u32) -> Self {
         // The family, AF_UNSPEC, and padding come first.
-        let numbers = [0, about.index, about.handle, about.parent, 0];
+        let numbers = [0, about.index, about.handle, about.parent, info];
         Self::with_header(kind, flags, &numbers.map(u32::to_ne_bytes).concat())
     }
 

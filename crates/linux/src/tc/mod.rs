@@ -3,8 +3,9 @@
 //! The line is a `tbf` at the root with the hop's queue beneath it; a hop without a rate has its queue at
 //! the root. What `tc` would be told is told to the kernel directly: no program is needed.
 
+pub(crate) mod cake;
 pub(crate) mod message;
-mod options;
+pub(crate) mod options;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,7 @@ use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, TbfParams};
 use weir_world::{Hop, LineRate, Scenario};
 
 use self::message::{About, Message};
-use self::stats::counts_of;
-pub(crate) use self::stats::{CodelCounts, Counts};
+pub(crate) use self::stats::{CodelCounts, Counts, counts_of};
 use crate::LinuxError;
 use crate::isolate::Namespace;
 use crate::netlink::{Netlink, index_of};
@@ -117,10 +117,7 @@ impl Queue {
         if self.uncounted == 0 {
             return;
         }
-        // struct tc_sizespec: nothing but the overhead.
-        let mut spec = [0; SIZESPEC];
-        spec[4..8].copy_from_slice(&(-(self.uncounted as i32)).to_ne_bytes());
-        message.nest(TCA_STAB, |table| table.put(TCA_STAB_BASE, &spec));
+        put_size_table(message, self.uncounted);
     }
 
     /// Makes `set_up` and everything beneath it. `used` are the major numbers that are taken.
@@ -241,13 +238,21 @@ fn free_major(set_up: &SetUp, used: &[u32]) -> u32 {
     (FIRST_FREE..LINE).find(|major| !used.contains(major)).expect("no set-up is that large")
 }
 
+/// Has a discipline and what is beneath it count packets as that much shorter (tc-stab(8)).
+pub(crate) fn put_size_table(message: &mut Message, shorter: u32) {
+    // struct tc_sizespec: nothing but the overhead.
+    let mut spec = [0; SIZESPEC];
+    spec[4..8].copy_from_slice(&(-(shorter as i32)).to_ne_bytes());
+    message.nest(TCA_STAB, |table| table.put(TCA_STAB_BASE, &spec));
+}
+
 fn new_qdisc(about: About, name: &str) -> Message {
     let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
     put_kind(&mut message, name);
     message
 }
 
-fn put_kind(message: &mut Message, name: &str) {
+pub(crate) fn put_kind(message: &mut Message, name: &str) {
     message.put(TCA_KIND, format!("{name}\0").as_bytes());
 }
 
@@ -283,14 +288,14 @@ const FIRST_FREE: u32 = 0x7000;
 /// Length of `struct tc_sizespec`.
 const SIZESPEC: usize = 24;
 // include/uapi/linux/rtnetlink.h, netlink.h, pkt_sched.h
-const RTM_NEWQDISC: u16 = 36;
-const RTM_GETQDISC: u16 = 38;
-const RTM_NEWTCLASS: u16 = 40;
-const RTM_GETTCLASS: u16 = 42;
+pub(crate) const RTM_NEWQDISC: u16 = 36;
+pub(crate) const RTM_GETQDISC: u16 = 38;
+pub(crate) const RTM_NEWTCLASS: u16 = 40;
+pub(crate) const RTM_GETTCLASS: u16 = 42;
 /// Acknowledged, created, and not there before.
 const CREATE: u16 = 0x4 | 0x400 | 0x200;
-const NLM_F_DUMP: u16 = 0x300;
-const TC_H_ROOT: u32 = u32::MAX;
-const TCA_KIND: u16 = 1;
-const TCA_STAB: u16 = 8;
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
+pub(crate) const TC_H_ROOT: u32 = u32::MAX;
+pub(crate) const TCA_KIND: u16 = 1;
+pub(crate) const TCA_STAB: u16 = 8;
 const TCA_STAB_BASE: u16 = 1;

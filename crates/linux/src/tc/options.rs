@@ -6,7 +6,7 @@ use weir_qdisc::{ClassSetUp, Device, HtbClassParams, Lengths, SetUp, SetUpError,
 use super::message::Message;
 
 /// Adds the options of `set_up` to the message that makes it. Shapers count `added` more bytes a packet.
-pub(super) fn put(
+pub(crate) fn put(
     message: &mut Message,
     set_up: &SetUp,
     device: &Device,
@@ -32,7 +32,7 @@ pub(super) fn put(
 }
 
 /// Whether [`put`] knows a discipline.
-pub(super) fn knows(name: &str) -> bool {
+pub(crate) fn knows(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
@@ -60,19 +60,27 @@ pub(super) fn put_tbf(message: &mut Message, params: &TbfParams, added: u32) {
     });
 }
 
+/// Adds the options of an `htb` whose packets go to the class of that minor number.
+pub(crate) fn put_htb_default(message: &mut Message, class: u32) {
+    put_htb_init(message, [HTB_R2Q, class], None);
+}
+
 fn put_htb(message: &mut Message, set_up: &SetUp, device: &Device) -> Result<(), SetUpError> {
     let params = set_up.params(device)?;
     let default = u32::from(params.minor("default")?.unwrap_or(0));
     let direct = params.number("direct_qlen")? as u32;
-    let mut glob = Vec::new();
-    for number in [HTB_VERSION, params.number("r2q")? as u32, default, 0, 0] {
-        glob.extend(number.to_ne_bytes());
-    }
+    put_htb_init(message, [params.number("r2q")? as u32, default], Some(direct));
+    Ok(())
+}
+
+fn put_htb_init(message: &mut Message, [r2q, default]: [u32; 2], direct: Option<u32>) {
+    let glob = [HTB_VERSION, r2q, default, 0, 0].map(u32::to_ne_bytes).concat();
     message.nest(TCA_OPTIONS, |options| {
         options.put(TCA_HTB_INIT, &glob);
-        options.put_u32(TCA_HTB_DIRECT_QLEN, direct);
+        if let Some(packets) = direct {
+            options.put_u32(TCA_HTB_DIRECT_QLEN, packets);
+        }
     });
-    Ok(())
 }
 
 /// Adds the options of a class of `htb`, whose discipline has that `r2q`, to the message that makes it.
@@ -83,7 +91,12 @@ pub(super) fn put_class(
     device: &Device,
     added: u32,
 ) -> Result<(), SetUpError> {
-    let params = HtbClassParams::read(class, r2q, device)?;
+    put_htb_class(message, &HtbClassParams::read(class, r2q, device)?, added);
+    Ok(())
+}
+
+/// Adds the options of a class of `htb` to the message that makes or changes it.
+pub(crate) fn put_htb_class(message: &mut Message, params: &HtbClassParams, added: u32) {
     let lengths = with(params.lengths, added);
     let mut parms = ratespec(params.rate, lengths).to_vec();
     parms.extend(ratespec(params.ceil, lengths));
@@ -99,7 +112,6 @@ pub(super) fn put_class(
         }
         options.put(TCA_HTB_PARMS, &parms);
     });
-    Ok(())
 }
 
 /// The types of the attributes of a discipline with CoDel.
@@ -156,11 +168,11 @@ fn ratespec(rate: Rate, lengths: Lengths) -> [u8; RATESPEC] {
 }
 
 /// The kernel's own cut of a number of 32 bits.
-fn short(number: u64) -> u32 {
+pub(super) fn short(number: u64) -> u32 {
     number.try_into().unwrap_or(u32::MAX)
 }
 
-fn microseconds(time: Duration) -> u32 {
+pub(super) fn microseconds(time: Duration) -> u32 {
     short(time.as_nanos() / 1_000)
 }
 
@@ -180,14 +192,16 @@ const RATESPEC: usize = 12;
 const LINKLAYER_ETHERNET: u8 = 1;
 const LINKLAYER_ATM: u8 = 2;
 const HTB_VERSION: u32 = 3;
-const TCA_OPTIONS: u16 = 2;
+/// `tc`'s own default.
+const HTB_R2Q: u32 = 10;
+pub(crate) const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_PRATE64: u16 = 5;
 const TCA_TBF_BURST: u16 = 6;
 const TCA_TBF_PBURST: u16 = 7;
 const TCA_HTB_PARMS: u16 = 1;
-const TCA_HTB_INIT: u16 = 2;
+pub(crate) const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_DIRECT_QLEN: u16 = 5;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;

@@ -100,6 +100,14 @@ impl CodelCounts {
                 marks: u32_at(xstats, 12),
                 threshold_marks: u32_at(xstats, 28),
             },
+            b"cake" => {
+                let tins = attributes(xstats).filter(|(what, _)| *what == TCA_CAKE_STATS_TIN_STATS);
+                let tins = tins.flat_map(|(_, tins)| attributes(tins));
+                let counts = tins.flat_map(|(_, tin)| attributes(tin));
+                let marks =
+                    counts.filter(|(what, _)| *what == TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS);
+                Self { marks: marks.map(|(_, count)| u32_at(count, 0)).sum(), ..Self::default() }
+            }
             _ => Self::default(),
         }
     }
@@ -119,3 +127,5 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
+const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
+const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;

@@ -84,7 +84,11 @@ fn rate(params: &Params) -> Result<Option<Rate>, SetUpError> {
     }
 }
 
-fn interval(params: &Params) -> Result<Duration, SetUpError> {
+/// The round trip that the words of a `cake` set it for.
+///
+/// # Errors
+/// If it is out of range.
+pub fn interval(params: &Params) -> Result<Duration, SetUpError> {
     let written = params.written().filter(|(name, _)| matches!(*name, "rtt" | "internet"));
     let Some(("rtt", text)) = written.last() else {
         let word = params.word("internet");

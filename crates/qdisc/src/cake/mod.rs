@@ -19,6 +19,7 @@ mod turns;
 use weir_core::{Duration, Packet, Time};
 
 use self::capacity::Capacity;
+pub use self::config::interval as cake_interval;
 use self::config::{Config, PARAMS};
 use self::diffserv::Preset;
 use self::flows::{FLOWS, Hashes};

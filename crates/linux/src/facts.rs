@@ -1,0 +1,106 @@
+//! What the kernel says of a device: rtnetlink(7), and sysfs where rtnetlink is silent.
+
+use std::fs;
+use std::path::Path;
+
+use crate::LinuxError;
+use crate::netlink::{Netlink, index_of};
+use crate::tc::message::{Message, attributes};
+
+/// What a device is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// Its type (`ARPHRD_*`, include/uapi/linux/if_arp.h).
+    pub hardware: u16,
+    /// Its kind, of those that are made by software: `vlan`, `wireguard`, ...
+    pub kind: Option<String>,
+    /// Whether it is a radio.
+    pub wireless: bool,
+    /// Its speed, bit/s, where it has one.
+    pub speed_bps: Option<u64>,
+    /// Whether this machine has ATM devices, such as an ADSL modem in it.
+    pub atm: bool,
+    /// Whether PPP goes over Ethernet here.
+    pub pppoe: bool,
+}
+
+/// Asks for the counters of a device again and again.
+#[derive(Debug)]
+pub struct DeviceCounters {
+    netlink: Netlink,
+    request: Vec<u8>,
+}
+
+impl DeviceCounters {
+    /// Those of `device` in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn new(device: &str) -> Result<Self, LinuxError> {
+        Ok(Self { netlink: Netlink::new()?, request: request(index_of(device)?) })
+    }
+
+    /// Bytes that were sent and received so far; `None` if the device has gone.
+    #[must_use]
+    pub fn bytes(&self) -> Option<[u64; 2]> {
+        let link = self.netlink.get(&self.request).ok()?;
+        let mut all = attributes(link.get(IFINFOMSG..)?);
+        let (_, stats) = all.find(|(attribute, _)| *attribute == IFLA_STATS64)?;
+        let number = |at: usize| {
+            let bytes = stats.get(at * 8..at * 8 + 8)?;
+            Some(u64::from_ne_bytes(bytes.try_into().expect("eight")))
+        };
+        // struct rtnl_link_stats64: packets in and out come before.
+        Some([number(3)?, number(2)?])
+    }
+}
+
+/// What `device` is.
+///
+/// # Errors
+/// If there is no such device.
+pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
+    let netlink = Netlink::new()?;
+    let link = netlink.get(&request(index_of(device)?));
+    let link = link.map_err(|error| LinuxError::io("cannot read what the device is", error))?;
+    let folder = Path::new("/sys/class/net").join(device);
+    let speed = fs::read_to_string(folder.join("speed")).ok();
+    let mbps = speed.and_then(|text| text.trim().parse::<i64>().ok()).filter(|&mbps| mbps > 0);
+    let filled = |path: &str| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    let sessions = fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default();
+    Ok(DeviceFacts {
+        hardware: hardware(&link),
+        kind: kind(&link),
+        wireless: folder.join("phy80211").exists() || folder.join("wireless").exists(),
+        speed_bps: mbps.map(|mbps| mbps as u64 * 1_000_000),
+        atm: filled("/sys/class/atm"),
+        pppoe: sessions.lines().count() > 1,
+    })
+}
+
+/// The type in the header of an answer.
+pub(crate) fn hardware(link: &[u8]) -> u16 {
+    link.get(2..4).map_or(0, |two| u16::from_ne_bytes([two[0], two[1]]))
+}
+
+fn kind(link: &[u8]) -> Option<String> {
+    let mut all = attributes(link.get(IFINFOMSG..)?);
+    let (_, info) = all.find(|(attribute, _)| *attribute == IFLA_LINKINFO)?;
+    let (_, kind) = attributes(info).find(|(attribute, _)| *attribute == IFLA_INFO_KIND)?;
+    Some(String::from_utf8_lossy(kind.strip_suffix(b"\0").unwrap_or(kind)).into_owned())
+}
+
+/// The request for what the device of that index is and has counted.
+pub(crate) fn request(index: u32) -> Vec<u8> {
+    let mut header = [0; IFINFOMSG];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    Message::with_header(RTM_GETLINK, 0, &header).finish()
+}
+
+/// Length of `struct ifinfomsg`.
+const IFINFOMSG: usize = 16;
+// include/uapi/linux/rtnetlink.h, if_link.h
+const RTM_GETLINK: u16 = 18;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_INFO_KIND: u16 = 1;

@@ -1,0 +1,215 @@
+//! Packets that come, through a device made for it: `ifb`, and the filters that send them there.
+
+use std::net::SocketAddr;
+
+use crate::tc::message::{About, Message};
+use crate::tc::options::TCA_OPTIONS;
+use crate::tc::{RTM_NEWQDISC, put_kind};
+
+use super::{CREATE, NLM_F_ACK, RTM_DELQDISC, TC_H_INGRESS};
+
+/// The hook for filters of packets that come to the device of that index.
+pub(super) fn hook(index: u32) -> Vec<u8> {
+    let about = About { index, handle: INGRESS_HANDLE, parent: TC_H_INGRESS };
+    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
+    put_kind(&mut message, "ingress");
+    message.finish()
+}
+
+/// What removes the hook with everything on it.
+pub(super) fn no_hook(index: u32) -> Vec<u8> {
+    let about = About { index, handle: INGRESS_HANDLE, parent: TC_H_INGRESS };
+    Message::new(RTM_DELQDISC, NLM_F_ACK, about).finish()
+}
+
+/// What removes our filters from a hook that somebody else made: each kind of packet has a preference of
+/// its own.
+pub(super) fn no_filters(index: u32) -> Vec<Vec<u8>> {
+    let of =
+        |(preference, protocol)| filter(RTM_DELTFILTER, NLM_F_ACK, index, preference, protocol);
+    // The one that sends packets to our device goes first: without the device they would be lost.
+    [REDIRECTED, ECHOES, ECHOES_V6].map(of).map(Message::finish).to_vec()
+}
+
+/// What lets answers to probes pass the queues: those to ICMP echoes, and what comes from `servers`.
+pub(super) fn passing(index: u32, servers: &[SocketAddr]) -> Vec<Vec<u8>> {
+    // Offsets from the IP header on: protocol and type; next header and type (RFC 791, 8200, 792, 4443).
+    let echo = [Key { at: 8, mask: 0xff_0000, value: 1 << 16 }, Key::byte(20, 0)];
+    let echo_v6 = [Key { at: 4, mask: 0xff00, value: 58 << 8 }, Key::byte(40, 129)];
+    let mut all = vec![pass(index, ECHOES, &echo), pass(index, ECHOES_V6, &echo_v6)];
+    for server in servers {
+        match server {
+            SocketAddr::V4(server) => {
+                let udp = Key { at: 8, mask: 0xff_0000, value: 17 << 16 };
+                let address = Key::word(12, server.ip().to_bits());
+                let keys = [udp, address, Key::port(20, server.port())];
+                all.push(pass(index, ECHOES, &keys));
+            }
+            SocketAddr::V6(server) => {
+                let mut keys = vec![Key { at: 4, mask: 0xff00, value: 17 << 8 }];
+                for (word, at) in server.ip().octets().chunks(4).zip([8, 12, 16, 20]) {
+                    let word = u32::from_be_bytes(word.try_into().expect("four"));
+                    keys.push(Key::word(at, word));
+                }
+                keys.push(Key::port(40, server.port()));
+                all.push(pass(index, ECHOES_V6, &keys));
+            }
+        }
+    }
+    all
+}
+
+/// What sends every packet to the device of index `to`: by `matchall`, or by a `u32` that asks for nothing.
+pub(super) fn redirect(index: u32, to: u32) -> [Vec<u8>; 2] {
+    [true, false].map(|all| {
+        let mut message = new_filter(index, REDIRECTED, if all { "matchall" } else { "u32" });
+        message.nest(TCA_OPTIONS, |options| {
+            options.nest(if all { TCA_MATCHALL_ACT } else { TCA_U32_ACT }, |actions| {
+                actions.nest(1, |action| put_mirred(action, to));
+            });
+            if !all {
+                options.put(TCA_U32_SEL, &selector(&[Key::word(0, 0).any()]));
+            }
+        });
+        message.finish()
+    })
+}
+
+fn put_mirred(action: &mut Message, to: u32) {
+    action.put(TCA_ACT_KIND, b"mirred\0");
+    action.nest(TCA_ACT_OPTIONS | NESTED, |options| {
+        // struct tc_mirred: index, capabilities, verdict, two counts, what to do, where to.
+        let parms = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
+        options.put(TCA_MIRRED_PARMS, &parms.map(u32::to_ne_bytes).concat());
+    });
+}
+
+fn pass(index: u32, kind: (u16, u16), keys: &[Key]) -> Vec<u8> {
+    let mut message = new_filter(index, kind, "u32");
+    message.nest(TCA_OPTIONS, |options| {
+        // Any class: a filter that finds one and does nothing lets the packet go on.
+        options.put_u32(TCA_U32_CLASSID, 1);
+        options.put(TCA_U32_SEL, &selector(keys));
+    });
+    message.finish()
+}
+
+/// `struct tc_u32_sel`: all keys must match, and then the filter has found it.
+fn selector(keys: &[Key]) -> Vec<u8> {
+    let mut bytes = vec![TC_U32_TERMINAL, 0, keys.len() as u8, 0];
+    bytes.extend([0; 12]);
+    for key in keys {
+        bytes.extend(key.mask.to_be_bytes());
+        bytes.extend(key.value.to_be_bytes());
+        bytes.extend(key.at.to_ne_bytes());
+        bytes.extend([0; 4]);
+    }
+    bytes
+}
+
+/// Four bytes of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    at: u32,
+    mask: u32,
+    value: u32,
+}
+
+impl Key {
+    const fn word(at: u32, value: u32) -> Self {
+        Self { at, mask: u32::MAX, value }
+    }
+
+    const fn byte(at: u32, value: u8) -> Self {
+        Self { at, mask: 0xff << 24, value: (value as u32) << 24 }
+    }
+
+    const fn port(at: u32, value: u16) -> Self {
+        Self { at, mask: 0xffff << 16, value: (value as u32) << 16 }
+    }
+
+    const fn any(self) -> Self {
+        Self { mask: 0, ..self }
+    }
+}
+
+fn new_filter(index: u32, (preference, protocol): (u16, u16), kind: &str) -> Message {
+    let mut message = filter(RTM_NEWTFILTER, CREATE, index, preference, protocol);
+    put_kind(&mut message, kind);
+    message
+}
+
+fn filter(request: u16, flags: u16, index: u32, preference: u16, protocol: u16) -> Message {
+    let about = About { index, handle: 0, parent: TC_H_CLSACT_INGRESS };
+    let info = u32::from(preference) << 16 | u32::from(protocol.to_be());
+    Message::about_filter(request, flags, about, info)
+}
+
+/// Preferences behind those that people write, and protocols.
+const ECHOES: (u16, u16) = (0x7765, libc::ETH_P_IP as u16);
+const ECHOES_V6: (u16, u16) = (0x7766, libc::ETH_P_IPV6 as u16);
+const REDIRECTED: (u16, u16) = (0x7767, libc::ETH_P_ALL as u16);
+const INGRESS_HANDLE: u32 = 0xffff_0000;
+/// The way in of both kinds of hooks, `ingress` and `clsact`.
+const TC_H_CLSACT_INGRESS: u32 = 0xffff_fff2;
+// include/uapi/linux/rtnetlink.h, pkt_cls.h, tc_act/tc_mirred.h, netlink.h
+const RTM_NEWTFILTER: u16 = 44;
+const RTM_DELTFILTER: u16 = 45;
+const NESTED: u16 = 0x8000;
+const TCA_U32_CLASSID: u16 = 1;
+const TCA_U32_SEL: u16 = 5;
+const TCA_U32_ACT: u16 = 7;
+const TC_U32_TERMINAL: u8 = 1;
+const TCA_MATCHALL_ACT: u16 = 2;
+const TCA_ACT_KIND: u16 = 1;
+const TCA_ACT_OPTIONS: u16 = 2;
+const TC_ACT_STOLEN: u32 = 4;
+const TCA_EGRESS_REDIR: u32 = 1;
+const TCA_MIRRED_PARMS: u16 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tc::message::{attributes, read};
+
+    fn options(request: &[u8]) -> Vec<u8> {
+        let (_, rest) = read(&request[16..]).unwrap();
+        attributes(rest).find(|(kind, _)| *kind == TCA_OPTIONS).unwrap().1.to_vec()
+    }
+
+    const MIRRED: [u8; 48] = [
+        0x0b, 0, 1, 0, b'm', b'i', b'r', b'r', b'e', b'd', 0, 0, 0x24, 0, 2, 0x80, 0x20, 0, 2, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0,
+    ];
+
+    // What iproute2 6.1 sends, as strace shows it: byte by byte.
+    #[test]
+    fn what_tc_tells_of_filters() {
+        let [all, u32] = redirect(7, 2);
+        let actions = |kind| [&[0x38, 0, kind, 0, 0x34, 0, 1, 0][..], &MIRRED].concat();
+        assert_eq!(options(&all), actions(2));
+        let mut expected = actions(7);
+        expected.extend([0x24, 0, 5, 0, 1, 0, 1, 0]);
+        expected.extend([0; 28]);
+        assert_eq!(options(&u32), expected);
+        // Preference and protocol: info 0x7767_0300.
+        assert_eq!(u32[32..36], 0x7767_0300_u32.to_ne_bytes());
+        // u32 match ip protocol 1 0xff match u8 0 0xff at 20 flowid 0:1
+        let mut echo = vec![8, 0, 1, 0, 1, 0, 0, 0, 0x34, 0, 5, 0, 1, 0, 2, 0];
+        echo.extend([0; 12]);
+        echo.extend([0, 0xff, 0, 0, 0, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        echo.extend([0xff, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(options(&passing(7, &[])[0]), echo);
+    }
+
+    #[test]
+    fn servers_are_found_by_address_and_port() {
+        let servers = ["10.1.2.3:2112", "[fd00::1]:2112"].map(|one| one.parse().unwrap());
+        let passing = passing(7, &servers);
+        let keys = |at: usize| options(&passing[at])[28..].to_vec();
+        assert_eq!(keys(2)[16..24], [0xff, 0xff, 0xff, 0xff, 10, 1, 2, 3]);
+        assert_eq!(keys(2)[32..44], [0xff, 0xff, 0, 0, 0x08, 0x40, 0, 0, 20, 0, 0, 0]);
+        assert_eq!(keys(3)[16..28], [0xff, 0xff, 0xff, 0xff, 0xfd, 0, 0, 0, 8, 0, 0, 0]);
+        assert_eq!(keys(3).len(), 6 * 16);
+    }
+}

@@ -1,0 +1,560 @@
+//! A device shaped by the kernel's own disciplines.
+//!
+//! ```text
+//! out: local or forwarded ─> root of D: cake, or htb ─> discipline ─> line
+//! in:  line ─> D ─> redirected to an ifb device of ours ─> its root, likewise ─> local or forwarded
+//! ```
+//!
+//! The rate is that of `cake`, or of the one class of an `htb` with a discipline beneath it, and is changed
+//! as `tc change` changes it. What brings back what was there is written before anything is changed; this
+//! process sends it when it ends, a [guard](guard) when it is killed, and the next [`KernelShaper::new`]
+//! when both were.
+
+mod before;
+mod guard;
+mod ingress;
+mod side;
+mod undo;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use weir_core::{Framing, Rate};
+use weir_link::Cells;
+use weir_qdisc::{Device, HtbClassParams, Lengths, SetUp};
+
+use self::before::Before;
+use self::guard::{Guard, Post};
+pub use self::side::KernelCounts;
+use self::side::Side;
+use self::undo::{Record, Undo};
+use crate::LinuxError;
+use crate::facts;
+use crate::netlink::{Netlink, index_of};
+use crate::tc::message::{About, Message};
+use crate::tc::{
+    NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, cake, counts_of, options,
+    put_kind, put_size_table,
+};
+
+/// What holds packets back on one side.
+#[derive(Clone, Debug)]
+pub enum KernelQueue {
+    /// `cake`, which is its own shaper.
+    Cake(SetUp),
+    /// `htb` with a discipline beneath it.
+    Htb(SetUp),
+}
+
+impl KernelQueue {
+    /// What the kernel makes of a set-up, whatever kernel it is.
+    ///
+    /// # Errors
+    /// If it is none that the kernel is told of.
+    pub fn new(text: &str) -> Result<Self, LinuxError> {
+        let set_up = SetUp::parse(text).map_err(LinuxError::plain)?;
+        let name = set_up.discipline.name;
+        if name == "cake" {
+            let mut message = new_qdisc(0, name);
+            put_cake(&mut message, &set_up, Framing::NONE, true)?;
+            return Ok(Self::Cake(set_up));
+        }
+        let is_leaf = LEAVES.contains(&name)
+            && set_up.classes.is_empty()
+            && set_up.filters.is_empty()
+            && set_up.child.is_none();
+        if !is_leaf {
+            return Err(LinuxError::new(format!(
+                "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it, and not by \
+                 `{name}`",
+                LEAVES.join(", ")
+            )));
+        }
+        Ok(Self::Htb(set_up))
+    }
+
+    /// The disciplines that the kernel must have.
+    pub fn needs(&self) -> Vec<&'static str> {
+        match self {
+            Self::Cake(_) => vec!["cake"],
+            Self::Htb(leaf) => vec!["htb", leaf.discipline.name],
+        }
+    }
+}
+
+impl fmt::Display for KernelQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cake(_) => write!(f, "cake"),
+            Self::Htb(leaf) => write!(f, "htb with {} beneath it", leaf.discipline.name),
+        }
+    }
+}
+
+/// Whether this kernel has the queue discipline `name`, or can load it: it is asked for one that cannot be.
+///
+/// # Errors
+/// If this user may not ask.
+pub fn kernel_has(name: &str) -> Result<bool, LinuxError> {
+    let netlink = Netlink::new()?;
+    let about = About { index: index_of("lo")?, handle: OURS, parent: TC_H_ROOT };
+    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
+    put_kind(&mut message, name);
+    // No block of filters is 0, which is looked at once the kind is known (sch_api.c, Linux 4.16).
+    message.put_u32(TCA_INGRESS_BLOCK, 0);
+    asked(netlink.transact(&message.finish()), libc::ENOENT)
+}
+
+/// Whether this kernel makes devices of that kind: it is asked for one without queues.
+fn has_device(netlink: &Netlink, kind: &str) -> Result<bool, LinuxError> {
+    let mut message = Message::with_header(RTM_NEWLINK, CREATE, &[0; IFINFOMSG]);
+    message.put(IFLA_IFNAME, b"weir-none\0");
+    message.put_u32(IFLA_NUM_TX_QUEUES, 0);
+    message.nest(IFLA_LINKINFO, |info| info.put(IFLA_INFO_KIND, kind.as_bytes()));
+    asked(netlink.transact(&message.finish()), libc::EOPNOTSUPP)
+}
+
+/// What a refusal says: `missing` that there is no such thing, anything else that there is.
+fn asked(answer: std::io::Result<()>, missing: i32) -> Result<bool, LinuxError> {
+    match answer.map_err(|error| error.raw_os_error()) {
+        Err(Some(libc::EPERM)) => Err(LinuxError::new(
+            "this user may not change queues: run as root, or with the capability CAP_NET_ADMIN",
+        )),
+        Err(code) => Ok(code != Some(missing)),
+        Ok(()) => Err(LinuxError::new("this kernel makes what cannot be made: it is too old")),
+    }
+}
+
+/// A device's packets on their way out, in, or both.
+#[derive(Debug)]
+pub struct KernelShaper {
+    device: String,
+    netlink: Netlink,
+    sides: [Option<Side>; 2],
+    framing: Framing,
+    undo: Undo,
+    record: Record,
+    /// Until everything is as it was.
+    guard: Option<Guard>,
+}
+
+impl KernelShaper {
+    /// Whether [`new`](Self::new) would have what it needs. Nothing is changed.
+    ///
+    /// # Errors
+    /// The first thing that is missing, or that could not be put back.
+    pub fn check(
+        device: &str,
+        queues: &[Option<KernelQueue>; 2],
+        framing: Framing,
+    ) -> Result<(), LinuxError> {
+        let index = index_of(device)?;
+        let netlink = Netlink::new()?;
+        for name in queues.iter().flatten().flat_map(KernelQueue::needs) {
+            if !kernel_has(name)? {
+                return Err(LinuxError::new(format!("this kernel has no `{name}`")));
+            }
+        }
+        if queues[1].is_some() && !has_device(&netlink, "ifb")? {
+            return Err(LinuxError::new(
+                "this kernel has no devices of the kind `ifb`, by which ingress is shaped",
+            ));
+        }
+        let htb = queues.iter().flatten().any(|queue| matches!(queue, KernelQueue::Htb(_)));
+        if htb && framing.cells == Cells::Ptm {
+            return Err(LinuxError::new("the kernel's `htb` does not know the framing PTM"));
+        }
+        Before::read(&netlink, index, OURS).map(|_| ())
+    }
+
+    /// Puts `queues`, `[out, in]`, on `device` of the calling thread's network namespace, without a rate at
+    /// first. What `servers` answer to UDP probes passes the queues, as answers to pings do.
+    ///
+    /// # Errors
+    /// If this user may not, the kernel cannot, or what is there could not be put back: which, in one
+    /// sentence.
+    pub fn new(
+        device: &str,
+        queues: &[Option<KernelQueue>; 2],
+        framing: Framing,
+        servers: &[SocketAddr],
+    ) -> Result<Self, LinuxError> {
+        let netlink = Netlink::new()?;
+        let index = index_of(device)?;
+        let post = Post::take(device)?;
+        let record = Record::of(device, index);
+        heal(&netlink, index, &record);
+        let before = Before::read(&netlink, index, OURS)?;
+        let undo = undoing(index, queues, &before);
+        // Where it cannot be kept, the guard has it still.
+        let _ = record.write(&undo);
+        let guard = Guard::start(&undo, post)?;
+        let mut shaper = Self {
+            device: device.to_owned(),
+            netlink,
+            sides: [None, None],
+            framing,
+            undo,
+            record,
+            guard: Some(guard),
+        };
+        // What has been done so far is undone when it is dropped.
+        if let Some(queue) = &queues[0] {
+            shaper.sides[0] = Some(shaper.put(index, queue)?);
+        }
+        if let Some(queue) = &queues[1] {
+            let ifb = shaper.make_ifb(index)?;
+            shaper.sides[1] = Some(shaper.put(ifb, queue)?);
+            shaper.redirect(index, ifb, before.ingress, servers)?;
+        }
+        Ok(shaper)
+    }
+
+    /// Puts back what a shaper of `device` has left that was killed together with its guard.
+    ///
+    /// # Errors
+    /// If there is no such device, or its guard is still at work.
+    pub fn heal(device: &str) -> Result<(), LinuxError> {
+        let _post = Post::take(device)?;
+        let index = index_of(device)?;
+        heal(&Netlink::new()?, index, &Record::of(device, index));
+        Ok(())
+    }
+
+    /// Sets the rate of a way, or lets everything through.
+    ///
+    /// # Errors
+    /// If the kernel does not.
+    pub fn set_rate(&self, way: usize, rate: Option<Rate>) -> Result<(), LinuxError> {
+        let Some(side) = &self.sides[way] else { return Ok(()) };
+        let request = match &side.queue {
+            KernelQueue::Cake(_) => {
+                let about = About { index: side.index, handle: OURS, parent: TC_H_ROOT };
+                let mut message = Message::new(RTM_NEWQDISC, NLM_F_ACK, about);
+                put_kind(&mut message, "cake");
+                cake::put_rate(&mut message, rate);
+                message
+            }
+            KernelQueue::Htb(_) => self.class(side.index, side.header, rate, NLM_F_ACK),
+        };
+        self.netlink
+            .transact(&request.finish())
+            .map_err(|error| LinuxError::io("the kernel does not change the rate", error))
+    }
+
+    /// Reads what the kernel counts.
+    ///
+    /// # Errors
+    /// If a discipline of ours is not there any more.
+    pub fn look(&mut self) -> Result<(), LinuxError> {
+        let mut found = [false; 2];
+        let (sides, framing) = (&mut self.sides, self.framing);
+        let about = About { index: 0, handle: 0, parent: 0 };
+        self.netlink
+            .list(&Message::new(RTM_GETQDISC, NLM_F_DUMP, about).finish(), &mut |body| {
+                let Some((of, counts)) = counts_of(body) else { return };
+                for (side, is_there) in sides.iter_mut().zip(&mut found) {
+                    let Some(side) = side.as_mut().filter(|side| side.index == of.index) else {
+                        continue;
+                    };
+                    if of.handle == OURS {
+                        side.count(counts, framing);
+                        *is_there = true;
+                    } else if of.parent >> 16 == OURS >> 16 {
+                        side.counts.codel = counts.codel;
+                    }
+                }
+            })
+            .map_err(|error| LinuxError::io("cannot read what the kernel's queues count", error))?;
+        match sides.iter().zip(found).all(|(side, found)| side.is_none() || found) {
+            true => Ok(()),
+            false => Err(LinuxError::new(format!(
+                "somebody else has changed the queue disciplines of `{}`",
+                self.device
+            ))),
+        }
+    }
+
+    /// What a way had counted at the last [look](Self::look).
+    #[must_use]
+    pub fn counts(&self, way: usize) -> Option<KernelCounts> {
+        self.sides[way].as_ref().map(|side| side.told(self.framing))
+    }
+
+    /// The priority of a socket (SO_PRIORITY) whose packets do not wait in the way out.
+    #[must_use]
+    pub fn past_queue(&self) -> Option<u32> {
+        self.sides[0].as_ref().and_then(|side| match &side.queue {
+            // To the tin of the highest priority (sch_cake.c, `cake_select_tin`).
+            KernelQueue::Cake(set_up) => {
+                let params = set_up.params(&Device::default()).ok()?;
+                Some(OURS | cake::highest_tin(&params))
+            }
+            // Past all classes (sch_htb.c, `HTB_DIRECT`).
+            KernelQueue::Htb(_) => Some(OURS),
+        })
+    }
+
+    /// Brings back what was there.
+    ///
+    /// # Errors
+    /// If the kernel does not take it back.
+    pub fn restore(&mut self) -> Result<(), LinuxError> {
+        let Some(guard) = self.guard.take() else { return Ok(()) };
+        let whole = self.undo.run(self.netlink.fd());
+        guard.dismiss();
+        self.record.remove();
+        if whole {
+            return Ok(());
+        }
+        Err(LinuxError::new(format!(
+            "the kernel did not take back the queue disciplines that `{}` had: see `tc qdisc show dev {0}`",
+            self.device
+        )))
+    }
+
+    /// Puts a queue at the root of the device of that index.
+    fn put(&self, index: u32, queue: &KernelQueue) -> Result<Side, LinuxError> {
+        let mut header = self.header(index)?;
+        match queue {
+            KernelQueue::Cake(set_up) => self.put_cake(index, set_up)?,
+            KernelQueue::Htb(leaf) => {
+                let uncounted = header.saturating_sub(self.framing.overhead_bytes);
+                header -= uncounted;
+                self.put_htb(index, leaf, header, uncounted)?;
+            }
+        }
+        Ok(Side::new(index, queue.clone(), header))
+    }
+
+    fn put_cake(&self, index: u32, set_up: &SetUp) -> Result<(), LinuxError> {
+        let make = |nat| {
+            let mut message = new_qdisc(index, "cake");
+            put_cake(&mut message, set_up, self.framing, nat)?;
+            Ok(self.netlink.transact(&message.finish()))
+        };
+        // A kernel without tables of connections translates nothing.
+        let made = match make(true)? {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => make(false)?,
+            made => made,
+        };
+        made.map_err(|error| refused("cake", error))
+    }
+
+    fn put_htb(
+        &self,
+        index: u32,
+        leaf: &SetUp,
+        header: u32,
+        uncounted: u32,
+    ) -> Result<(), LinuxError> {
+        let mut root = new_qdisc(index, "htb");
+        if uncounted > 0 {
+            put_size_table(&mut root, uncounted);
+        }
+        options::put_htb_default(&mut root, OURS_CLASS & 0xffff);
+        self.make(root, "htb")?;
+        self.make(self.class(index, header, None, CREATE), "htb")?;
+        let name = leaf.discipline.name;
+        let about = About { index, handle: 0, parent: OURS_CLASS };
+        let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
+        put_kind(&mut message, name);
+        options::put(&mut message, leaf, &Device::default(), 0).map_err(LinuxError::plain)?;
+        self.make(message, name)
+    }
+
+    /// The request that makes the class of an `htb`, or changes its rate.
+    fn class(&self, index: u32, header: u32, rate: Option<Rate>, flags: u16) -> Message {
+        let rate = rate.unwrap_or(UNLIMITED);
+        let packets_ns = BURST_BYTES * 1_000_000_000 / rate.as_bytes_per_sec().max(1);
+        let buffer_ns = BURST_NS.max(packets_ns as i64);
+        let lengths = Lengths {
+            overhead: self.framing.overhead_bytes - header,
+            mpu: self.framing.minimum_bytes,
+            cells: self.framing.cells == Cells::Atm,
+        };
+        let params = HtbClassParams {
+            rate,
+            ceil: rate,
+            buffer_ns,
+            cbuffer_ns: buffer_ns,
+            quantum: QUANTUM,
+            prio: 0,
+            lengths,
+        };
+        let about = About { index, handle: OURS_CLASS, parent: OURS };
+        let mut message = Message::new(RTM_NEWTCLASS, flags, about);
+        put_kind(&mut message, "htb");
+        options::put_htb_class(&mut message, &params, 0);
+        message
+    }
+
+    /// Makes the device through which packets that come are sent: its index.
+    fn make_ifb(&self, index: u32) -> Result<u32, LinuxError> {
+        let name = ifb_name(index);
+        let mut header = [0; IFINFOMSG];
+        header[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
+        header[12..16].copy_from_slice(&IFF_UP.to_ne_bytes());
+        let mut message = Message::with_header(RTM_NEWLINK, CREATE, &header);
+        message.put(IFLA_IFNAME, format!("{name}\0").as_bytes());
+        message.put_u32(IFLA_TXQLEN, QUEUE_LEN);
+        message.nest(IFLA_LINKINFO, |info| info.put(IFLA_INFO_KIND, b"ifb"));
+        self.netlink.transact(&message.finish()).map_err(|error| {
+            LinuxError::io(
+                "cannot make a device of the kind `ifb`, by which ingress is shaped",
+                error,
+            )
+        })?;
+        index_of(&name)
+    }
+
+    fn redirect(
+        &self,
+        index: u32,
+        ifb: u32,
+        hooked: bool,
+        servers: &[SocketAddr],
+    ) -> Result<(), LinuxError> {
+        let fail = |error| LinuxError::io("cannot send packets that come to another device", error);
+        if !hooked {
+            self.netlink.transact(&ingress::hook(index)).map_err(fail)?;
+        }
+        for filter in ingress::passing(index, servers) {
+            self.netlink.transact(&filter).map_err(fail)?;
+        }
+        let [by_matchall, by_u32] = ingress::redirect(index, ifb);
+        self.netlink
+            .transact(&by_matchall)
+            .or_else(|_| self.netlink.transact(&by_u32))
+            .map_err(fail)
+    }
+
+    fn make(&self, message: Message, name: &str) -> Result<(), LinuxError> {
+        self.netlink.transact(&message.finish()).map_err(|error| refused(name, error))
+    }
+
+    /// Bytes in front of the IP header that the kernel counts on the device of that index.
+    fn header(&self, index: u32) -> Result<u32, LinuxError> {
+        let link = self.netlink.get(&facts::request(index));
+        let link = link.map_err(|error| LinuxError::io("cannot read what the device is", error))?;
+        let kind = facts::hardware(&link);
+        Ok(if kind == libc::ARPHRD_ETHER { weir_core::ETHERNET_HEADER } else { 0 })
+    }
+}
+
+impl Drop for KernelShaper {
+    fn drop(&mut self) {
+        // Whoever wants to know has asked before.
+        let _ = self.restore();
+    }
+}
+
+/// Puts back what a shaper left, if it left anything.
+fn heal(netlink: &Netlink, index: u32, record: &Record) {
+    let before = Before::read(netlink, index, OURS);
+    if before.is_ok_and(|before| before.ours) || index_of(&ifb_name(index)).is_ok() {
+        let nothing_known = || undoing(index, &[None, None], &Before::default());
+        record.read().unwrap_or_else(nothing_known).run(netlink.fd());
+    }
+    record.remove();
+}
+
+/// What undoes all that a shaper of `queues` does to the device of that index; of both ways where nobody
+/// knows which were shaped.
+fn undoing(index: u32, queues: &[Option<KernelQueue>; 2], before: &Before) -> Undo {
+    let mut undo = Undo::default();
+    let unknown = queues.iter().all(Option::is_none);
+    if queues[1].is_some() || unknown {
+        // Each by itself: one that is not there is no reason to leave the others.
+        for request in ingress::no_filters(index) {
+            undo.add(vec![request]);
+        }
+        if !before.ingress && !unknown {
+            undo.add(vec![ingress::no_hook(index)]);
+        }
+        let mut device = Message::with_header(RTM_DELLINK, NLM_F_ACK, &[0; IFINFOMSG]);
+        device.put(IFLA_IFNAME, format!("{}\0", ifb_name(index)).as_bytes());
+        undo.add(vec![device.finish()]);
+    }
+    if queues[0].is_some() || unknown {
+        // The handle is said: a discipline that somebody else has put there since stays.
+        let about = About { index, handle: OURS, parent: TC_H_ROOT };
+        let mut group = vec![Message::new(RTM_DELQDISC, NLM_F_ACK, about).finish()];
+        group.extend(before.again.iter().cloned());
+        undo.add(group);
+    }
+    undo
+}
+
+fn refused(name: &str, error: std::io::Error) -> LinuxError {
+    LinuxError::io(&format!("the kernel refuses the queue discipline `{name}`"), error)
+}
+
+fn ifb_name(index: u32) -> String {
+    format!("weirifb{index}")
+}
+
+fn new_qdisc(index: u32, name: &str) -> Message {
+    let about = About { index, handle: OURS, parent: TC_H_ROOT };
+    let mut message = Message::new(RTM_NEWQDISC, CREATE_OR_REPLACE, about);
+    put_kind(&mut message, name);
+    message
+}
+
+fn put_cake(
+    message: &mut Message,
+    set_up: &SetUp,
+    framing: Framing,
+    nat: bool,
+) -> Result<(), LinuxError> {
+    let params = set_up.params(&Device::default()).map_err(LinuxError::plain)?;
+    cake::put(message, &params, framing, nat)
+}
+
+/// The handle of our root disciplines, by which we know them again, and the class of an `htb`.
+const OURS: u32 = 0x7765 << 16;
+const OURS_CLASS: u32 = OURS | 1;
+/// Disciplines that may stand beneath an `htb`.
+const LEAVES: [&str; 5] = ["fq_codel", "codel", "pfifo", "bfifo", "pfifo_head_drop"];
+/// The rate of a class that lets everything through: above any device's.
+const UNLIMITED: Rate = Rate::from_mbit(400_000);
+/// The bucket of a class: what the kernel is late by must be made up for, or the rate is not reached.
+const BURST_NS: i64 = 1_000_000;
+/// And no less than two full packets.
+const BURST_BYTES: u64 = 2 * 1_538;
+/// Bytes of a turn; there is one class.
+const QUANTUM: u64 = 60_000;
+/// `txqueuelen` of our device, as Ethernet devices have it.
+const QUEUE_LEN: u32 = 1000;
+const IFF_UP: u32 = 1;
+/// Length of `struct ifinfomsg`.
+const IFINFOMSG: usize = 16;
+// include/uapi/linux/netlink.h, rtnetlink.h, if_link.h, pkt_sched.h
+const NLM_F_ACK: u16 = 0x4;
+const CREATE: u16 = NLM_F_ACK | 0x400 | 0x200;
+const CREATE_OR_REPLACE: u16 = NLM_F_ACK | 0x400 | 0x100;
+const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
+const RTM_DELQDISC: u16 = 37;
+const RTM_GETTFILTER: u16 = 46;
+const TC_H_INGRESS: u32 = 0xffff_fff1;
+const TCA_INGRESS_BLOCK: u16 = 13;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_INFO_KIND: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_is_told_of_and_what_not() {
+        let say = |text: &str| KernelQueue::new(text).map(|queue| queue.to_string());
+        assert_eq!(say("cake diffserv4 nat").unwrap(), "cake");
+        assert_eq!(say("pfifo limit 40").unwrap(), "htb with pfifo beneath it");
+        let refused = say("red limit 400000").unwrap_err().to_string();
+        assert!(refused.ends_with("and not by `red`"), "{refused}");
+    }
+}

@@ -1,0 +1,227 @@
+//! What the kernel is told of `cake`: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
+
+use weir_core::{Duration, Framing, Rate};
+use weir_link::Cells;
+use weir_qdisc::{Params, cake_interval};
+
+use super::message::Message;
+use super::options::{TCA_OPTIONS, microseconds, short};
+use crate::LinuxError;
+
+/// Adds the options of a `cake` of those words to the message that makes it, in `tc`'s order. Rate and
+/// framing are whose shaper it is to say; addresses are those before their translation if the words or,
+/// where they do not say it, `nat` does.
+///
+/// # Errors
+/// If the words say what is not theirs to say, or a value is none.
+pub(crate) fn put(
+    message: &mut Message,
+    params: &Params,
+    framing: Framing,
+    nat: bool,
+) -> Result<(), LinuxError> {
+    if let Some((word, _)) = params.written().find(|(word, _)| NOT_THEIRS.contains(word)) {
+        return Err(LinuxError::new(format!(
+            "cake: `{word}` cannot be written in the kernel's cake, whose rate the shaper sets and whose \
+             bytes `framing` counts: leave it out"
+        )));
+    }
+    let written = |name: &str| params.written().any(|(word, _)| word == name);
+    let place = |words: &[&str], name: &str| {
+        let word = params.word(name);
+        words.iter().position(|one| *one == word).expect("one of the words") as u32
+    };
+    let mut values: Vec<(u16, u32)> = Vec::new();
+    if written("diffserv3") {
+        values.push((TCA_CAKE_DIFFSERV_MODE, place(&DIFFSERV, "diffserv3")));
+    }
+    match framing.cells {
+        Cells::None => {}
+        Cells::Atm => values.push((TCA_CAKE_ATM, 1)),
+        Cells::Ptm => values.push((TCA_CAKE_ATM, 2)),
+    }
+    if written("triple-isolate") {
+        values.push((TCA_CAKE_FLOW_MODE, place(&FLOWS, "triple-isolate")));
+    }
+    values.push((TCA_CAKE_OVERHEAD, framing.overhead_bytes));
+    if framing.minimum_bytes > 0 {
+        values.push((TCA_CAKE_MPU, framing.minimum_bytes));
+    }
+    if written("rtt") || written("internet") {
+        let interval = cake_interval(params).map_err(LinuxError::plain)?;
+        let target = Duration::from_nanos(interval.as_nanos() / TARGETS);
+        values.push((TCA_CAKE_RTT, microseconds(interval)));
+        values.push((TCA_CAKE_TARGET, microseconds(target).max(1)));
+    }
+    values.push((TCA_CAKE_AUTORATE, 0));
+    if let Some(limit) = params.size("memlimit").map_err(LinuxError::plain)? {
+        values.push((TCA_CAKE_MEMORY, short(limit.get())));
+    }
+    if written("fwmark") {
+        let mask = params.number("fwmark").map_err(LinuxError::plain)?;
+        values.push((TCA_CAKE_FWMARK, mask as u32));
+    }
+    // A kernel without tables of connections refuses the attribute, whatever it says.
+    if written("nat") {
+        values.push((TCA_CAKE_NAT, u32::from(params.switch("nat"))));
+    } else if nat {
+        values.push((TCA_CAKE_NAT, 1));
+    }
+    for (name, attribute) in
+        [("wash", TCA_CAKE_WASH), ("split-gso", TCA_CAKE_SPLIT_GSO), ("ingress", TCA_CAKE_INGRESS)]
+    {
+        if written(name) {
+            values.push((attribute, u32::from(params.switch(name))));
+        }
+    }
+    if written("no-ack-filter") {
+        values.push((TCA_CAKE_ACK_FILTER, place(&ACK_FILTERS, "no-ack-filter")));
+    }
+    message.nest(TCA_OPTIONS, |options| {
+        options.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(None));
+        for (attribute, value) in values {
+            options.put_u32(attribute, value);
+        }
+    });
+    Ok(())
+}
+
+/// Adds the options that change nothing but the rate.
+pub(crate) fn put_rate(message: &mut Message, rate: Option<Rate>) {
+    message.nest(TCA_OPTIONS, |options| {
+        options.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(rate));
+        options.put_u32(TCA_CAKE_AUTORATE, 0);
+    });
+}
+
+/// The number of the tin of the highest priority that such a `cake` has, counted from 1.
+pub(crate) fn highest_tin(params: &Params) -> u32 {
+    match params.word("diffserv3") {
+        "besteffort" => 1,
+        "diffserv3" => 3,
+        "diffserv4" => 4,
+        _ => 8,
+    }
+}
+
+/// 0 is no limit.
+fn bytes_per_second(rate: Option<Rate>) -> u64 {
+    rate.map_or(0, |rate| rate.as_bytes_per_sec().max(1))
+}
+
+/// Words of a `cake` that are said elsewhere.
+const NOT_THEIRS: [&str; 7] =
+    ["bandwidth", "unlimited", "autorate-ingress", "overhead", "raw", "noatm", "mpu"];
+/// A word's place is its number in the kernel.
+const DIFFSERV: [&str; 5] = ["diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"];
+const FLOWS: [&str; 8] = [
+    "flowblind",
+    "srchost",
+    "dsthost",
+    "hosts",
+    "flows",
+    "dual-srchost",
+    "dual-dsthost",
+    "triple-isolate",
+];
+const ACK_FILTERS: [&str; 3] = ["no-ack-filter", "ack-filter", "ack-filter-aggressive"];
+/// `tc` sets the target to a twentieth of the interval.
+const TARGETS: u64 = 20;
+// include/uapi/linux/pkt_sched.h
+const TCA_CAKE_BASE_RATE64: u16 = 2;
+const TCA_CAKE_DIFFSERV_MODE: u16 = 3;
+const TCA_CAKE_ATM: u16 = 4;
+const TCA_CAKE_FLOW_MODE: u16 = 5;
+const TCA_CAKE_OVERHEAD: u16 = 6;
+const TCA_CAKE_RTT: u16 = 7;
+const TCA_CAKE_TARGET: u16 = 8;
+const TCA_CAKE_AUTORATE: u16 = 9;
+const TCA_CAKE_MEMORY: u16 = 10;
+pub(crate) const TCA_CAKE_NAT: u16 = 11;
+const TCA_CAKE_WASH: u16 = 13;
+const TCA_CAKE_MPU: u16 = 14;
+const TCA_CAKE_INGRESS: u16 = 15;
+const TCA_CAKE_ACK_FILTER: u16 = 16;
+const TCA_CAKE_SPLIT_GSO: u16 = 17;
+const TCA_CAKE_FWMARK: u16 = 18;
+
+#[cfg(test)]
+mod tests {
+    use weir_qdisc::{Device, SetUp};
+
+    use super::super::message::{About, attributes, read};
+    use super::*;
+
+    /// The options that the kernel is told.
+    fn told(text: &str, framing: Framing) -> Result<Vec<u8>, LinuxError> {
+        let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+        let params = SetUp::parse(text).unwrap().params(&Device::default()).unwrap();
+        put(&mut message, &params, framing, true)?;
+        Ok(options_of(message))
+    }
+
+    fn options_of(message: Message) -> Vec<u8> {
+        let bytes = message.finish();
+        let (_, rest) = read(&bytes[16..]).unwrap();
+        attributes(rest).next().unwrap().1.to_vec()
+    }
+
+    fn number(kind: u8, value: u32) -> Vec<u8> {
+        [&[8, 0, kind, 0][..], &value.to_le_bytes()].concat()
+    }
+
+    // What iproute2 6.1 sends, as strace shows it: byte by byte.
+    #[test]
+    fn what_tc_tells_of_cake() {
+        let mut expected = vec![0x0c, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for (kind, value) in [(3, 1), (5, 6), (6, 38), (14, 84), (9, 0), (11, 1)] {
+            expected.extend(number(kind, value));
+        }
+        assert_eq!(
+            told("cake diffserv4 dual-dsthost", Framing::ETHERNET).unwrap(),
+            expected,
+            "cake unlimited diffserv4 dual-dsthost nat overhead 38 mpu 84"
+        );
+        let text =
+            "cake besteffort nonat wash ack-filter rtt 50ms memlimit 4mb fwmark 0xff ingress";
+        let text = text.replace("0xff", "255");
+        let mut adsl = vec![0x0c, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for (kind, value) in [
+            (3, 3),
+            (4, 1),
+            (6, 32),
+            (7, 50_000),
+            (8, 2_500),
+            (9, 0),
+            (10, 0x40_0000),
+            (18, 0xff),
+            (11, 0),
+            (13, 1),
+            (15, 1),
+            (16, 1),
+        ] {
+            adsl.extend(number(kind, value));
+        }
+        assert_eq!(
+            told(&text, Framing::ATM).unwrap(),
+            adsl,
+            "cake unlimited besteffort nonat wash ack-filter rtt 50ms memlimit 4mb atm overhead 32 fwmark 0xff \
+             ingress"
+        );
+    }
+
+    #[test]
+    fn what_tc_tells_to_change_the_rate() {
+        let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+        put_rate(&mut message, Some(Rate::from_mbit(20)));
+        let expected =
+            [&[0x0c, 0, 2, 0, 0xa0, 0x25, 0x26, 0, 0, 0, 0, 0][..], &number(9, 0)].concat();
+        assert_eq!(options_of(message), expected);
+    }
+
+    #[test]
+    fn what_the_shaper_says_is_refused_in_the_words() {
+        let error = told("cake bandwidth 10mbit", Framing::NONE).unwrap_err().to_string();
+        assert!(error.starts_with("cake: `bandwidth` cannot be written"), "{error}");
+    }
+}
