@@ -277,7 +277,7 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     ]
     refused: list[tuple[dict[str, Any], str]] = [
         ({"egress": "8mbit"}, "write `auto` or a rate for both"),
-        ({"framing": "x"}, "framing `x`: write one of none, "),
+        ({"framing": "x"}, "framing `x`: write one of auto, none, "),
         ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
         ({"reflectors": ["tcp:10.0.0.1"]}, "a port from 1 to 65535"),
         ({"egress_max": "fast"}, "fast"),
@@ -366,7 +366,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     side = {"rate_bps": None, "load_bps": 5, "state": "idle", "reason": "", "value": 0.0, "unit": ""}
     egress = {**side, "rate_bps": 8_000_000, "counts": {**counts, "sojourn_ns": None}}
     view: Any = {"t_ns": 1, "pid": 2, "device": "eth0", "open": False, "sides": [egress, None], "missed": 3}
-    view |= {"late_ns": 2_000_000, "trouble": None}
+    view |= {"late_ns": 2_000_000, "trouble": None, "warnings": []}
     text = metrics_of(view | {"delays": [(0, 15_000_000, 0)], "reflectors": []})
     values = [line for line in text.splitlines() if not line.startswith("#")]
     assert values == [
@@ -379,6 +379,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
         'weir_shape_delay_seconds{device="eth0"} 0.015',
         'weir_shape_late_seconds{device="eth0"} 0.002',
         'weir_shape_missed_packets_total{device="eth0"} 3',
+        'weir_shape_warnings{device="eth0"} 0',
     ]
     silent = metrics_of(view | {"sides": [None, None], "delays": [], "reflectors": []})
     assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-2:]

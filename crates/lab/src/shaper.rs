@@ -12,7 +12,7 @@ use weir_control::{Decision, Side};
 use weir_core::{Seed, Time};
 use weir_linux::{CLIENT_DEVICE, Hosts, LinuxError};
 use weir_net::Clock;
-use weir_shape::{Command, Settings, Target};
+use weir_shape::{Backend, Command, Settings, Target};
 use weir_world::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 
 use crate::LabError;
@@ -132,8 +132,10 @@ fn settings(scenario: &Scenario, shaper: &Shaper) -> Settings {
         control: shaper.control,
         queues: Side::ALL.map(|side| shaped(side).map(|hop| hop.queue.clone())),
         framing: framing.unwrap_or_default(),
-        backend: None,
+        // The same on every machine.
+        backend: Some(Backend::Userspace),
         reflectors: reflectors.map(|host| Target::Icmp(scenario.server_address(host))).collect(),
+        rules: None,
         time_ns: None,
         log: None,
         open: false,

@@ -38,7 +38,9 @@ mod _native {
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]
-    use super::shape::{choose_shaper, replay_shaper, shape, shaper_status, stop_shaper};
+    use super::shape::{
+        choose_shaper, detect_framing, replay_shaper, shape, shaper_status, stop_shaper,
+    };
     #[pymodule_export]
     use super::simulate::{check_scenario, check_simulation, simulate};
 }

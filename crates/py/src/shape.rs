@@ -15,6 +15,13 @@ pub(crate) fn choose_shaper(py: Python<'_>, settings: &str) -> PyResult<String> 
     Ok(serde_json::to_string(&choice).expect("plain JSON"))
 }
 
+/// The framing of a device as far as the device itself tells, and why, as JSON.
+#[pyfunction]
+pub(crate) fn detect_framing(device: &str) -> PyResult<String> {
+    let found = weir_shape::detect_framing(device).map_err(fail)?;
+    Ok(serde_json::to_string(&found).expect("plain JSON"))
+}
+
 /// Shapes as `settings`, as JSON, say, until `show` wants an end or their time is over: how many decisions
 /// were made.
 ///

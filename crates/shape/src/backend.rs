@@ -1,21 +1,55 @@
 //! Which backend is to hold packets back, and why.
 
+use nix::net::if_::if_nametoindex;
 use serde::Serialize;
-use weir_linux::{Intercept, kernel_lacks};
+use weir_control::Side;
+use weir_linux::{Intercept, KernelQueue, KernelShaper, kernel_has};
+use weir_net::Clock;
 
-use crate::settings::{Backend, Settings};
+use crate::kernel::Kernel;
+use crate::settings::{Backend, Settings, USUAL_QUEUES};
+use crate::shaper::Shaper;
+use crate::userspace::Userspace;
 use crate::{ShapeError, door};
 
 /// A backend and the reason for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Choice {
     /// The backend.
     pub backend: Backend,
     /// Why this one, in one sentence.
     pub why: String,
+    /// What holds packets back, egress and ingress, in tc syntax.
+    pub queues: [Option<String>; 2],
+    /// What the kernel is to make of it, if it is the backend.
+    #[serde(skip)]
+    kernel: [Option<KernelQueue>; 2],
+}
+
+impl Choice {
+    /// Begins to hold packets back.
+    pub(crate) fn shaper(
+        &self,
+        settings: &Settings,
+        seed: u64,
+        clock: Clock,
+    ) -> Result<Box<dyn Shaper>, ShapeError> {
+        // Whichever backend an earlier shaper had that was killed. A kernel without nf_tables has no tables.
+        KernelShaper::heal(&settings.device)?;
+        let healed = Intercept::heal(&settings.device);
+        Ok(match self.backend {
+            Backend::Kernel => Box::new(Kernel::new(settings, &self.kernel)?),
+            Backend::Userspace => {
+                healed?;
+                Box::new(Userspace::new(settings, seed, clock)?)
+            }
+        })
+    }
 }
 
 /// Chooses the best available backend, or the one that was asked for. Nothing is changed.
+///
+/// The kernel's own queues cost the least, if they are what was asked for, or `fq_codel` where nothing was.
 ///
 /// # Errors
 /// If none is possible, or the one that was asked for is not: why.
@@ -23,32 +57,94 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
     if door::ask(&settings.device).is_ok() {
         return Err(door::taken(&settings.device));
     }
-    let kernel = kernel();
-    if settings.backend == Some(Backend::Kernel) {
-        return Err(ShapeError::new(format!("the backend `kernel` cannot be used: {kernel}")));
+    let device = settings.device.as_str();
+    if_nametoindex(device)
+        .map_err(|_| ShapeError::new(format!("there is no device `{device}`")))?;
+    if settings.backend == Some(Backend::Userspace) {
+        let kind = hands_over(settings)?;
+        let why = format!("it was asked for, and this kernel hands packets over ({kind})");
+        return Ok(userspace(settings, why));
     }
-    let kind = Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?;
-    let why = match settings.backend {
-        Some(_) => format!("it was asked for, and this kernel hands packets over ({kind})"),
-        None => format!(
-            "this kernel hands packets over ({kind}), and the backend `kernel` cannot be used: {kernel}"
-        ),
-    };
-    Ok(Choice { backend: Backend::Userspace, why })
-}
-
-/// Why the kernel's own disciplines cannot be used.
-fn kernel() -> String {
-    let lacking: Vec<_> = NEEDED.iter().filter_map(|name| kernel_lacks(name)).collect();
-    match &lacking[..] {
-        [] => "it has no code yet that sets the rates of the kernel's disciplines while they work"
-            .to_owned(),
-        _ if lacking.len() == NEEDED.len() => {
-            "this kernel has neither `cake` nor `fq_codel`".to_owned()
+    let asked = settings.backend.is_some();
+    match kernel(settings, asked) {
+        Ok(mut choice) => {
+            if asked {
+                choice.why = format!("it was asked for, and {}", choice.why);
+            }
+            Ok(choice)
         }
-        [one, ..] => one.to_string(),
+        Err(why) if asked => {
+            Err(ShapeError::new(format!("the backend `kernel` cannot be used: {why}")))
+        }
+        Err(why) => match hands_over(settings) {
+            Ok(kind) => Ok(userspace(
+                settings,
+                format!(
+                    "this kernel hands packets over ({kind}), and the backend `kernel` cannot be used: {why}"
+                ),
+            )),
+            Err(neither) => Err(ShapeError::new(format!(
+                "no backend can be used: `userspace`: {neither}; `kernel`: {why}"
+            ))),
+        },
     }
 }
 
-/// Disciplines that the backend `kernel` works with: one of them is enough.
-const NEEDED: [&str; 2] = ["cake", "fq_codel"];
+/// How the kernel would hand packets over.
+fn hands_over(settings: &Settings) -> Result<&'static str, ShapeError> {
+    settings.check_queues()?;
+    Ok(Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?)
+}
+
+fn userspace(settings: &Settings, why: String) -> Choice {
+    let queues = settings.queues.clone();
+    Choice { backend: Backend::Userspace, why, queues, kernel: [None, None] }
+}
+
+/// The kernel's own disciplines, `any` of them or only those that keep queues short by themselves.
+fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
+    if settings.rules.is_some() {
+        return Err(ShapeError::new(
+            "rules need packets that are seen one by one, and it takes their code points alone",
+        ));
+    }
+    let mut kernel = [None, None];
+    let mut queues = [None, None];
+    let mut instead = false;
+    for side in Side::ALL {
+        let Some(text) = &settings.queues[side as usize] else { continue };
+        let mut text = text.as_str();
+        if text == USUAL_QUEUES[side as usize] && !kernel_has("cake")? {
+            if !kernel_has(INSTEAD)? {
+                return Err(ShapeError::new(format!(
+                    "this kernel has neither `cake` nor `{INSTEAD}`"
+                )));
+            }
+            (text, instead) = (INSTEAD, true);
+        }
+        let queue = KernelQueue::new(text)?;
+        if !any && !queue.needs().iter().any(|name| KEEP_SHORT.contains(name)) {
+            return Err(ShapeError::new(format!(
+                "`{text}` keeps no queue short by itself: `--backend kernel` takes it all the same"
+            )));
+        }
+        queues[side as usize] = Some(text.to_owned());
+        kernel[side as usize] = Some(queue);
+    }
+    KernelShaper::check(&settings.device, &kernel, settings.framing)?;
+    let names: Vec<_> = kernel.iter().flatten().map(ToString::to_string).collect();
+    let mut why = match &names[..] {
+        [one, other] if one != other => format!("this kernel has {one}, and {other}"),
+        _ => format!("this kernel has {}", names[0]),
+    };
+    if instead {
+        why += ", and not `cake`: without fairness between hosts and tiers by DSCP, which `--backend \
+                userspace` has";
+    }
+    Ok(Choice { backend: Backend::Kernel, why, queues, kernel })
+}
+
+/// What stands for the usual `cake` where the kernel has none.
+const INSTEAD: &str = "fq_codel";
+/// Disciplines that keep queues short and flows apart.
+const KEEP_SHORT: [&str; 2] = ["cake", "fq_codel"];

@@ -7,25 +7,37 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_control::{Controller, Decision, Delay, Side, State, TICK};
-use weir_core::{Duration, FlowKey, Rate, TcpHeader, Time};
+use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
+use weir_linux::DeviceCounters;
 use weir_net::Clock;
 
 use crate::ShapeError;
+use crate::backend::Choice;
+use crate::hindrances::{Hindrances, Second, slower_link};
 use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
 use crate::settings::Settings;
-use crate::userspace::{Userspace, Watch};
+use crate::shaper::{Shaper, Watch};
 use crate::view::{SideView, View};
 
 /// What the loop works with.
 pub(crate) struct Engine {
     clock: Clock,
     settings: Settings,
-    userspace: Userspace,
+    shaper: Box<dyn Shaper>,
     controller: Box<dyn Controller>,
     observer: Observer,
     log: Option<Log>,
+    hindrances: Hindrances,
+    device: DeviceCounters,
+    /// What the device's and the shaper's counters said at the last look.
+    looked: [[u64; 2]; 2],
+    warnings: Vec<String>,
+    /// When they last held.
+    warned: Time,
+    /// Those that the device itself gives reason for.
+    standing: Vec<String>,
     /// Nobody has asked to shape yet.
     open: bool,
     decided: [Option<Decision>; 2],
@@ -105,9 +117,17 @@ impl Observer {
 
 impl Engine {
     /// From here on packets are held back.
-    pub fn new(settings: &Settings, seed: u64, clock: Clock) -> Result<Self, ShapeError> {
+    pub fn new(
+        settings: &Settings,
+        choice: &Choice,
+        seed: u64,
+        clock: Clock,
+    ) -> Result<Self, ShapeError> {
         let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
-        let userspace = Userspace::new(settings, seed, clock)?;
+        let shaper = choice.shaper(settings, seed, clock)?;
+        let device = DeviceCounters::new(&settings.device)?;
+        let bytes = device.bytes().unwrap_or_default();
+        let standing = standing(settings)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, clock.now()),
             passive: Passive::default(),
@@ -117,10 +137,16 @@ impl Engine {
         };
         Ok(Self {
             clock,
-            userspace,
+            shaper,
             controller: settings.control.build(),
             observer,
             log,
+            hindrances: Hindrances::new(&settings.control),
+            device,
+            looked: [[bytes[0], 0], [bytes[1], 0]],
+            warnings: Vec::new(),
+            warned: Time::ZERO,
+            standing,
             open: settings.open,
             decided: [None; 2],
             decisions: 0,
@@ -141,6 +167,12 @@ impl Engine {
         orders: &Receiver<Order>,
         views: &Sender<View>,
     ) -> Result<u64, ShapeError> {
+        let done = self.shape(orders, views);
+        let restored = self.shaper.restore();
+        done.and_then(|decisions| restored.map(|()| decisions))
+    }
+
+    fn shape(&mut self, orders: &Receiver<Order>, views: &Sender<View>) -> Result<u64, ShapeError> {
         // To be woken when asked, and not up to 50 us later.
         let _ = prctl::set_timerslack(1);
         weir_linux::go_first();
@@ -153,15 +185,15 @@ impl Engine {
             }
             match orders.try_recv() {
                 Ok(Order::Stop) => return Ok(self.decisions),
-                Ok(order) => self.obey(order, now),
+                Ok(order) => self.obey(order, now)?,
                 Err(_) => {}
             }
             self.note_lateness(now);
-            self.userspace.work(&mut self.observer, now)?;
+            self.shaper.work(&mut self.observer, now)?;
             self.probe(now);
             if now >= tick {
                 // Probes have left since.
-                self.tick(self.clock.now());
+                self.tick(self.clock.now())?;
                 // Ticks that were missed are not made up for.
                 tick = now + TICK;
             }
@@ -169,8 +201,8 @@ impl Engine {
                 return Ok(self.decisions);
             }
             if now.since(looked) >= LOOK {
+                self.look(now.since(looked), now)?;
                 looked = now;
-                self.look()?;
             }
             self.wait(tick)?;
         }
@@ -180,7 +212,7 @@ impl Engine {
     fn note_lateness(&mut self, now: Time) {
         let late = now.checked_since(self.due).unwrap_or(Duration::ZERO);
         self.late = self.late.max(late);
-        if late >= LATE {
+        if late >= LATE && self.shaper.fd().is_some() {
             self.controller.on_late(self.due, now);
             if let Some(log) = &mut self.log {
                 log.late(self.due, now);
@@ -188,16 +220,14 @@ impl Engine {
         }
     }
 
-    fn obey(&mut self, order: Order, now: Time) {
+    fn obey(&mut self, order: Order, now: Time) -> Result<(), ShapeError> {
         self.open = order == Order::Open;
         self.controller = self.settings.control.build();
         self.decided = [None; 2];
         if let Some(log) = &mut self.log {
             log.open(self.open, now);
         }
-        for side in Side::ALL {
-            self.userspace.set_rate(side, None, now);
-        }
+        Side::ALL.into_iter().try_for_each(|side| self.shaper.set_rate(side, None, now))
     }
 
     fn probe(&mut self, now: Time) {
@@ -208,18 +238,22 @@ impl Engine {
         }
         for delay in delays.drain(..) {
             self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
+            self.hindrances.on_delay(delay.source, delay.rtt.as_nanos());
             self.controller.on_delay(&delay, now);
             if let Some(log) = &mut self.log {
                 log.delay(&delay, now);
             }
         }
         *seen = delays;
-        // While it is open there may be no controller that wants any, and delays are what is wanted.
-        let every = self.controller.probe_every();
-        let every =
-            if self.open { Some(every.map_or(PROBE_OPEN, |it| it.min(PROBE_OPEN))) } else { every };
-        let leaves = self.settings.queues[Side::Egress as usize].is_some();
-        let asked = reflectors.ask(every, leaves, self.clock, now);
+        if let Some(priority) = self.shaper.probe_priority() {
+            reflectors.set_priority(priority);
+        }
+        // A controller may want none: warnings need some, and while it is open delays are what is wanted.
+        let every = self.controller.probe_every().unwrap_or(PROBE_ANYWAY);
+        let every = if self.open { every.min(PROBE_OPEN) } else { every };
+        let leaves =
+            self.shaper.fd().is_some() && self.settings.queues[Side::Egress as usize].is_some();
+        let asked = reflectors.ask(Some(every), leaves, self.clock, now);
         for (source, sent) in left.drain(..).chain(asked) {
             self.controller.on_sent(source, sent);
             if let Some(log) = &mut self.log {
@@ -230,17 +264,22 @@ impl Engine {
         *wanted = !reflectors.is_heard(now);
     }
 
-    fn tick(&mut self, now: Time) {
-        let traffic = Side::ALL.map(|side| self.userspace.traffic(side));
+    fn tick(&mut self, now: Time) -> Result<(), ShapeError> {
+        self.shaper.look()?;
+        let traffic = Side::ALL.map(|side| self.shaper.traffic(side));
         if let Some(log) = &mut self.log {
             log.tick(&traffic, now);
         }
         if self.open {
-            return;
+            return Ok(());
         }
-        let Self { controller, userspace, log, decided, decisions, undisclosed, .. } = self;
+        let Self { controller, shaper, log, decided, decisions, undisclosed, .. } = self;
+        let mut done = Ok(());
         controller.on_tick(&traffic, now, &mut |decision| {
-            userspace.set_rate(decision.side, decision.rate.map(bounded), now);
+            let set = shaper.set_rate(decision.side, decision.rate.map(bounded), now);
+            if set.is_err() {
+                done = set;
+            }
             decided[decision.side as usize] = Some(decision);
             *decisions += 1;
             undisclosed.push((now, decision));
@@ -248,21 +287,57 @@ impl Engine {
                 log.decision(&decision, now);
             }
         });
+        done
     }
 
-    /// Whether the device is still there.
-    fn look(&self) -> Result<(), ShapeError> {
+    /// Once a second: whether the device is still there, and whether anything keeps the shaper from helping.
+    fn look(&mut self, since: Duration, now: Time) -> Result<(), ShapeError> {
         let device = self.settings.device.as_str();
-        nix::net::if_::if_nametoindex(device)
-            .map(|_| ())
-            .map_err(|_| ShapeError::new(format!("the device `{device}` has gone")))
+        let gone = |_| ShapeError::new(format!("the device `{device}` has gone"));
+        nix::net::if_::if_nametoindex(device).map_err(gone)?;
+        let bytes = self.device.bytes().unwrap_or_default();
+        let seconds = since.as_secs_f64();
+        let sides = Side::ALL.map(|side| {
+            let traffic = self.shaper.traffic(side)?;
+            let at = side as usize;
+            // A packet of the device may be longer than IP's by its header.
+            let header = traffic.packets * u64::from(ETHERNET_HEADER);
+            let counted = [bytes[at], traffic.bytes + header];
+            let [device_bytes, seen_bytes] =
+                [0, 1].map(|one| counted[one].saturating_sub(self.looked[at][one]));
+            self.looked[at] = counted;
+            Some(Second {
+                rate_bps: self.decided[at]
+                    .and_then(|it| it.rate)
+                    .map(|rate| bounded(rate).as_bps()),
+                load_bps: (device_bytes as f64 * 8.0 / seconds) as u64,
+                backlog_bytes: traffic.backlog_bytes,
+                device_bytes,
+                seen_bytes,
+            })
+        });
+        let found = self.hindrances.on_second(&sides);
+        let found = if self.open { Vec::new() } else { found };
+        // The numbers in them change all the time.
+        if found.len() > self.warnings.len()
+            && let Some(log) = &mut self.log
+        {
+            found.iter().for_each(|warning| log.warning(warning, now));
+        }
+        // What queues make comes and goes with them.
+        if !found.is_empty() {
+            (self.warnings, self.warned) = (found, now);
+        } else if now.since(self.warned) >= STAYS {
+            self.warnings.clear();
+        }
+        Ok(())
     }
 
     fn view(&mut self, now: Time) -> View {
         let seconds = now.since(self.shown).as_secs_f64();
         self.shown = now;
         let sides = Side::ALL.map(|side| {
-            let counts = self.userspace.counts(side)?;
+            let counts = self.shaper.counts(side)?;
             let before = std::mem::replace(&mut self.shown_bytes[side as usize], counts.bytes);
             let decided = self.decided[side as usize];
             Some(SideView {
@@ -286,25 +361,36 @@ impl Engine {
             trouble: self.observer.reflectors.trouble().map(str::to_owned),
             late_ns: std::mem::take(&mut self.late).as_nanos(),
             reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
-            missed: self.userspace.missed(),
+            missed: self.shaper.missed(),
+            warnings: self.standing.iter().chain(&self.warnings).cloned().collect(),
         }
     }
 
     /// Until something comes or is due.
     fn wait(&mut self, tick: Time) -> Result<(), ShapeError> {
-        let due = [Some(tick), Some(self.observer.reflectors.next()), self.userspace.wake_at()];
+        let due = [Some(tick), Some(self.observer.reflectors.next()), self.shaper.wake_at()];
         let due = due.into_iter().flatten().min().expect("there is a tick");
         self.due = due.max(self.clock.now());
         let pause = self.clock.until(due).as_nanos();
         let pause = TimeSpec::new((pause / 1_000_000_000) as i64, (pause % 1_000_000_000) as i64);
-        let packets = PollFd::new(self.userspace.fd(), PollFlags::POLLIN);
-        let mut fds: Vec<_> =
-            std::iter::once(packets).chain(self.observer.reflectors.fds()).collect();
+        let packets = self.shaper.fd().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let mut fds: Vec<_> = packets.into_iter().chain(self.observer.reflectors.fds()).collect();
         match ppoll(&mut fds, Some(pause), None) {
             Ok(_) | Err(nix::Error::EINTR) => Ok(()),
             Err(error) => Err(ShapeError::io("cannot wait for packets", error)),
         }
     }
+}
+
+/// What can be said beforehand.
+fn standing(settings: &Settings) -> Result<Vec<String>, ShapeError> {
+    let facts = weir_linux::device_facts(&settings.device)?;
+    let mut said =
+        facts.speed_bps.map_or_else(Vec::new, |speed| slower_link(&settings.control, speed));
+    if facts.wireless {
+        said.push(RADIO.to_owned());
+    }
+    Ok(said)
 }
 
 /// The rate, never below the least with which a line still works.
@@ -320,5 +406,12 @@ const LATE: Duration = Duration::from_millis(1);
 const SHOW: Duration = Duration::from_millis(200);
 /// How soon it is seen that a device has gone.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a warning is shown that holds no longer.
+const STAYS: Duration = Duration::from_secs(10);
 /// Between two probes while nothing is shaped: delays are then all that is wanted.
 const PROBE_OPEN: Duration = Duration::from_millis(20);
+/// Between two probes where the controller wants none: two a second tell a queue that lasts.
+const PROBE_ANYWAY: Duration = Duration::from_millis(500);
+/// Said of every radio.
+const RADIO: &str = "the device is a radio, whose rate changes with every packet: queues in its driver and at \
+                     the access point are not seen here";

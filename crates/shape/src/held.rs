@@ -4,6 +4,8 @@ use weir_core::{Packet, TcpHeader};
 use weir_qdisc::{DropReason, Fates, MarkReason};
 use weir_wire::Headers;
 
+use crate::rules::Class;
+
 /// A packet that waits in one of our disciplines.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -11,6 +13,8 @@ pub(crate) struct Held {
     /// The kernel's number for it.
     pub id: u32,
     pub headers: Headers,
+    /// The class that the rules gave it, if they did.
+    pub class: Option<Class>,
     /// From the IP header on.
     pub bytes: Vec<u8>,
 }
@@ -32,13 +36,18 @@ impl HeldPackets {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        let held = Held { way, id, headers, bytes };
+        let held = Held { way, id, headers, class: None, bytes };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
         self.slots[slot] = Some(held);
         slot as u64
+    }
+
+    /// A packet has a class.
+    pub fn set_class(&mut self, handle: u64, class: Class) {
+        self.slots[handle as usize].as_mut().expect("it is held").class = Some(class);
     }
 
     /// A packet goes: it, to be given [back](Self::give_back) when it is done with.

@@ -1,27 +1,36 @@
 //! The shaper on a real interface.
 //!
-//! [`run`] takes the packets of a device out of the kernel's hands (`weir-linux`), queues them with Weir's
-//! own disciplines, and lets them go at rates that a controller finds (`weir-control`) from delays that it
-//! measures. Nothing that was there is changed, so that undoing is removing, which the kernel does by itself
-//! when the process ends. [`replay`] runs a controller over the log of an earlier run.
+//! [`run`] holds the packets of a device back at rates that a controller finds (`weir-control`) from delays
+//! that it measures: in the kernel's own disciplines, or out of the kernel's hands in Weir's (`weir-linux`).
+//! However it ends, what was there before is there again. [`replay`] runs a controller over the log of an
+//! earlier run.
 
 mod backend;
+mod classes;
 mod door;
 mod engine;
+mod framing;
 mod held;
+mod hindrances;
+mod kernel;
 mod log;
+mod owners;
 mod passive;
 mod reflectors;
+mod rules;
 mod run;
 mod settings;
+mod shaper;
 mod userspace;
 mod view;
 
 pub use backend::{Choice, choose};
 pub use door::{ask, stop};
+pub use framing::{Found, detect_framing};
 pub use log::replay;
+pub use rules::{Class, Rule, Rules};
 pub use run::{Command, run, run_with};
-pub use settings::{Backend, Settings, Target};
+pub use settings::{Backend, Settings, Target, USUAL_QUEUES};
 pub use view::{SideView, View};
 
 /// What cannot be done, in one sentence.

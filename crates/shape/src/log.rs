@@ -8,6 +8,7 @@
 //! | `{"t": ns, "late": ns}` | the shaper itself was late: since when |
 //! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of egress and ingress |
 //! | `{"t": ns, "open": true or false}` | everything is let through from now on, or the controller begins anew |
+//! | `{"t": ns, "warning": "..."}` | something keeps the shaper from helping |
 //! | `{"t": ns, "decision": {...}}` | the controller decided |
 
 use std::fs::File;
@@ -48,6 +49,7 @@ enum What {
     Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
     Open(bool),
+    Warning(String),
     Decision { side: Way, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
 }
 
@@ -91,6 +93,10 @@ impl Log {
 
     pub fn open(&mut self, open: bool, now: Time) {
         self.write(now, What::Open(open));
+    }
+
+    pub fn warning(&mut self, warning: &str, now: Time) {
+        self.write(now, What::Warning(warning.to_owned()));
     }
 
     pub fn decision(&mut self, decision: &Decision, now: Time) {
@@ -192,7 +198,7 @@ impl Replay {
                 };
                 self.controller.on_tick(&traffic, now, &mut decide);
             }
-            What::Tick(_) | What::Decision { .. } => {}
+            What::Tick(_) | What::Warning(_) | What::Decision { .. } => {}
         }
     }
 }
@@ -216,6 +222,7 @@ mod tests {
             framing: Framing::ETHERNET,
             backend: None,
             reflectors: vec![],
+            rules: None,
             time_ns: None,
             log: None,
             open: false,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use nix::poll::{PollFd, PollFlags};
+use nix::sys::socket::{setsockopt, sockopt};
 use weir_client::{EchoKeeper, EchoNews};
 use weir_control::{Delay, OneWay};
 use weir_core::{Duration, FlowKey, Protocol, Time};
@@ -37,6 +38,8 @@ pub(crate) struct Reflectors {
 
 struct Source {
     reflector: Reflector,
+    /// Of its socket, as far as it was set here.
+    priority: i32,
     number: u32,
     /// The least time between two of its probes, and when the last one was sent.
     least: Duration,
@@ -76,6 +79,18 @@ impl Reflectors {
         self.all.iter().filter_map(|source| source.reflector.fd()).map(|(fd, out)| {
             PollFd::new(fd, if out { PollFlags::POLLOUT } else { PollFlags::POLLIN })
         })
+    }
+
+    /// Has all probes leave with that priority (SO_PRIORITY).
+    pub fn set_priority(&mut self, priority: u32) {
+        let priority = priority as i32;
+        for source in self.all.iter_mut().filter(|source| source.priority != priority) {
+            // A connection that opens has a socket of its own each time, which is not reached here.
+            let Some((socket, _)) = source.reflector.fd() else { continue };
+            // Without it they wait where the user's packets do, which is worse, and no reason to end.
+            let _ = setsockopt(&socket, sockopt::Priority, &priority);
+            source.priority = priority;
+        }
     }
 
     /// Whether a packet with that key, as sent or as answered, is one of our probes.
@@ -246,7 +261,9 @@ impl Reflectors {
         let number = self.next_source;
         self.next_source += 1;
         let (asked, heard) = (Time::ZERO, None);
-        self.all.push(Source { reflector, number, least, asked, learned, since: now, heard });
+        let source =
+            Source { reflector, priority: 0, number, least, asked, learned, since: now, heard };
+        self.all.push(source);
         number
     }
 

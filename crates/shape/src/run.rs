@@ -50,9 +50,9 @@ pub fn run_with(
     show: &mut dyn FnMut(&View) -> Command,
 ) -> Result<u64, ShapeError> {
     settings.check()?;
-    choose(settings)?;
+    let choice = choose(settings)?;
     let door = Door::open(&settings.device)?;
-    let engine = Engine::new(settings, seed, clock)?;
+    let engine = Engine::new(settings, &choice, seed, clock)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
     // Packets do not wait for a terminal that does.

@@ -9,6 +9,7 @@ use weir_core::Framing;
 use weir_qdisc::{Device, Port, SetUp};
 
 use crate::ShapeError;
+use crate::rules::Rules;
 
 /// What a shaper is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Settings {
     pub backend: Option<Backend>,
     /// Whom to probe: the well-known and those that the traffic goes to, if empty.
     pub reflectors: Vec<Target>,
+    /// Which class packets belong to, if anything is said of that.
+    #[serde(default)]
+    pub rules: Option<Rules>,
     /// Ends by itself after so many ns.
     pub time_ns: Option<u64>,
     /// Where to log what went in and what was decided.
@@ -74,6 +78,12 @@ impl Settings {
                 MOST_NAME - 1
             )));
         }
+        // The kernel may have what ours have not.
+        if self.backend == Some(Backend::Kernel) { Ok(()) } else { self.check_queues() }
+    }
+
+    /// Whether the set-ups are such as our own disciplines can be.
+    pub(crate) fn check_queues(&self) -> Result<(), ShapeError> {
         Side::ALL.into_iter().try_for_each(|side| self.port(side, 0).map(|_| ()))
     }
 
@@ -86,5 +96,7 @@ impl Settings {
     }
 }
 
+/// The set-ups where nothing else is asked for.
+pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
 /// IFNAMSIZ, with the zero at the end.
 const MOST_NAME: usize = 16;

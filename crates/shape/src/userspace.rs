@@ -3,15 +3,17 @@
 use std::os::fd::BorrowedFd;
 
 use weir_control::{Side, Traffic};
-use weir_core::{Duration, FlowKey, Packet, Rate, TcpHeader, Time};
+use weir_core::{Duration, FlowKey, Packet, Rate, Time};
 use weir_linux::Intercept;
 use weir_net::Clock;
-use weir_qdisc::Port;
+use weir_qdisc::{Count, Port};
 use weir_wire::parse;
 
 use crate::ShapeError;
+use crate::classes::Classes;
 use crate::held::{Held, HeldPackets};
 use crate::settings::Settings;
+use crate::shaper::{Shaper, Watch};
 use crate::view::SideCounts;
 
 /// The device's packets and their queues.
@@ -25,28 +27,14 @@ pub(crate) struct Userspace {
     /// Probes that pass with the next word to the kernel.
     leaving: Vec<FlowKey>,
     framing: weir_core::Framing,
+    classes: Option<Classes>,
     clock: Clock,
     worked: Time,
-}
-
-/// Sees every packet before it is queued.
-pub(crate) trait Watch {
-    /// Whether a packet belongs to one of our own probes.
-    fn is_probe(&self, key: &FlowKey, side: Side) -> bool;
-    /// One of our own probes has left at `at`: until then it was held back here.
-    fn probe_left(&mut self, key: &FlowKey, at: Time);
-    /// The answer to one has come, at `at`.
-    fn answer_came(&mut self, key: &FlowKey, at: Time);
-    /// A packet of the user's comes, or came at `at` on the way in.
-    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, at: Time);
-    /// A packet of the user's goes.
-    fn goes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time);
 }
 
 impl Userspace {
     pub fn new(settings: &Settings, seed: u64, clock: Clock) -> Result<Self, ShapeError> {
         let ports = [settings.port(Side::Egress, seed)?, settings.port(Side::Ingress, seed)?];
-        Intercept::heal(&settings.device)?;
         let intercept =
             Intercept::new(&settings.device, settings.queues.each_ref().map(Option::is_some))?;
         Ok(Self {
@@ -58,38 +46,9 @@ impl Userspace {
             leaving: Vec::new(),
             clock,
             framing: settings.framing,
+            classes: settings.rules.as_ref().map(|it| Classes::new(it, settings)).transpose()?,
             worked: Time::ZERO,
         })
-    }
-
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.intercept.fd()
-    }
-
-    /// Everything that is due by `now` goes, and everything that has come is queued.
-    pub fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError> {
-        self.worked = now;
-        self.let_go(watch, now);
-        let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
-        for _ in 0..BATCH {
-            if !self.take_in(watch, now).map_err(fail)? {
-                break;
-            }
-        }
-        // Taking in took its time: what has become due meanwhile goes with the same word to the kernel.
-        let after = self.clock.now();
-        self.worked = after;
-        self.let_go(watch, after);
-        for (way, id) in self.held.dropped.drain(..) {
-            self.intercept.discard(way, id);
-        }
-        self.intercept
-            .flush()
-            .map_err(|error| ShapeError::io("the kernel no longer listens", error))?;
-        for key in self.leaving.drain(..) {
-            watch.probe_left(&key, self.clock.now());
-        }
-        Ok(())
     }
 
     /// Takes one packet in, if one waits.
@@ -118,8 +77,16 @@ impl Userspace {
         let tcp = headers.tcp_header(packet.bytes);
         watch.comes(&headers.key, tcp.as_ref(), headers.total_len as u64, side, came);
         let handle = self.held.put(way, id, headers, packet.bytes);
-        let descriptor = headers.packet(handle, 0, self.hash_key);
-        let port = self.ports[way].as_mut().expect("only sides that are shaped are handed over");
+        let mut descriptor = headers.packet(handle, 0, self.hash_key);
+        let mut port =
+            self.ports[way].as_mut().expect("only sides that are shaped are handed over");
+        if let Some(classes) = &mut self.classes
+            && let Some(class) = classes.of(&headers, tcp.as_ref(), side)
+        {
+            descriptor.dscp = class.dscp();
+            self.held.set_class(handle, class);
+            port = classes.capped(side, class).unwrap_or(port);
+        }
         port.enqueue(descriptor, now, &mut self.held);
         Ok(true)
     }
@@ -130,40 +97,86 @@ impl Userspace {
     /// costs nothing of the rate; up to a bound, since what is made up for goes in a burst.
     fn let_go(&mut self, watch: &mut dyn Watch, now: Time) {
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
-        for way in 0..self.ports.len() {
-            let Some(port) = &mut self.ports[way] else { continue };
-            loop {
-                let due = port.wake_at().filter(|&at| at <= now);
-                let at = due.map_or(now, |at| at.max(earliest));
-                match port.dequeue(at, &mut self.held) {
-                    Some(packet) => {
-                        let mut held = self.held.take(packet.handle);
-                        let tcp = held.headers.tcp_header(&held.bytes);
-                        watch.goes(&held.headers.key, tcp.as_ref(), Side::ALL[way], now);
-                        pass(&mut self.intercept, &mut held, &packet);
-                        self.held.give_back(held);
-                    }
-                    // Asked for now, it has nothing more.
-                    None if at == now => break,
-                    None => {}
-                }
+        for side in Side::ALL {
+            self.drain(side, watch, earliest, now);
+            let Some(port) = &mut self.ports[side as usize] else { continue };
+            if let Some(classes) = &mut self.classes {
+                classes.let_go(side, port, &mut self.held, earliest, now);
+                self.drain(side, watch, earliest, now);
             }
         }
     }
 
-    /// When a packet may go next, if one waits.
-    pub fn wake_at(&self) -> Option<Time> {
-        self.ports.iter().flatten().filter_map(Port::wake_at).min()
+    fn drain(&mut self, side: Side, watch: &mut dyn Watch, earliest: Time, now: Time) {
+        let Some(port) = &mut self.ports[side as usize] else { return };
+        let marks = self.classes.as_ref().is_none_or(Classes::mark);
+        loop {
+            let due = port.wake_at().filter(|&at| at <= now);
+            let at = due.map_or(now, |at| at.max(earliest));
+            match port.dequeue(at, &mut self.held) {
+                Some(packet) => {
+                    let mut held = self.held.take(packet.handle);
+                    let tcp = held.headers.tcp_header(&held.bytes);
+                    watch.goes(&held.headers.key, tcp.as_ref(), side, now);
+                    pass(&mut self.intercept, &mut held, &packet, marks);
+                    self.held.give_back(held);
+                }
+                // Asked for now, it has nothing more.
+                None if at == now => break,
+                None => {}
+            }
+        }
+    }
+}
+
+impl Shaper for Userspace {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.intercept.fd())
     }
 
-    pub fn set_rate(&mut self, side: Side, rate: Option<Rate>, now: Time) {
+    /// Everything that is due by `now` goes, and everything that has come is queued.
+    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError> {
+        self.worked = now;
+        self.let_go(watch, now);
+        let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
+        for _ in 0..BATCH {
+            if !self.take_in(watch, now).map_err(fail)? {
+                break;
+            }
+        }
+        // Taking in took its time: what has become due meanwhile goes with the same word to the kernel.
+        let after = self.clock.now();
+        self.worked = after;
+        self.let_go(watch, after);
+        for (way, id) in self.held.dropped.drain(..) {
+            self.intercept.discard(way, id);
+        }
+        self.intercept
+            .flush()
+            .map_err(|error| ShapeError::io("the kernel no longer listens", error))?;
+        for key in self.leaving.drain(..) {
+            watch.probe_left(&key, self.clock.now());
+        }
+        Ok(())
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        let capped = self.classes.iter().flat_map(Classes::ports);
+        self.ports.iter().flatten().chain(capped).filter_map(Port::wake_at).min()
+    }
+
+    fn set_rate(&mut self, side: Side, rate: Option<Rate>, now: Time) -> Result<(), ShapeError> {
         if let Some(port) = &mut self.ports[side as usize] {
             port.set_rate(rate, now);
         }
+        Ok(())
     }
 
-    /// What a side's counters say, as the controller takes it.
-    pub fn traffic(&self, side: Side) -> Option<Traffic> {
+    fn look(&mut self) -> Result<(), ShapeError> {
+        Ok(())
+    }
+
+    fn traffic(&self, side: Side) -> Option<Traffic> {
         let port = self.ports[side as usize].as_ref()?;
         let passed = port.shaped_traffic().expect("it is shaped");
         let crossed = match side {
@@ -171,15 +184,17 @@ impl Userspace {
             Side::Ingress => passed.arrived,
         };
         let (bytes, packets) = self.probed[side as usize];
+        // What waits for its class' own rate has come all the same.
+        let waiting = self.classes.as_ref().filter(|_| side == Side::Ingress);
+        let waiting = waiting.map_or_else(Count::default, |classes| classes.waiting(side));
         Some(Traffic {
-            bytes: crossed.bytes + bytes,
-            packets: crossed.packets + packets,
+            bytes: crossed.bytes + bytes + waiting.bytes,
+            packets: crossed.packets + packets + waiting.packets,
             backlog_bytes: port.backlog().bytes,
         })
     }
 
-    /// The same as people want to know it.
-    pub fn counts(&mut self, side: Side) -> Option<SideCounts> {
+    fn counts(&mut self, side: Side) -> Option<SideCounts> {
         let traffic = self.traffic(side)?;
         let port = self.ports[side as usize].as_mut()?;
         let sojourn = port.take_sojourn();
@@ -195,9 +210,17 @@ impl Userspace {
         })
     }
 
-    /// Packets so far that passed because they were not read in time.
-    pub fn missed(&self) -> u64 {
+    /// Nothing was changed: what is ours goes when this is dropped.
+    fn restore(&mut self) -> Result<(), ShapeError> {
+        Ok(())
+    }
+
+    fn missed(&self) -> u64 {
         self.intercept.missed()
+    }
+
+    fn probe_priority(&self) -> Option<u32> {
+        None
     }
 }
 
@@ -205,11 +228,20 @@ impl Drop for Userspace {
     /// What waits goes, rather than being lost with the queues.
     fn drop(&mut self) {
         let now = self.worked;
+        if let Some(classes) = &mut self.classes {
+            classes.open(now);
+            for (side, port) in Side::ALL.into_iter().zip(&mut self.ports) {
+                if let Some(port) = port {
+                    classes.let_go(side, port, &mut self.held, now, now);
+                }
+            }
+        }
         for port in self.ports.iter_mut().flatten() {
             port.set_rate(None, now);
             while let Some(packet) = port.dequeue(now, &mut self.held) {
                 let mut held = self.held.take(packet.handle);
-                pass(&mut self.intercept, &mut held, &packet);
+                let marks = self.classes.as_ref().is_none_or(Classes::mark);
+                pass(&mut self.intercept, &mut held, &packet, marks);
             }
         }
         // A kernel that does not listen has let everything pass already.
@@ -217,16 +249,23 @@ impl Drop for Userspace {
     }
 }
 
-/// Tells the kernel that a packet goes, and what its queue has written into it.
-fn pass(intercept: &mut Intercept, held: &mut Held, packet: &Packet) {
-    if packet.tos() == held.headers.tos() {
+/// Tells the kernel that a packet goes, and what its queue has written into it; the code point of its class
+/// only where classes `mark`.
+fn pass(intercept: &mut Intercept, held: &mut Held, packet: &Packet, marks: bool) {
+    let mut tos = packet.tos();
+    if held.class.is_some() && !marks {
+        tos = tos & ECN | held.headers.tos() & !ECN;
+    }
+    if tos == held.headers.tos() {
         intercept.pass(held.way, held.id, None);
     } else {
-        weir_wire::set_tos(&mut held.bytes, packet.tos());
+        weir_wire::set_tos(&mut held.bytes, tos);
         intercept.pass(held.way, held.id, Some(&held.bytes));
     }
 }
 
+/// The two bits of ECN in a TOS byte.
+const ECN: u8 = 0b11;
 /// Packets that are taken in at once, so that what is due does not wait for long.
 const BATCH: usize = 64;
 /// How much lateness is made up for: what goes in a burst waits in the modem.

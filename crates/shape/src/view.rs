@@ -30,6 +30,8 @@ pub struct View {
     pub late_ns: u64,
     /// Packets that passed because they were not read in time.
     pub missed: u64,
+    /// What keeps it from helping now, in sentences.
+    pub warnings: Vec<String>,
 }
 
 /// One side.

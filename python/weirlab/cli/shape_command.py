@@ -22,7 +22,18 @@ from rich.markup import escape
 
 from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
-from weirlab.shape import Proof, Prover, line_of, metrics_of, read_config, settings_of, table_of
+from weirlab.shape import (
+    Proof,
+    Prover,
+    framing_of,
+    line_of,
+    metrics_of,
+    read_config,
+    read_rules,
+    rules_text,
+    settings_of,
+    table_of,
+)
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
 from weirlab.shape.settings import host_and_port
 from weirlab.shape.view import LATE_NS
@@ -76,7 +87,7 @@ def command() -> None:
 @click.option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
 @click.option("--egress-queue", metavar="TC", help="Queue set-up, in tc syntax; cake by default.")
 @click.option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
-@click.option("--framing", metavar="NAME", help="How bytes are counted; ethernet by default.")
+@click.option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells.")
 @click.option(
     "--reflector",
     "reflectors",
@@ -85,6 +96,7 @@ def command() -> None:
     help="Whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT.",
 )
 @click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
+@click.option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
 @click.option("--time", metavar="TIME", help="End by itself, such as after `30min`.")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
@@ -126,7 +138,7 @@ def start(device: str, **words: Any) -> None:
     settings["open"] = words["prove"]
     choice = _ask(lambda: json.loads(_native.choose_shaper(json.dumps(settings))))
     if words["dry_run"]:
-        _show_dry_run(settings, choice, as_json=words["as_json"])
+        _show_dry_run(settings, choice, words)
         return
     note(f"backend {choice['backend']}: {choice['why']}")
     if words["prove"]:
@@ -195,6 +207,14 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
     note(f"{made} decisions; the log has {logged}, of which {same} are the same")
 
 
+@command.command("rules")
+@click.argument("name", metavar="[LIST]", default="usual")
+def rules(name: str) -> None:
+    """Print a list of priority rules, `usual` by default: save it, change it, and give it to --rules."""
+    read_rules(name)
+    click.echo(rules_text(name), nl=False)
+
+
 WORDS = (
     "egress",
     "ingress",
@@ -205,6 +225,7 @@ WORDS = (
     "ingress_queue",
     "framing",
     "backend",
+    "rules",
     "time",
 )
 """The options that a file may have too."""
@@ -382,20 +403,27 @@ def _show_proof(result: Proof | str, *, as_json: bool) -> None:
             warn(f"this machine is busy: the shaper itself was up to {result.late_ms:.0f} ms late")
 
 
-def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
+def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[str, Any]) -> None:
+    if words["as_json"]:
         click.echo(json.dumps({"settings": settings, **choice}, indent=2))
         return
     console.print(f"backend {choice['backend']}: {escape(choice['why'])}")
-    for name, queue in zip(("egress", "ingress"), settings["queues"], strict=True):
+    for name, queue in zip(("egress", "ingress"), choice["queues"], strict=True):
         console.print(f"{name}: {'left alone' if queue is None else escape(queue)}")
     kind, rates = next(iter(settings["control"].items()))
     console.print(f"rates: {kind} {escape(json.dumps(rates))}")
+    framing = settings["framing"]
+    why = f" ({framing_of(settings['device'])['why']})" if words["framing"] in (None, "auto") else ""
+    console.print(f"framing: {framing['overhead_bytes']} bytes a packet{escape(why)}")
     probed = ", ".join(next(iter(one.values())) for one in settings["reflectors"])
     console.print(f"probes: {probed or 'public resolvers, and the hosts that the traffic goes to'}")
-    console.print(
-        f"table that would be made, and goes with the process: inet weir-shape-{escape(settings['device'])}"
-    )
+    if choice["backend"] == "userspace":
+        console.print(
+            f"table that would be made, and goes with the process: "
+            f"inet weir-shape-{escape(settings['device'])}"
+        )
+    else:
+        console.print("what is at the device's root and way in would be put back at the end")
 
 
 def _decision(line: dict[str, Any]) -> str:

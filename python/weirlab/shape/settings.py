@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import tomllib
 from ipaddress import ip_address
@@ -13,6 +14,7 @@ from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
+from weirlab.shape.rules import read_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +28,11 @@ class ShapeWords(Model):
         egress_max, ingress_max: `auto` never sets a higher rate.
         mode: what matters more to `auto`, short delays or all of the rate.
         egress_queue, ingress_queue: queue set-up of that side, in tc syntax.
-        framing: how bytes are counted, a name of `tc-cake(8)`.
+        framing: how bytes are counted, a name of `tc-cake(8)`, or `auto` for what the device tells.
         reflectors: whom to probe: `HOST` by ICMP, `udp:HOST[:PORT]` by UDP to a `weir serve`,
             `tcp:HOST:PORT` by how long a TCP connection takes to open.
         backend: who holds packets back.
+        rules: which class packets belong to: a file, or the name of a shipped list.
         time: ends by itself after so long.
     """
 
@@ -40,9 +43,10 @@ class ShapeWords(Model):
     mode: Literal["ping", "bandwidth"] = "ping"
     egress_queue: str = "cake diffserv4 dual-srchost"
     ingress_queue: str = "cake diffserv4 dual-dsthost"
-    framing: str = "ethernet"
+    framing: str = "auto"
     reflectors: list[str] = Field(default_factory=list)
     backend: Literal["auto", "kernel", "userspace"] = "auto"
+    rules: str | None = None
     time: str | None = None
 
 
@@ -73,8 +77,8 @@ def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None 
 
 def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any]:
     framings = _native.framings()
-    if words.framing not in framings:
-        raise UsageError(f"framing `{words.framing}`: write one of {', '.join(framings)}")
+    if words.framing != "auto" and words.framing not in framings:
+        raise UsageError(f"framing `{words.framing}`: write one of {', '.join(['auto', *framings])}")
     sides = {"egress": words.egress, "ingress": words.ingress}
     shaped = {side: said for side, said in sides.items() if said != "none"}
     queues = [
@@ -85,13 +89,23 @@ def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any
         "device": device,
         "control": _control(words, shaped),
         "queues": queues,
-        "framing": framings[words.framing],
+        "framing": framings[words.framing] if words.framing != "auto" else framing_of(device)["framing"],
         "backend": None if words.backend == "auto" else words.backend,
         "reflectors": [_reflector(reflector) for reflector in words.reflectors],
+        "rules": None if words.rules is None else read_rules(words.rules),
         "time_ns": None if words.time is None else _native.parse_time(words.time),
         "log": None if log is None else str(log.absolute()),
         "open": False,
     }
+
+
+def framing_of(device: str) -> dict[str, Any]:
+    """How bytes count on a device, and why, as far as the device tells; as on Ethernet if there is none."""
+    try:
+        found: dict[str, Any] = json.loads(_native.detect_framing(device))
+    except _native.NativeError:
+        return {"framing": _native.framings()["ethernet"], "why": "there is no such device"}
+    return found
 
 
 def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:

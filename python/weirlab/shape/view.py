@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ShaperView(TypedDict):
     trouble: str | None
     late_ns: int
     missed: int
+    warnings: list[str]
 
 
 SIDES = ("egress", "ingress")
@@ -91,13 +93,14 @@ def remarks_of(view: ShaperView) -> list[str]:
         said.append(view["trouble"])
     if view["late_ns"] >= LATE_NS:
         said.append(f"this machine is busy: the shaper was {view['late_ns'] / 1e6:.0f} ms late")
-    return said
+    return [*said, *(f"warning: {warning}" for warning in view["warnings"])]
 
 
 def table_of(view: ShaperView) -> Table:
     """A view as a table."""
     table = Table(title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {_delay(view)}", title_justify="left")
-    table.caption = "\n".join(remarks_of(view)) or None
+    table.caption = escape("\n".join(remarks_of(view))) or None
+    table.caption_justify = "left"
     for heading in ("", "rate", "used", "state", "because", "waiting", "dropped", "marked"):
         table.add_column(heading)
     for name, side in zip(SIDES, view["sides"], strict=True):
@@ -147,6 +150,10 @@ def metrics_of(view: ShaperView) -> str:
     )
     metric("late_seconds", "gauge", "How late the shaper itself was at worst.", [("", view["late_ns"] / 1e9)])
     metric("missed_packets_total", "counter", "Packets that passed unseen.", [("", view["missed"])])
+    warnings: list[tuple[str, float | None]] = [("", len(view["warnings"]))]
+    metric(
+        "warnings", "gauge", "How many things keep it from helping; `weir shape status` names them.", warnings
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -1,6 +1,6 @@
 //! Packets that come, through a device made for it: `ifb`, and the filters that send them there.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 use crate::tc::message::{About, Message};
 use crate::tc::options::TCA_OPTIONS;
@@ -31,27 +31,25 @@ pub(super) fn no_filters(index: u32) -> Vec<Vec<u8>> {
     [REDIRECTED, ECHOES, ECHOES_V6].map(of).map(Message::finish).to_vec()
 }
 
-/// What lets answers to probes pass the queues: those to ICMP echoes, and what comes from `servers`.
-pub(super) fn passing(index: u32, servers: &[SocketAddr]) -> Vec<Vec<u8>> {
+/// What lets answers to probes pass the queues: those to ICMP echoes, and what comes from `servers` by
+/// UDP.
+pub(super) fn passing(index: u32, servers: &[IpAddr]) -> Vec<Vec<u8>> {
     // Offsets from the IP header on: protocol and type; next header and type (RFC 791, 8200, 792, 4443).
     let echo = [Key { at: 8, mask: 0xff_0000, value: 1 << 16 }, Key::byte(20, 0)];
     let echo_v6 = [Key { at: 4, mask: 0xff00, value: 58 << 8 }, Key::byte(40, 129)];
     let mut all = vec![pass(index, ECHOES, &echo), pass(index, ECHOES_V6, &echo_v6)];
     for server in servers {
         match server {
-            SocketAddr::V4(server) => {
+            IpAddr::V4(server) => {
                 let udp = Key { at: 8, mask: 0xff_0000, value: 17 << 16 };
-                let address = Key::word(12, server.ip().to_bits());
-                let keys = [udp, address, Key::port(20, server.port())];
-                all.push(pass(index, ECHOES, &keys));
+                all.push(pass(index, ECHOES, &[udp, Key::word(12, server.to_bits())]));
             }
-            SocketAddr::V6(server) => {
+            IpAddr::V6(server) => {
                 let mut keys = vec![Key { at: 4, mask: 0xff00, value: 17 << 8 }];
-                for (word, at) in server.ip().octets().chunks(4).zip([8, 12, 16, 20]) {
+                for (word, at) in server.octets().chunks(4).zip([8, 12, 16, 20]) {
                     let word = u32::from_be_bytes(word.try_into().expect("four"));
                     keys.push(Key::word(at, word));
                 }
-                keys.push(Key::port(40, server.port()));
                 all.push(pass(index, ECHOES_V6, &keys));
             }
         }
@@ -122,10 +120,6 @@ impl Key {
 
     const fn byte(at: u32, value: u8) -> Self {
         Self { at, mask: 0xff << 24, value: (value as u32) << 24 }
-    }
-
-    const fn port(at: u32, value: u16) -> Self {
-        Self { at, mask: 0xffff << 16, value: (value as u32) << 16 }
     }
 
     const fn any(self) -> Self {
@@ -203,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_found_by_address_and_port() {
-        let servers = ["10.1.2.3:2112", "[fd00::1]:2112"].map(|one| one.parse().unwrap());
+    fn servers_are_found_by_their_addresses() {
+        let servers = ["10.1.2.3", "fd00::1"].map(|one| one.parse().unwrap());
         let passing = passing(7, &servers);
         let keys = |at: usize| options(&passing[at])[28..].to_vec();
         assert_eq!(keys(2)[16..24], [0xff, 0xff, 0xff, 0xff, 10, 1, 2, 3]);
-        assert_eq!(keys(2)[32..44], [0xff, 0xff, 0, 0, 0x08, 0x40, 0, 0, 20, 0, 0, 0]);
+        assert_eq!(keys(2).len(), 2 * 16);
         assert_eq!(keys(3)[16..28], [0xff, 0xff, 0xff, 0xff, 0xfd, 0, 0, 0, 8, 0, 0, 0]);
-        assert_eq!(keys(3).len(), 6 * 16);
+        assert_eq!(keys(3).len(), 5 * 16);
     }
 }

@@ -17,7 +17,7 @@ mod side;
 mod undo;
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 use weir_core::{Framing, Rate};
 use weir_link::Cells;
@@ -168,7 +168,7 @@ impl KernelShaper {
     }
 
     /// Puts `queues`, `[out, in]`, on `device` of the calling thread's network namespace, without a rate at
-    /// first. What `servers` answer to UDP probes passes the queues, as answers to pings do.
+    /// first. What `servers` send by UDP passes the queues, as answers to pings do.
     ///
     /// # Errors
     /// If this user may not, the kernel cannot, or what is there could not be put back: which, in one
@@ -177,7 +177,7 @@ impl KernelShaper {
         device: &str,
         queues: &[Option<KernelQueue>; 2],
         framing: Framing,
-        servers: &[SocketAddr],
+        servers: &[IpAddr],
     ) -> Result<Self, LinuxError> {
         let netlink = Netlink::new()?;
         let index = index_of(device)?;
@@ -413,7 +413,7 @@ impl KernelShaper {
         index: u32,
         ifb: u32,
         hooked: bool,
-        servers: &[SocketAddr],
+        servers: &[IpAddr],
     ) -> Result<(), LinuxError> {
         let fail = |error| LinuxError::io("cannot send packets that come to another device", error);
         if !hooked {

@@ -1,0 +1,91 @@
+//! The backend `kernel`: packets of the device in the kernel's own disciplines.
+
+use std::os::fd::BorrowedFd;
+
+use weir_control::{Side, Traffic};
+use weir_core::{Rate, Time};
+use weir_linux::{KernelQueue, KernelShaper};
+
+use crate::ShapeError;
+use crate::settings::{Settings, Target};
+use crate::shaper::{Shaper, Watch};
+use crate::view::SideCounts;
+
+/// The device's queues in the kernel.
+pub(crate) struct Kernel {
+    shaper: KernelShaper,
+    set: [Option<Option<Rate>>; 2],
+}
+
+impl Kernel {
+    pub fn new(settings: &Settings, queues: &[Option<KernelQueue>; 2]) -> Result<Self, ShapeError> {
+        let servers = settings.reflectors.iter().filter_map(|target| match target {
+            Target::Udp(server) => Some(server.ip()),
+            Target::Icmp(_) | Target::Tcp(_) => None,
+        });
+        let servers: Vec<_> = servers.collect();
+        let shaper = KernelShaper::new(&settings.device, queues, settings.framing, &servers)?;
+        Ok(Self { shaper, set: [None; 2] })
+    }
+}
+
+impl Shaper for Kernel {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn work(&mut self, _: &mut dyn Watch, _: Time) -> Result<(), ShapeError> {
+        Ok(())
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    fn set_rate(&mut self, side: Side, rate: Option<Rate>, _: Time) -> Result<(), ShapeError> {
+        // Decisions that change the state alone are none for the kernel.
+        if self.set[side as usize] != Some(rate) {
+            self.shaper.set_rate(side as usize, rate)?;
+            self.set[side as usize] = Some(rate);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<(), ShapeError> {
+        Ok(self.shaper.look()?)
+    }
+
+    fn traffic(&self, side: Side) -> Option<Traffic> {
+        let counts = self.shaper.counts(side as usize)?;
+        let (bytes, packets) = match side {
+            Side::Egress => (counts.departed_bytes, counts.departed_packets),
+            Side::Ingress => (counts.arrived_bytes, counts.arrived_packets),
+        };
+        Some(Traffic { bytes, packets, backlog_bytes: counts.backlog_bytes })
+    }
+
+    fn counts(&mut self, side: Side) -> Option<SideCounts> {
+        let counts = self.shaper.counts(side as usize)?;
+        Some(SideCounts {
+            bytes: self.traffic(side)?.bytes,
+            departed_bytes: counts.departed_bytes,
+            backlog_packets: counts.backlog_packets,
+            backlog_bytes: counts.backlog_bytes,
+            dropped: counts.dropped,
+            marked: counts.marked,
+            sojourn_ns: None,
+        })
+    }
+
+    fn restore(&mut self) -> Result<(), ShapeError> {
+        Ok(self.shaper.restore()?)
+    }
+
+    fn missed(&self) -> u64 {
+        0
+    }
+
+    fn probe_priority(&self) -> Option<u32> {
+        self.shaper.past_queue()
+    }
+}

@@ -1,0 +1,57 @@
+//! What holds packets back, as the loop sees it.
+
+use std::os::fd::BorrowedFd;
+
+use weir_control::{Side, Traffic};
+use weir_core::{FlowKey, Rate, TcpHeader, Time};
+
+use crate::ShapeError;
+use crate::view::SideCounts;
+
+/// What holds packets back at rates that are set while it works. What was there before is there again when it
+/// is dropped, if not before.
+pub(crate) trait Shaper: Send {
+    /// What tells that packets wait for this process, if they do.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Does what is due by `now`, and shows `watch` the packets, where this process sees them.
+    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError>;
+
+    /// When there is something to do next, if that is known.
+    fn wake_at(&self) -> Option<Time>;
+
+    /// Lets a side's packets leave at `rate` from `now` on, or all at once.
+    fn set_rate(&mut self, side: Side, rate: Option<Rate>, now: Time) -> Result<(), ShapeError>;
+
+    /// Brings the counters up to date.
+    fn look(&mut self) -> Result<(), ShapeError>;
+
+    /// What a side's counters say, as the controller takes it; `None` for one that is left alone.
+    fn traffic(&self, side: Side) -> Option<Traffic>;
+
+    /// The same as people want to know it.
+    fn counts(&mut self, side: Side) -> Option<SideCounts>;
+
+    /// Brings back what was there before.
+    fn restore(&mut self) -> Result<(), ShapeError>;
+
+    /// Packets so far that passed because they were not read in time.
+    fn missed(&self) -> u64;
+
+    /// The priority that sockets of probes need (SO_PRIORITY), where it is by that that probes do not wait.
+    fn probe_priority(&self) -> Option<u32>;
+}
+
+/// Sees every packet before it is queued.
+pub(crate) trait Watch {
+    /// Whether a packet belongs to one of our own probes.
+    fn is_probe(&self, key: &FlowKey, side: Side) -> bool;
+    /// One of our own probes has left at `at`: until then it was held back here.
+    fn probe_left(&mut self, key: &FlowKey, at: Time);
+    /// The answer to one has come, at `at`.
+    fn answer_came(&mut self, key: &FlowKey, at: Time);
+    /// A packet of the user's comes, or came at `at` on the way in.
+    fn comes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, bytes: u64, side: Side, at: Time);
+    /// A packet of the user's goes.
+    fn goes(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time);
+}

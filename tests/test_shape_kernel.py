@@ -1,0 +1,190 @@
+"""`weir shape --backend kernel` on the device of a lab: its queues, and what was there before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from test_shape import in_lab, needs_lab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    Weir = Callable[..., CompletedProcess[str]]
+
+# Queue disciplines by rtnetlink: those of all devices, and one that somebody has put there before.
+QDISCS = """
+ROOT, INGRESS = 0xffffffff, 0xfffffff1
+INDEX = socket.if_nametoindex(device)
+
+def attributes(data):
+    while data:
+        length, kind = struct.unpack("=HH", data[:4])
+        yield kind & 0x3fff, data[4:length]
+        data = data[(length + 3) & ~3:]
+
+def attribute(kind, value):
+    return struct.pack("=HH", len(value) + 4, kind) + value + bytes(-len(value) % 4)
+
+def ask(kind, flags, index=0, handle=0, parent=0, rest=b"", info=0):
+    body = struct.pack("=IIIII", 0, index, handle, parent, info) + rest
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as near:
+        near.bind((0, 0))
+        near.send(struct.pack("=IHHII", 16 + len(body), kind, flags | 1, 1, 0) + body)
+        answers = []
+        while True:
+            part = near.recv(65536)
+            while part:
+                length, kind = struct.unpack("=IH", part[:6])
+                if kind == 2:
+                    assert part[16:20] == bytes(4), struct.unpack("=i", part[16:20])
+                if kind in (2, 3):
+                    return answers
+                answers.append(part[16:length])
+                part = part[length:]
+
+def dump(kind, index):
+    found = []
+    for body in ask(kind, 0x300, index):
+        _, whose, handle, parent, _ = struct.unpack("=IIIII", body[:20])
+        made_of = {kind: value for kind, value in attributes(body[20:])}
+        if whose == index:
+            options = made_of.get(2, b"")
+            if made_of[1] == b"htb\\0" and kind == 38:
+                options = options[:24]
+            found.append([made_of[1].decode().strip("\\0"), hex(handle), hex(parent), options.hex()])
+    return found
+
+def qdiscs():
+    return {name: [dump(38, index), dump(42, index)] for index, name in socket.if_nameindex() if name != "lo"}
+
+def put(request, kind, handle, parent, options):
+    rest = attribute(1, kind + b"\\0") + attribute(2, options)
+    ask(request, 0x4 | 0x400 | 0x100, INDEX, handle, parent, rest)
+
+def put_a_tree():
+    put(36, b"htb", 5 << 16, ROOT, attribute(2, struct.pack("=IIIII", 3, 10, 1, 0, 0)))
+    rate = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 12_500_000)
+    buckets = struct.pack("=IIIII", 20000, 20000, 3000, 0, 0)
+    put(40, b"htb", 5 << 16 | 1, 5 << 16, attribute(1, rate + rate + buckets))
+    put(36, b"pfifo", 6 << 16, 5 << 16 | 1, struct.pack("=I", 77))
+
+WORDS = ["--backend", "kernel", "--egress-queue", "pfifo limit 30", "--ingress-queue", "pfifo limit 40"]
+RATES = ["--egress", "4mbit", "--ingress", "5mbit"]
+
+def start_kernel(*words):
+    shaper = subprocess.Popen([*WEIR, device, "--quiet", *WORDS, *words], stderr=subprocess.PIPE, text=True)
+    for _ in range(200):
+        done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
+        if done.returncode == 0 and "sides" in done.stdout:
+            return shaper, json.loads(done.stdout)
+        time.sleep(0.05)
+    raise SystemExit(f"no shaper: {done.stderr}")
+
+def settle(wanted):
+    for _ in range(100):
+        if qdiscs() == wanted:
+            break
+        time.sleep(0.02)
+    return qdiscs()
+"""
+
+
+@needs_lab
+@pytest.mark.parametrize("end", ["KILL", "TERM"])
+def test_the_kernels_queues_come_and_what_was_there_comes_back(weir: Weir, tmp_path: Path, end: str) -> None:
+    [before, during, code, after, answers], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""{QDISCS}
+put_a_tree()
+before = qdiscs()
+shaper, view = start_kernel(*RATES)
+time.sleep(0.3)
+during = qdiscs()
+os.kill(view["pid"], signal.SIG{end})
+code = shaper.wait(10)
+print(json.dumps([before, during, code, settle(before), answers()]))
+""",
+    )
+    device = "weir0"
+    assert [it[0] for it in before[device][0]] == ["htb", "pfifo"]
+    assert after == before
+    assert list(after) == [device]
+    assert code == (-9 if end == "KILL" else 0)
+    assert answers == 100
+    [ifb] = set(during) - {device}
+    assert [it[:3] for it in during[device][0]] == [
+        ["htb", "0x77650000", "0xffffffff"],
+        ["pfifo", during[device][0][1][1], "0x77650001"],
+        ["ingress", "0xffff0000", "0xfffffff1"],
+    ]
+    limits = {name: [it[3] for it in during[name][0] if it[0] == "pfifo"] for name in (device, ifb)}
+    assert limits == {device: [(30).to_bytes(4, "little").hex()], ifb: [(40).to_bytes(4, "little").hex()]}
+    rates = {name: int.from_bytes(bytes.fromhex(during[name][1][0][3])[12:16], "little") for name in limits}
+    assert rates == {device: 4_000_000 // 8, ifb: 5_000_000 // 8}
+
+
+@needs_lab
+def test_packets_wait_in_the_kernels_queue_and_the_controller_sees_it(weir: Weir, tmp_path: Path) -> None:
+    [view, most, deaf, healed], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""{QDISCS}
+before = qdiscs()
+shaper, view = start_kernel(*RATES)
+load = subprocess.Popen([sys.executable, {str(tmp_path / "upload.py")!r}])
+download = "import socket; near = socket.create_connection(('server', 5001)); near.sendall(b'd')"
+download = subprocess.Popen([sys.executable, "-c", download + "\\nwhile True: near.recv(65536)"])
+most = [0, 0]
+for _ in range(40):
+    view = json.loads(subprocess.run([*WEIR, "status", device, "--json"], capture_output=True).stdout)
+    waiting = [side["counts"]["backlog_packets"] for side in view["sides"]]
+    most = [max(both) for both in zip(most, waiting)]
+    if all(most) and all(side["counts"]["bytes"] > 100_000 for side in view["sides"]):
+        break
+load.kill()
+download.kill()
+
+# Both the shaper and its guard are killed: the next start heals what they left.
+guards = [int(it) for it in os.listdir("/proc") if it.isdigit() and int(it) != os.getpid()]
+guards = [it for it in guards if pathlib.Path(f"/proc/{{it}}/comm").read_text() == "weir-guard\\n"]
+assert len(guards) == 1, guards
+os.kill(guards[0], signal.SIGKILL)
+os.kill(view["pid"], signal.SIGKILL)
+shaper.wait(10)
+deaf = qdiscs() == before
+subprocess.run([*WEIR, device, *WORDS, *RATES, "--quiet", "--time", "300ms"], check=True)
+print(json.dumps([view, most, deaf, settle(before) == before]))
+""",
+    )
+    egress, ingress = view["sides"]
+    assert egress["rate_bps"] == 4_000_000
+    assert ingress["rate_bps"] == 5_000_000
+    assert 0 < most[0] <= 30
+    assert 0 < most[1] <= 40
+    assert not deaf
+    assert healed
+
+
+@needs_lab
+def test_what_could_not_be_put_back_is_left_alone(weir: Weir, tmp_path: Path) -> None:
+    [code, said, same], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""{QDISCS}
+put_a_tree()
+every = attribute(5, bytes([1, 0, 1]) + bytes(29))
+every = attribute(1, b"u32\\0") + attribute(2, attribute(1, struct.pack("=I", 5 << 16 | 1)) + every)
+ask(44, 0x604, INDEX, 0, 5 << 16, every, 1 << 16 | 0x300)
+before = qdiscs()
+done = subprocess.run([*WEIR, device, *WORDS, "--time", "1s"], capture_output=True, text=True)
+print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
+""",
+    )
+    assert code == 1
+    assert "its queue discipline `htb` has filters, so that it could not be put back" in said
+    assert same

@@ -1,0 +1,185 @@
+"""Priority rules of `weir shape`: what files may say, and what becomes of packets in a lab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import test_shape
+from test_shape import in_lab, needs_lab
+from weirlab.errors import UsageError
+from weirlab.shape import read_rules, rules_text, settings_of, shipped_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    Weir = Callable[..., CompletedProcess[str]]
+
+
+def test_the_shipped_list_is_whole_and_says_where_its_numbers_are_from() -> None:
+    assert shipped_rules() == ["usual"]
+    rules = read_rules("usual")
+    assert len(rules["rules"]) == 20
+    assert {rule["class"] for rule in rules["rules"]} == {"voice", "video", "bulk"}
+    assert rules["rules"][0] == {
+        "name": "acknowledgements",
+        "class": "voice",
+        "programs": [],
+        "cgroups": [],
+        "protocols": [],
+        "ports": [],
+        "hosts": [],
+        "dscps": [],
+        "acks": True,
+    }
+    assert rules_text("usual").count("\nsource = ") == 20
+    for use in ("calls", "games", "names", "interactive", "bulk", "background"):
+        assert any(rule["name"].startswith(use) for rule in rules["rules"]), use
+    assert settings_of("eth0", {"rules": "usual"}, "shape")["rules"] == rules
+
+
+def test_what_a_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        """
+mark = true
+[[rule]]
+name = "mine"
+class = "bulk"
+protocol = ["tcp", 17]
+port = [80, "6881-6889"]
+host = ["192.0.2.77/24", "fd00::1"]
+dscp = ["af41", 8]
+[class.bulk]
+egress_max = "2mbit"
+"""
+    )
+    assert read_rules(str(file)) == {
+        "rules": [
+            {
+                "name": "mine",
+                "class": "bulk",
+                "programs": [],
+                "cgroups": [],
+                "protocols": [6, 17],
+                "ports": [(80, 80), (6881, 6889)],
+                "hosts": [("192.0.2.0", 24), ("fd00::1", 128)],
+                "dscps": [34, 8],
+                "acks": False,
+            }
+        ],
+        "caps_bps": [[2_000_000, None, None, None], [None] * 4],
+        "mark": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"',
+            "rule 1 (`a`) holds for every packet: write at least one of",
+        ),
+        ('[[rule]]\nname = "a"\nclass = "fast"\nport = [1]', "rule 1 (`a`): `class`: "),
+        ('[[rule]]\nname = "a"\nclass = "bulk"\nprot = [1]', "rule 1 (`a`): `prot`: "),
+        ('[[rule]]\nname = "a"\nclass = "bulk"\nport = ["9-8"]', "rule 1 (`a`): port `9-8`: write a number"),
+        ('[[rule]]\nname = "a"\nclass = "bulk"\nhost = ["x"]', "rule 1 (`a`): host `x`: write an address"),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["x"]',
+            "rule 1 (`a`): protocol `x`: write one of",
+        ),
+        ('[[rule]]\nname = "a"\nclass = "bulk"\ndscp = [64]', "rule 1 (`a`): dscp `64`: write a name"),
+        ('[class.bulk]\negress_max = "1kbit"', "class `bulk`: 1kbit: write 100000 bit/s or more"),
+        ("[[rule]", "at line 1"),
+    ],
+)
+def test_a_wrong_rule_is_named_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as error:
+        read_rules(str(file))
+    assert str(error.value).startswith(str(file))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+RULES = """
+mark = true
+[[rule]]
+name = "this program"
+class = "bulk"
+program = ["PROGRAM"]
+port = [5002]
+[[rule]]
+name = "that port"
+class = "voice"
+port = [5003]
+[class.bulk]
+egress_max = "1mbit"
+"""
+
+# Who sends says the code point with which its datagrams come back from a socket that tells it (IP_RECVTOS).
+TOS = """
+import socket, sys, threading
+def serve(port):
+    near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    near.bind(("", port))
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    while True:
+        _, ancillary, _, whence = near.recvmsg(2000, 100)
+        near.sendto(bytes([ancillary[0][2][0]]), whence)
+for port in (5002, 5003, 5004):
+    threading.Thread(target=serve, args=(port,)).start()
+"""
+
+
+@needs_lab
+def test_classes_by_program_and_port_reach_the_wire_and_have_their_own_rates(
+    weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_shape, "SERVER", TOS)
+    program = "weir-rules-test"
+    (tmp_path / "rules.toml").write_text(RULES.replace("PROGRAM", program))
+    [marks, came], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""
+pathlib.Path("/proc/self/comm").write_text({program!r})
+WORDS = ["--backend", "userspace", "--rules", {str(tmp_path / "rules.toml")!r}]
+WORDS += ["--egress", "6mbit", "--ingress", "6mbit"]
+shaper = subprocess.Popen([*WEIR, device, "--quiet", *WORDS])
+for _ in range(200):
+    if b"sides" in subprocess.run([*WEIR, "status", device, "--json"], capture_output=True).stdout:
+        break
+    time.sleep(0.05)
+
+near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+near.settimeout(1)
+def mark(port):
+    near.sendto(b"?", ("server", port))
+    return near.recv(10)[0] >> 2
+first = [mark(port) for port in (5004, 5003, 5002)]
+# By now it is known whose socket that is.
+for _ in range(100):
+    if mark(5002) != 0:
+        break
+    time.sleep(0.02)
+marks = [first[0], first[1], mark(5002)]
+# 9 datagrams of 1250 bytes at 1 Mbit/s, the first at once: 80 ms, too few for CoDel; at 6 Mbit/s 13 ms.
+began = time.monotonic()
+for _ in range(9):
+    near.sendto(bytes(1222), ("server", 5002))
+came = []
+for _ in range(9):
+    near.recv(10)
+    came.append(time.monotonic() - began)
+shaper.terminate()
+shaper.wait()
+print(json.dumps([marks, came]))
+""",
+    )
+    assert marks == [0, 46, 8]
+    assert came[-1] > 0.075, "no sooner than the class' rate lets them"
