@@ -382,4 +382,4 @@ def test_metrics_are_what_prometheus_reads() -> None:
         'weir_shape_warnings{device="eth0"} 0',
     ]
     silent = metrics_of(view | {"sides": [None, None], "delays": [], "reflectors": []})
-    assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-2:]
+    assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-3:]
