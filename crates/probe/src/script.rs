@@ -144,7 +144,7 @@ fn size(path: &str, upload: Option<u64>) -> u64 {
         let (_, query) = path.split_once('?')?;
         query.split('&').find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok())
     };
-    let file = path.is_empty().then_some(5_000_000);
+    let file = path.is_empty().then_some(500_000);
     upload
         .or(number("size="))
         .or(number("bytes="))

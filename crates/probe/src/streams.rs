@@ -74,6 +74,14 @@ impl Streams {
         self.streams.get(place).is_some_and(|stream| stream.is_open && stream.request.is_none())
     }
 
+    /// Whether the request at this place is being answered, and as it was meant.
+    pub fn has_success(&self, place: usize) -> bool {
+        let request = self.streams.get(place).and_then(|stream| stream.request);
+        request
+            .and_then(|request| request.head)
+            .is_some_and(|(_, status)| (200..300).contains(&status))
+    }
+
     /// Opens one more; it has the next place, counted from 0.
     pub fn open(&mut self, actions: &mut Vec<Action>) {
         let connection = self.connect(actions);

@@ -140,12 +140,7 @@ impl Web {
         let found =
             answer.is_success() && self.known().map_or(bytes > 0, |kind| kind.small.1 == bytes);
         if found {
-            self.file = bytes;
-            self.streams.close(actions);
-            self.stage = Stage::Idle;
-            self.began = now;
-            self.next_ping = now;
-            actions.push(Action::WakeAt(now));
+            self.found(bytes, now, actions);
         } else if self.kind == KINDS.len() {
             let status = answer.status;
             self.fail(format!("the server answered {status} without anything to load"), actions);
@@ -153,6 +148,29 @@ impl Web {
             self.kind += 1;
             self.ask(place, now, actions);
         }
+    }
+
+    fn found(&mut self, bytes: u64, now: Time, actions: &mut Vec<Action>) {
+        self.file = bytes;
+        self.streams.close(actions);
+        self.stage = Stage::Idle;
+        self.began = now;
+        self.next_ping = now;
+        actions.push(Action::WakeAt(now));
+    }
+
+    /// More than a few bytes is no answer to a question for a few, and enough of a file.
+    fn on_many(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let bytes = std::mem::take(&mut self.small);
+        if self.known().is_none() && self.streams.has_success(0) {
+            return self.found(bytes, now, actions);
+        }
+        if self.known().is_none() {
+            return self.fail("the server answers its URL with a long refusal".to_owned(), actions);
+        }
+        self.kind += 1;
+        self.streams.close(actions);
+        self.streams.open(actions);
     }
 
     fn begin(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
@@ -254,9 +272,14 @@ impl Web {
         actions.push(Action::Finish);
     }
 
-    fn moved(&mut self, bytes: u64, now: Time) {
+    fn moved(&mut self, bytes: u64, now: Time, actions: &mut Vec<Action>) {
         match self.stage {
-            Stage::Kind => self.small += bytes,
+            Stage::Kind => {
+                self.small += bytes;
+                if self.small > self.known().map_or(LEAST_FILE, |kind| kind.small.1) {
+                    self.on_many(now, actions);
+                }
+            }
             Stage::Load(_) => {
                 self.interval += bytes;
                 if now.since(self.began) >= SETTLING {
@@ -305,7 +328,7 @@ impl Method for Web {
         match self.streams.hear(now, &event, actions) {
             None => {}
             Some(Heard::Ready(place)) => self.ask(place, now, actions),
-            Some(Heard::Moved(bytes)) => self.moved(bytes, now),
+            Some(Heard::Moved(bytes)) => self.moved(bytes, now, actions),
             Some(Heard::Done(place, answer)) => match self.stage {
                 Stage::Kind => self.on_kind(place, answer, now, actions),
                 _ if answer.is_success() => self.ask(place, now, actions),
@@ -396,7 +419,7 @@ const PING: Duration = Duration::from_millis(100);
 /// Of an upload: LibreSpeed's blob, which servers are set up to take.
 const CHUNK: u64 = 20 << 20;
 /// A smaller file is over before a line is full.
-const LEAST_FILE: u64 = 10_000_000;
+const LEAST_FILE: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -437,8 +460,30 @@ mod tests {
         assert!(result["download_mbps"].as_f64().unwrap() > 70.0, "{result}");
         assert_eq!(result["upload"], Value::Null);
         let missing = result["missing"].to_string();
-        assert!(missing.contains("the file has 5000000 bytes"), "{missing}");
+        assert!(missing.contains("the file has 500000 bytes"), "{missing}");
         assert!(missing.contains("upload"), "{missing}");
+    }
+
+    #[test]
+    fn a_large_file_is_broken_off_once_it_is_known() {
+        let (mut test, mut actions, now) = (Web::new(), Vec::new(), Time::ZERO);
+        test.on(now, Event::Begin, &mut actions);
+        // Each kind's endpoint gives the same large file, which none of them would.
+        for (place, kind) in KINDS.iter().enumerate() {
+            let id = 2 * place as Id + 1;
+            test.on(now, Event::Opened { id, tcp: Duration::ZERO, tls: None }, &mut actions);
+            test.on(now, Event::Head { id: id + 1, status: 200, server: None }, &mut actions);
+            let bytes = kind.small.1 + 1;
+            test.on(now, Event::Received { id: id + 1, bytes }, &mut actions);
+        }
+        let id = 2 * KINDS.len() as Id + 1;
+        test.on(now, Event::Opened { id, tcp: Duration::ZERO, tls: None }, &mut actions);
+        test.on(now, Event::Head { id: id + 1, status: 200, server: None }, &mut actions);
+        actions.clear();
+        test.on(now, Event::Received { id: id + 1, bytes: LEAST_FILE + 1 }, &mut actions);
+        let closed = [Action::Close { id: id + 1 }, Action::Close { id }, Action::WakeAt(now)];
+        assert_eq!(actions, closed);
+        assert_eq!(test.result()["server_is_like"], "a file");
     }
 
     #[test]
