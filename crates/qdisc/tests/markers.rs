@@ -155,12 +155,14 @@ proptest! {
         }
     }
 
-    /// With a soft cap, data that is sent again is green, and no two packets of a flow in a row are red.
+    /// With a soft cap, data that is sent again is green, and no two packets of a flow in a row are red, as
+    /// long as the flow is remembered.
     #[test]
     fn a_soft_cap_protects(arrivals in prop::collection::vec(arrival(), 1..300)) {
+        let text = "tcp_friendly tokens 3000 forget 10000";
         let mut ends = [None::<u32>; 6];
         let mut was_red = [false; 6];
-        for (arrival, colour) in arrivals.iter().zip(colours("tcp_friendly tokens 3000", &arrivals)) {
+        for (arrival, colour) in arrivals.iter().zip(colours(text, &arrivals)) {
             let flow = usize::from(arrival.flow);
             let header = arrival.tcp.filter(|header| header.payload > 0);
             let again = header
