@@ -151,11 +151,13 @@ impl Shaper for Userspace {
         for (way, id) in self.held.dropped.drain(..) {
             self.intercept.discard(way, id);
         }
+        // Packets leave within the call: a probe's delay may come out longer by that, never too short.
+        let leave = self.clock.now();
         self.intercept
             .flush()
             .map_err(|error| ShapeError::io("the kernel no longer listens", error))?;
         for key in self.leaving.drain(..) {
-            watch.probe_left(&key, self.clock.now());
+            watch.probe_left(&key, leave);
         }
         Ok(())
     }
