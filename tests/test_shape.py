@@ -169,9 +169,10 @@ def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
         tmp_path,
         PROBED
         + f"""
-load = subprocess.Popen([sys.executable, {str(tmp_path / "upload.py")!r}])
-words = ["--reflector", "{kind}", "--quiet", "--log", "log", "--time", "7s"]
+words = ["--reflector", "{kind}", "--quiet", "--log", "log", "--time", "9s"]
 shaper = subprocess.Popen([*WEIR, device, *words])
+time.sleep(2)
+load = subprocess.Popen([sys.executable, {str(tmp_path / "upload.py")!r}])
 time.sleep(5)
 done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
 shaper.wait()
