@@ -142,13 +142,13 @@ impl Cloudflare {
         let step = self.steps[self.step];
         let Some((head, server)) = request.head else { return };
         let ttfb = head.since(request.began);
-        let ping = ms(ttfb.saturating_sub(server));
+        let ping = ttfb.saturating_sub(server).as_millis_f64();
         match step {
             Step::Latency { .. } => self.idle.push(ping),
             Step::Load { way, bypass, .. } => {
                 let took = match way {
-                    Way::Down => ping + ms(now.since(head)),
-                    Way::Up => ms(ttfb),
+                    Way::Down => ping + now.since(head).as_millis_f64(),
+                    Way::Up => ttfb.as_millis_f64(),
                 };
                 self.set_least = Some(self.set_least.map_or(took, |least| least.min(took)));
                 if took >= LEAST_MS && !bypass {
@@ -206,7 +206,8 @@ impl Method for Cloudflare {
                     self.on_main(now, request, actions);
                 } else if let Some(request) = self.probe.take_if(|request| request.id == id) {
                     if let Some((head, server)) = request.head {
-                        self.set_probes.push(ms(head.since(request.began).saturating_sub(server)));
+                        self.set_probes
+                            .push(head.since(request.began).saturating_sub(server).as_millis_f64());
                     }
                     let due = now + PAUSE;
                     self.probe_due = Some(due);
@@ -275,10 +276,6 @@ fn sequence() -> Vec<Step> {
     }
     steps.pop();
     steps
-}
-
-fn ms(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e6
 }
 
 /// `estimatedHeaderFraction`.

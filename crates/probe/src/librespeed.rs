@@ -155,10 +155,10 @@ impl Librespeed {
             }
             return;
         }
-        let rate = self.bytes as f64 / (ms(took) / 1e3);
+        let rate = self.bytes as f64 / took.as_secs_f64();
         self.bonus_ms += (rate * BONUS_MS).min(MOST_BONUS_MS);
         self.mbps[way as usize] = Some(rate * 8.0 * OVERHEAD / 1e6);
-        if ms(took) + self.bonus_ms > ms(LONGEST) {
+        if took.as_millis_f64() + self.bonus_ms > LONGEST.as_millis_f64() {
             match way {
                 Way::Down => self.pause(Way::Up, now, actions),
                 Way::Up => self.finish(actions),
@@ -175,7 +175,7 @@ impl Librespeed {
             }
             _ if answer.is_success() => {
                 if self.stage == Stage::Ping {
-                    self.on_pong(ms(answer.to_head));
+                    self.on_pong(answer.to_head.as_millis_f64());
                     if self.pongs == PINGS {
                         return self.pause(Way::Down, now, actions);
                     }
@@ -257,10 +257,6 @@ impl Method for Librespeed {
             "failures": [self.failure],
         })
     }
-}
-
-fn ms(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e6
 }
 
 /// `url_ping` and the others.

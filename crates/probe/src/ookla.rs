@@ -128,7 +128,7 @@ impl Ookla {
     fn on_pong(&mut self, took: Duration, now: Time, actions: &mut Vec<Action>) {
         match self.stage {
             Stage::Latency => {
-                self.idle_ms.push(ms(took));
+                self.idle_ms.push(took.as_millis_f64());
                 if self.idle_ms.len() < PINGS {
                     self.ping(now, actions);
                 } else {
@@ -136,7 +136,7 @@ impl Ookla {
                 }
             }
             Stage::Load(way) => {
-                self.done[way as usize].latency_ms.push(ms(took));
+                self.done[way as usize].latency_ms.push(took.as_millis_f64());
                 self.next_probe = Some(now + PAUSE);
                 actions.push(Action::WakeAt(now + PAUSE));
             }
@@ -150,12 +150,12 @@ impl Ookla {
     }
 
     fn on_estimate(&mut self, way: Way, took: Duration, now: Time, actions: &mut Vec<Action>) {
-        self.estimate_mbps = mbps(FIRST_BYTES, seconds(took));
+        self.estimate_mbps = mbps(FIRST_BYTES, took.as_secs_f64());
         self.stage = Stage::Load(way);
         let connections = if self.estimate_mbps < SLOW_MBPS { FEW } else { MANY };
         let sizes: &[u64] = if way == Way::Down { &FILES } else { &CHUNKS };
         let share = self.estimate_mbps * 1e6 / 8.0 / connections as f64;
-        let lasts = |bytes: &u64| *bytes as f64 / share >= seconds(LEAST);
+        let lasts = |bytes: &u64| *bytes as f64 / share >= LEAST.as_secs_f64();
         let first = sizes.iter().position(lasts).unwrap_or(sizes.len() - 1);
         self.sizes = vec![first; connections];
         (self.began, self.bytes) = (now, 0);
@@ -183,7 +183,7 @@ impl Ookla {
             Stage::Load(Way::Down) => &FILES,
             Stage::Load(Way::Up) => {
                 let bytes = CHUNKS[self.sizes[place]];
-                self.chunks.push(mbps(bytes, seconds(answer.took)));
+                self.chunks.push(mbps(bytes, answer.took.as_secs_f64()));
                 &CHUNKS
             }
             Stage::Before | Stage::Latency | Stage::Over => return,
@@ -300,8 +300,8 @@ impl Method for Ookla {
             let one = &self.done[way as usize];
             json!({
                 "bytes": one.bytes,
-                "seconds": seconds(one.elapsed),
-                "mean_mbps": (one.bytes > 0).then(|| mbps(one.bytes, seconds(one.elapsed))),
+                "seconds": one.elapsed.as_secs_f64(),
+                "mean_mbps": (one.bytes > 0).then(|| mbps(one.bytes, one.elapsed.as_secs_f64())),
                 "connections": one.connections,
                 "latency": {
                     "iqm": interquartile_mean(&one.latency_ms),
@@ -339,7 +339,7 @@ fn sliced(samples: &[Sample]) -> Option<f64> {
     let mut rates: Vec<f64> = (0..SLICES)
         .map(|slice| {
             let ((from, before), (to, after)) = (edge(slice), edge(slice + 1));
-            mbps(after - before, seconds(to.since(from)))
+            mbps(after - before, to.since(from).as_secs_f64())
         })
         .collect();
     rates.sort_by(f64::total_cmp);
@@ -351,14 +351,6 @@ fn fastest_half(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     mean(&sorted[sorted.len() / 2..])
-}
-
-fn ms(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e6
-}
-
-fn seconds(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e9
 }
 
 /// Numbers of the probe's connections and requests begin here.

@@ -155,7 +155,7 @@ impl Responsiveness {
             self.intervals.pop_front();
         }
         let bytes: u64 = self.intervals.iter().map(|interval| interval.bytes).sum();
-        let seconds = self.intervals.len() as f64 * INTERVAL.as_nanos() as f64 / 1e9;
+        let seconds = self.intervals.len() as f64 * INTERVAL.as_secs_f64();
         self.goodputs.push(mbps(bytes, seconds));
         if !self.saturated && is_stable(&self.goodputs) {
             self.saturated = true;
@@ -248,8 +248,8 @@ impl Responsiveness {
             load.1 = true;
             self.transfer(id, actions);
         } else if self.probes.remove(&id).is_some() {
-            self.interval.tcp.push(ms(tcp));
-            self.interval.tls.extend(tls.map(ms));
+            self.interval.tcp.push(tcp.as_millis_f64());
+            self.interval.tls.extend(tls.map(Duration::as_millis_f64));
             let request = self.id();
             self.probes.insert(request, Probe { foreign: Some(id), began: now });
             let path = self.small();
@@ -259,7 +259,7 @@ impl Responsiveness {
 
     fn on_ended(&mut self, now: Time, id: Id, actions: &mut Vec<Action>) {
         if let Some(probe) = self.probes.remove(&id) {
-            let took = ms(now.since(probe.began));
+            let took = now.since(probe.began).as_millis_f64();
             match probe.foreign {
                 Some(connection) => {
                     self.interval.http.push(took);
@@ -382,10 +382,6 @@ fn paths(text: &str) -> Option<Paths> {
         large: path("large_download_url", "large_https_download_url")?,
         upload: path("upload_url", "https_upload_url")?,
     })
-}
-
-fn ms(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e6
 }
 
 const CONTROL: Id = 1;

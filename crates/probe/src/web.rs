@@ -216,7 +216,7 @@ impl Web {
         if now.since(self.began) < LOAD {
             return;
         }
-        let seconds = counted.as_nanos() as f64 / 1e9;
+        let seconds = counted.as_secs_f64();
         let direction = &mut self.done[way as usize];
         direction.mbps = Some(mbps(self.counted, seconds));
         direction.connections = self.ramp.flows();
@@ -253,7 +253,7 @@ impl Web {
         actions.push(Action::Close { id });
         if let Some(pings) = self.place(now) {
             match took {
-                Some(tcp) => pings.ms.push(tcp.as_nanos() as f64 / 1e6),
+                Some(tcp) => pings.ms.push(tcp.as_millis_f64()),
                 None => pings.lost += 1,
             }
         }
