@@ -22,7 +22,7 @@ mod streams;
 mod unsent;
 pub mod web;
 
-pub use method::{Action, Connection, Event, Id, Method};
+pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
 pub use registry::{Known, METHODS, UnknownMethod, method};
 pub use unsent::UnsentBound;

@@ -132,3 +132,36 @@ pub enum Event<'a> {
     /// A time that was asked for has come.
     Wake,
 }
+
+/// An [`Event`] that keeps, for whoever tells it later than it happens.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// One without words.
+    Event(Event<'static>),
+    /// [`Event::Text`].
+    Text {
+        /// Over which connection, or of which request.
+        id: Id,
+        /// It.
+        text: String,
+    },
+    /// [`Event::Failed`].
+    Failed {
+        /// Which.
+        id: Id,
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+impl News {
+    /// What happened.
+    #[must_use]
+    pub fn event(&self) -> Event<'_> {
+        match self {
+            Self::Event(event) => *event,
+            Self::Text { id, text } => Event::Text { id: *id, text },
+            Self::Failed { id, reason } => Event::Failed { id: *id, reason },
+        }
+    }
+}

@@ -134,7 +134,7 @@ impl Method for Ndt7 {
     }
 
     fn result(&self) -> Value {
-        let seconds = |half: &Half| half.elapsed.as_nanos() as f64 / 1e9;
+        let seconds = |half: &Half| half.elapsed.as_secs_f64();
         let field = |half: &Half, name: &str| half.last.as_ref()?["TCPInfo"][name].as_f64();
         let down =
             (self.download.bytes > 0).then(|| mbps(self.download.bytes, seconds(&self.download)));

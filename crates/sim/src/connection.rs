@@ -7,6 +7,7 @@ use weir_world::{Direction, Flow, FlowRow, Opener, Scenario, ScenarioError};
 
 use crate::cargo::FlowFate;
 use crate::pair::{Pair, Route};
+use crate::rows::flow_row;
 use crate::run::Network;
 
 /// A load: its connection carries data one way.
@@ -114,23 +115,8 @@ impl Connection {
     }
 
     pub fn row(&self, fate: FlowFate) -> FlowRow {
-        let counters = self.sender_info().counters;
-        FlowRow {
-            flow: self.flow,
-            first_data: self.first_data,
-            delivered_bytes: self.delivered_bytes(),
-            sent_bytes: counters.bytes_sent,
-            sent_segments: counters.segments_sent,
-            retransmitted_bytes: counters.bytes_retransmitted,
-            retransmitted_segments: counters.segments_retransmitted,
-            timeouts: Some(counters.timeouts),
-            loss_probes: Some(counters.loss_probes),
-            fast_recoveries: Some(counters.fast_recoveries),
-            ecn_reductions: Some(counters.ecn_reductions),
-            dropped_packets: Some(fate.dropped_packets),
-            dropped_bytes: Some(fate.dropped_bytes),
-            marked_packets: Some(fate.marked_packets),
-            completed: self.completed,
-        }
+        let arrived = (self.first_data, self.delivered_bytes());
+        let row = flow_row(self.flow, &self.sender_info().counters, fate, arrived);
+        FlowRow { completed: self.completed, ..row }
     }
 }

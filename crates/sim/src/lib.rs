@@ -12,6 +12,7 @@ mod pair;
 mod passive;
 mod prefetch;
 mod probes;
+mod rows;
 mod run;
 mod sampler;
 mod shaper;

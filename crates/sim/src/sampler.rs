@@ -1,9 +1,10 @@
 //! Samples of flows, taken at fixed intervals.
 
 use weir_core::{Seed, Time};
-use weir_world::{Scenario, Sink, TcpRow, ThroughputRow};
+use weir_world::{Scenario, Sink, ThroughputRow};
 
 use crate::connection::Connection;
+use crate::rows::tcp_row;
 
 /// What the last samples saw, so that the next report what came since.
 #[derive(Debug)]
@@ -44,21 +45,7 @@ impl FlowSampler {
             if self.starts[flow] >= now || connection.is_stopped() {
                 continue;
             }
-            let info = connection.sender_info();
-            sink.tcp(&TcpRow {
-                t: now,
-                flow: flow as u32,
-                cwnd: info.cwnd,
-                ssthresh: info.ssthresh,
-                in_flight: info.in_flight,
-                srtt: info.srtt,
-                rttvar: info.rttvar,
-                rto: info.rto,
-                pacing_rate_bps: info.pacing_rate * 8,
-                retransmits: info.counters.segments_retransmitted,
-                timeouts: Some(info.counters.timeouts),
-                live: None,
-            });
+            sink.tcp(&tcp_row(now, flow as u32, &connection.sender_info()));
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
 use weir_net::Clock;
-use weir_probe::{Action, Connection, Event, Id, Known, Method};
+use weir_probe::{Action, Connection, Event, Id, Known, Method, News};
 use weir_world::Verdict;
 
 use super::address::Url;
@@ -70,7 +70,7 @@ pub(super) struct Told {
     what: Happened,
 }
 
-/// As [`Event`], with what connections bring.
+/// What a method hears, or a connection that it then hears of.
 pub(super) enum Happened {
     Http {
         id: Id,
@@ -86,37 +86,24 @@ pub(super) enum Happened {
         tcp: Duration,
         tls: Option<Duration>,
     },
-    Head {
-        id: Id,
-        status: u16,
-        server: Option<Duration>,
-    },
-    Received {
-        id: Id,
-        bytes: u64,
-    },
-    Sent {
-        id: Id,
-        bytes: u64,
-    },
-    Text {
-        id: Id,
-        text: String,
-    },
-    Ended {
-        id: Id,
-    },
-    Failed {
-        id: Id,
-        reason: String,
-    },
+    News(News),
 }
 
-impl Happened {
-    /// Says that it happens now. Whoever no longer listens has ended the test.
-    pub fn tell(self, told: &UnboundedSender<Told>) {
-        let _ = told.send(Told { at_ns: weir_net::sys::time::monotonic_ns(), what: self });
+impl From<News> for Happened {
+    fn from(news: News) -> Self {
+        Self::News(news)
     }
+}
+
+impl From<Event<'static>> for Happened {
+    fn from(event: Event<'static>) -> Self {
+        Self::News(News::Event(event))
+    }
+}
+
+/// Says that it happens now. Whoever no longer listens has ended the test.
+pub(super) fn tell(told: &UnboundedSender<Told>, what: impl Into<Happened>) {
+    let _ = told.send(Told { at_ns: weir_net::sys::time::monotonic_ns(), what: what.into() });
 }
 
 struct Drive {
@@ -202,7 +189,7 @@ impl Drive {
             Action::Request { id, on, path, upload } => {
                 let Some(Open::Http(http, _)) = self.open.get(&on) else {
                     let reason = "its connection is closed".to_owned();
-                    return Happened::Failed { id, reason }.tell(&self.tell);
+                    return tell(&self.tell, News::Failed { id, reason });
                 };
                 let upload = upload.map(|left| Upload { left, noise: self.noise.slice(..CHUNK) });
                 let (dialer, tell) = (self.dialer.clone(), self.tell.clone());
@@ -253,54 +240,42 @@ impl Drive {
         let now = self.clock.of_monotonic_ns(told.at_ns);
         // While more comes than can be heard nothing else would wake it.
         self.wake(now, actions);
-        let text;
-        let event = match told.what {
+        let news = match told.what {
             Happened::Http { id, http, life, tcp, tls } => {
                 self.open.insert(id, Open::Http(http, life));
-                Event::Opened { id, tcp, tls }
+                News::Event(Event::Opened { id, tcp, tls })
             }
             Happened::WebSocket { id, sender, receiver, tcp, tls } => {
                 self.open.insert(id, Open::WebSocket(Some(sender)));
                 let task = tokio::spawn(websocket::receive(id, receiver, self.tell.clone()));
                 self.watch(id, &task);
-                Event::Opened { id, tcp, tls }
+                News::Event(Event::Opened { id, tcp, tls })
             }
-            Happened::Head { id, status, server } => Event::Head { id, status, server },
-            Happened::Received { id, bytes } => Event::Received { id, bytes },
-            Happened::Sent { id, bytes } => Event::Sent { id, bytes },
-            Happened::Text { id, text: body } => {
-                text = body;
-                Event::Text { id, text: &text }
-            }
-            Happened::Ended { id } => Event::Ended { id },
-            Happened::Failed { id, reason } => {
-                text = reason;
-                Event::Failed { id, reason: &text }
-            }
+            Happened::News(news) => news,
         };
-        self.method.on(now, event, actions);
+        self.method.on(now, news.event(), actions);
     }
 }
 
-async fn open(id: Id, kind: Connection, dialer: Dialer, tell: UnboundedSender<Told>) {
+async fn open(id: Id, kind: Connection, dialer: Dialer, told: UnboundedSender<Told>) {
     let happened = match kind {
         Connection::WebSocket { path, subprotocol } => {
             match websocket::open(&dialer, &path, subprotocol).await {
                 Ok((sender, receiver, took)) => {
                     Happened::WebSocket { id, sender, receiver, tcp: took.tcp, tls: took.tls }
                 }
-                Err(reason) => Happened::Failed { id, reason },
+                Err(reason) => News::Failed { id, reason }.into(),
             }
         }
         Connection::Http1 | Connection::Http2 => {
             let two = kind == Connection::Http2;
             match open_http(&dialer, two).await {
                 Ok((http, life, tcp, tls)) => Happened::Http { id, http, life, tcp, tls },
-                Err(reason) => Happened::Failed { id, reason },
+                Err(reason) => News::Failed { id, reason }.into(),
             }
         }
     };
-    happened.tell(&tell);
+    tell(&told, happened);
 }
 
 async fn open_http(

@@ -17,9 +17,9 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_core::Duration;
 use weir_net::TcpInfo;
-use weir_probe::{Id, UnsentBound};
+use weir_probe::{Event, Id, News, UnsentBound};
 
-use super::drive::{Happened, Told};
+use super::drive::{Told, tell};
 use super::transport::{Dialer, Stream, bound_unsent};
 
 /// A connection on which requests are sent.
@@ -100,7 +100,7 @@ pub(super) async fn request(
         None => request.await,
     };
     if let Err(reason) = result {
-        Happened::Failed { id, reason }.tell(&told);
+        tell(&told, News::Failed { id, reason });
     }
 }
 
@@ -141,7 +141,7 @@ async fn try_request(
         acknowledged.look();
     }
     let status = response.status().as_u16();
-    Happened::Head { id, status, server: server_time(response.headers()) }.tell(told);
+    tell(told, Event::Head { id, status, server: server_time(response.headers()) });
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let mut text = kind.is_some_and(|kind| kind.starts_with("application/json")).then(Vec::new);
     let mut body = response.into_body();
@@ -151,12 +151,12 @@ async fn try_request(
         if let Some(text) = text.as_mut().filter(|text| text.len() < LONGEST_TEXT) {
             text.extend_from_slice(data);
         }
-        Happened::Received { id, bytes: data.len() as u64 }.tell(told);
+        tell(told, Event::Received { id, bytes: data.len() as u64 });
     }
     if let Some(text) = text {
-        Happened::Text { id, text: String::from_utf8_lossy(&text).into_owned() }.tell(told);
+        tell(told, News::Text { id, text: String::from_utf8_lossy(&text).into_owned() });
     }
-    Happened::Ended { id }.tell(told);
+    tell(told, Event::Ended { id });
     Ok(())
 }
 
@@ -178,7 +178,7 @@ impl<'r> Acknowledged<'r> {
         let now = delivered(self.socket);
         let bytes = now.saturating_sub(self.seen.fetch_max(now, Ordering::Relaxed));
         if bytes > 0 {
-            Happened::Sent { id: self.id, bytes }.tell(self.told);
+            tell(self.told, Event::Sent { id: self.id, bytes });
         }
         bytes
     }

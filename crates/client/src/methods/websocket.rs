@@ -8,10 +8,10 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, Message};
-use weir_probe::{Id, UnsentBound};
+use weir_probe::{Event, Id, News, UnsentBound};
 use weir_protocol::load::MessageSize;
 
-use super::drive::{Happened, Told};
+use super::drive::{Told, tell};
 use super::transport::{Dialer, Stream, Transport, bound_unsent};
 
 /// The sending half.
@@ -55,19 +55,19 @@ pub(super) async fn receive(id: Id, mut receiver: Receiver, told: UnboundedSende
     let end = loop {
         match receiver.next().await {
             Some(Ok(Message::Binary(data))) => {
-                Happened::Received { id, bytes: data.len() as u64 }.tell(&told);
+                tell(&told, Event::Received { id, bytes: data.len() as u64 });
             }
             Some(Ok(Message::Text(text))) => {
-                Happened::Text { id, text: text.to_string() }.tell(&told);
+                tell(&told, News::Text { id, text: text.to_string() });
             }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
-                break Happened::Ended { id };
+                break News::Event(Event::Ended { id });
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => break Happened::Failed { id, reason: error.to_string() },
+            Some(Err(error)) => break News::Failed { id, reason: error.to_string() },
         }
     };
-    end.tell(&told);
+    tell(&told, end);
 }
 
 /// Sends binary messages until the connection is closed.
@@ -86,7 +86,7 @@ pub(super) async fn load(
             return;
         }
         sent += size as u64;
-        Happened::Sent { id, bytes: size as u64 }.tell(&told);
+        tell(&told, Event::Sent { id, bytes: size as u64 });
     }
 }
 

@@ -18,16 +18,17 @@ use std::net::SocketAddr;
 
 use weir_core::{Dscp, FlowKey, FlowLabel, Packet, Seed, Time};
 use weir_path::{End, Source};
-use weir_probe::{Action, Connection, Event, Id, Known};
+use weir_probe::{Action, Connection, Event, Id, Known, News};
 use weir_tcp::Info;
-use weir_world::{Scenario, Sink, TcpRow, ThroughputRow};
+use weir_world::{Scenario, Sink, ThroughputRow};
 
-use self::around::{Around, News};
+use self::around::Around;
 use self::ndt7::Ends;
 use self::pipe::Request;
 use self::session::Session;
 use self::test::{Due, Test};
 use crate::pair::{Pair, Route};
+use crate::rows::tcp_row;
 use crate::run::Network;
 
 /// The speed tests of a scenario at work.
@@ -173,20 +174,7 @@ impl SpeedTests {
                 // The first of several.
                 let most = |a: Info, b: Info| if b.in_flight > a.in_flight { b } else { a };
                 let Some(info) = used.reduce(most) else { continue };
-                sink.tcp(&TcpRow {
-                    t: now,
-                    flow: test.flow(from),
-                    cwnd: info.cwnd,
-                    ssthresh: info.ssthresh,
-                    in_flight: info.in_flight,
-                    srtt: info.srtt,
-                    rttvar: info.rttvar,
-                    rto: info.rto,
-                    pacing_rate_bps: info.pacing_rate * 8,
-                    retransmits: info.counters.segments_retransmitted,
-                    timeouts: Some(info.counters.timeouts),
-                    live: None,
-                });
+                sink.tcp(&tcp_row(now, test.flow(from), &info));
             }
         }
     }

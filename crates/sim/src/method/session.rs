@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{Duration, Packet, Time};
 use weir_path::End;
-use weir_probe::{Connection, Event, Id, UnsentBound};
+use weir_probe::{Connection, Event, Id, News, UnsentBound};
 use weir_protocol::load::{MessageSize, UNSENT};
 use weir_world::LatencyRow;
 
-use super::around::{Around, News};
+use super::around::Around;
 use super::ndt7::{Ends, Ndt7Server};
 use super::outlet::{Outlet, UploadRate};
 use super::pipe::{Arrived, Head, Meaning, Pipe, Request};

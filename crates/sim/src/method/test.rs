@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use weir_core::{Rng, Seed, Time};
 use weir_path::End;
-use weir_probe::{Event, Id, Method};
+use weir_probe::{Event, Id, Method, News};
 use weir_tcp::Counters;
 use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 
-use super::around::{Around, News, RoundTrips};
+use super::around::{Around, RoundTrips};
 use super::session::Session;
 use crate::cargo::FlowFate;
+use crate::rows::flow_row;
 use crate::run::Network;
 
 /// A speed test.
@@ -174,23 +175,8 @@ impl Test {
     /// The totals of one direction, once all connections are closed.
     pub fn row(&self, from: End, fate: FlowFate) -> FlowRow {
         let Totals { delivered, counters } = self.closed[from as usize];
-        FlowRow {
-            flow: self.flow(from),
-            first_data: self.first_data[from as usize],
-            delivered_bytes: delivered,
-            sent_bytes: counters.bytes_sent,
-            sent_segments: counters.segments_sent,
-            retransmitted_bytes: counters.bytes_retransmitted,
-            retransmitted_segments: counters.segments_retransmitted,
-            timeouts: Some(counters.timeouts),
-            loss_probes: Some(counters.loss_probes),
-            fast_recoveries: Some(counters.fast_recoveries),
-            ecn_reductions: Some(counters.ecn_reductions),
-            dropped_packets: Some(fate.dropped_packets),
-            dropped_bytes: Some(fate.dropped_bytes),
-            marked_packets: Some(fate.marked_packets),
-            completed: None,
-        }
+        let arrived = (self.first_data[from as usize], delivered);
+        flow_row(self.flow(from), &counters, fate, arrived)
     }
 
     /// The flow of the record that has what `from` sends.

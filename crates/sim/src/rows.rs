@@ -1,0 +1,52 @@
+//! Rows of the record from what simulated TCP knows.
+
+use weir_core::Time;
+use weir_tcp::{Counters, Info};
+use weir_world::{FlowRow, TcpRow};
+
+use crate::cargo::FlowFate;
+
+/// The state of a sender.
+pub(crate) const fn tcp_row(t: Time, flow: u32, info: &Info) -> TcpRow {
+    TcpRow {
+        t,
+        flow,
+        cwnd: info.cwnd,
+        ssthresh: info.ssthresh,
+        in_flight: info.in_flight,
+        srtt: info.srtt,
+        rttvar: info.rttvar,
+        rto: info.rto,
+        pacing_rate_bps: info.pacing_rate * 8,
+        retransmits: info.counters.segments_retransmitted,
+        timeouts: Some(info.counters.timeouts),
+        live: None,
+    }
+}
+
+/// A flow's totals: what its sender counted, what became of its packets, and what its receiver has, of which
+/// nothing is complete yet.
+pub(crate) const fn flow_row(
+    flow: u32,
+    counters: &Counters,
+    fate: FlowFate,
+    (first_data, delivered_bytes): (Option<Time>, u64),
+) -> FlowRow {
+    FlowRow {
+        flow,
+        first_data,
+        delivered_bytes,
+        sent_bytes: counters.bytes_sent,
+        sent_segments: counters.segments_sent,
+        retransmitted_bytes: counters.bytes_retransmitted,
+        retransmitted_segments: counters.segments_retransmitted,
+        timeouts: Some(counters.timeouts),
+        loss_probes: Some(counters.loss_probes),
+        fast_recoveries: Some(counters.fast_recoveries),
+        ecn_reductions: Some(counters.ecn_reductions),
+        dropped_packets: Some(fate.dropped_packets),
+        dropped_bytes: Some(fate.dropped_bytes),
+        marked_packets: Some(fate.marked_packets),
+        completed: None,
+    }
+}
