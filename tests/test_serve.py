@@ -176,8 +176,8 @@ def test_the_official_ndt7_client_completes(server: Server) -> None:
     for direction in ("Download", "Upload"):
         throughputs = [summary[direction]["Throughput"] for summary in summaries]
         assert [one["Unit"] for one in throughputs] == ["Mbit/s", "Mbit/s"]
-        # They share what the server lets pass.
-        assert min(one["Value"] for one in throughputs) > 0.1 * RATE_MBIT
+        # They take turns of equal size, however much each writes at once.
+        assert min(one["Value"] for one in throughputs) > 0.3 * RATE_MBIT
         assert plausible(sum(one["Value"] for one in throughputs))
     for summary in summaries:
         assert summary["ServerIP"] == "127.0.0.1"

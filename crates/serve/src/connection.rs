@@ -24,8 +24,8 @@ pub(crate) struct Connection {
     permit: Permit,
     metrics: Arc<Metrics>,
     silence: Silence,
-    read_pace: Wait,
-    write_pace: Wait,
+    read_turn: Turn,
+    write_turn: Turn,
     /// Bytes that still pass without waiting for the address's pace, so that a ping does not wait for a load.
     free: u64,
 }
@@ -43,9 +43,14 @@ struct Silence {
     timer: Pin<Box<Sleep>>,
 }
 
-/// Waits for a bucket.
+/// A connection's turn at a bucket.
 #[derive(Default)]
-struct Wait(Option<Pin<Box<Sleep>>>);
+struct Turn {
+    /// Bytes of it that have not passed; below zero: bytes of the next one that have.
+    left: i64,
+    /// Until it comes.
+    timer: Option<Pin<Box<Sleep>>>,
+}
 
 impl Connection {
     pub fn new(
@@ -61,23 +66,14 @@ impl Connection {
             permit,
             metrics,
             silence: Silence { last: now, end: now + longest, timer },
-            read_pace: Wait::default(),
-            write_pace: Wait::default(),
+            read_turn: Turn::default(),
+            write_turn: Turn::default(),
             free: FREE,
         }
     }
 
     pub const fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
-    }
-
-    fn written(&mut self, bytes: usize) {
-        self.metrics.sent_bytes.inc_by(bytes as u64);
-        self.silence.last = Instant::now();
-        if let Some(pace) = &self.permit.pace {
-            pace.down.passed(bytes, self.silence.last.into_std());
-        }
-        self.free = self.free.saturating_sub(bytes as u64);
     }
 
     /// Does a write once there is room for it.
@@ -87,15 +83,17 @@ impl Connection {
         mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let bucket = self.permit.pace.as_ref().map(|pace| &pace.down);
-        ready!(self.write_pace.poll(bucket.filter(|_| self.free == 0), context));
-        let most = bucket.map_or(usize::MAX, Bucket::most);
+        let most = ready!(self.write_turn.poll(bucket, self.free, context));
         loop {
             if self.socket.poll_write_ready(context)?.is_pending() {
                 return self.silence.poll(context);
             }
             match write(&self.socket, most) {
                 Ok(bytes) => {
-                    self.written(bytes);
+                    self.silence.last = Instant::now();
+                    self.metrics.sent_bytes.inc_by(bytes as u64);
+                    self.write_turn.passed(bucket, bytes, self.free);
+                    self.free = self.free.saturating_sub(bytes as u64);
                     return Poll::Ready(Ok(bytes));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -113,7 +111,7 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         let bucket = me.permit.pace.as_ref().map(|pace| &pace.up);
-        ready!(me.read_pace.poll(bucket.filter(|_| me.free == 0), context));
+        let most = ready!(me.read_turn.poll(bucket, me.free, context)).min(buffer.remaining());
         let before = buffer.filled().len();
         loop {
             if me.socket.poll_read_ready(context)?.is_pending() {
@@ -121,8 +119,7 @@ impl AsyncRead for Connection {
             }
             let read = match bucket {
                 None => me.socket.try_read_buf(buffer),
-                Some(bucket) => {
-                    let most = bucket.most().min(buffer.remaining());
+                Some(_) => {
                     let read = me.socket.try_read(buffer.initialize_unfilled_to(most));
                     read.inspect(|&bytes| buffer.advance(bytes))
                 }
@@ -136,9 +133,7 @@ impl AsyncRead for Connection {
         let bytes = buffer.filled().len() - before;
         me.silence.last = Instant::now();
         me.metrics.received_bytes.inc_by(bytes as u64);
-        if let Some(bucket) = bucket {
-            bucket.passed(bytes, me.silence.last.into_std());
-        }
+        me.read_turn.passed(bucket, bytes, me.free);
         me.free = me.free.saturating_sub(bytes as u64);
         Poll::Ready(Ok(()))
     }
@@ -271,17 +266,33 @@ impl Silence {
     }
 }
 
-impl Wait {
-    fn poll(&mut self, bucket: Option<&Bucket>, context: &mut Context<'_>) -> Poll<()> {
-        let Some(bucket) = bucket else { return Poll::Ready(()) };
-        loop {
-            if let Some(timer) = &mut self.0 {
-                ready!(timer.as_mut().poll(context));
-                self.0 = None;
-            }
-            let now = Instant::now();
-            let Some(wait) = bucket.wait(now.into_std()) else { return Poll::Ready(()) };
-            self.0 = Some(Box::pin(sleep_until(now + wait)));
+impl Turn {
+    /// Pending until bytes may pass, and then how many at most. `free`: so many need not wait.
+    fn poll(
+        &mut self,
+        bucket: Option<&Bucket>,
+        free: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<usize> {
+        let Some(bucket) = bucket else { return Poll::Ready(usize::MAX) };
+        if free == 0 && self.left <= 0 {
+            let timer = self.timer.get_or_insert_with(|| {
+                let due = bucket.book(bucket.turn(), Instant::now().into_std());
+                Box::pin(sleep_until(due.into()))
+            });
+            ready!(timer.as_mut().poll(context));
+            self.timer = None;
+            self.left += bucket.turn() as i64;
+        }
+        Poll::Ready(bucket.turn())
+    }
+
+    /// So many bytes passed, of which `free` did not wait.
+    fn passed(&mut self, bucket: Option<&Bucket>, bytes: usize, free: u64) {
+        if free == 0 {
+            self.left -= bytes as i64;
+        } else if let Some(bucket) = bucket {
+            bucket.book(bytes, Instant::now().into_std());
         }
     }
 }

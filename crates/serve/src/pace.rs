@@ -11,7 +11,8 @@ pub(crate) struct Pace {
 }
 
 /// Bytes pass at a rate on average, a burst at once: the generic cell rate algorithm (ITU-T I.371), by the
-/// time at which what has passed would have at the rate.
+/// time at which what has passed would have at the rate. Connections take turns of equal size, first come
+/// first served, so that what they share does not depend on how much each writes in one call.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     start: Instant,
@@ -31,24 +32,19 @@ impl Bucket {
         Self { start: Instant::now(), bps, next_ns: AtomicU64::new(0) }
     }
 
-    /// How long it is until something may pass at `now`; `None`: it may.
-    pub fn wait(&self, now: Instant) -> Option<Duration> {
-        let now_ns = now.saturating_duration_since(self.start).as_nanos() as u64;
-        let ahead = self.next_ns.load(Ordering::Relaxed).saturating_sub(now_ns);
-        (ahead > BURST_NS).then(|| Duration::from_nanos(ahead - BURST_NS))
-    }
-
-    /// So many bytes passed at `now`.
-    pub fn passed(&self, bytes: usize, now: Instant) {
+    /// Books so many bytes at `now`, behind all that were booked before: when they may pass.
+    pub fn book(&self, bytes: usize, now: Instant) -> Instant {
         let now_ns = now.saturating_duration_since(self.start).as_nanos() as u64;
         let took = (bytes as u128 * 8_000_000_000 / u128::from(self.bps)) as u64;
         let update = |next: u64| Some(next.max(now_ns).saturating_add(took));
-        let _ = self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        let (Ok(next) | Err(next)) =
+            self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        self.start + Duration::from_nanos(next.max(now_ns).saturating_sub(BURST_NS))
     }
 
-    /// How many bytes may pass at once, so that one pass does not take long.
-    pub fn most(&self) -> usize {
-        (self.bps / 8 / 100).clamp(1_500, 1 << 20) as usize
+    /// The bytes of a turn: a millisecond of the rate, so that many connections do not wait for long.
+    pub fn turn(&self) -> usize {
+        (self.bps / 8 / 1000).clamp(1_500, 1 << 20) as usize
     }
 }
 
@@ -62,15 +58,13 @@ mod tests {
     #[test]
     fn bytes_pass_at_the_rate_behind_a_burst() {
         let bucket = Bucket::new(8_000_000);
-        let start = bucket.start;
-        let at = |ms| start + Duration::from_millis(ms);
-        assert_eq!(bucket.wait(at(0)), None);
-        bucket.passed(30_000, at(0));
-        assert_eq!(bucket.wait(at(0)), Some(Duration::from_millis(20)));
-        assert_eq!(bucket.wait(at(20)), None);
-        bucket.passed(10_000, at(20));
-        assert_eq!(bucket.wait(at(20)), Some(Duration::from_millis(10)));
-        assert_eq!(bucket.wait(at(1000)), None);
-        assert_eq!(bucket.most(), 10_000);
+        let at = |ms| bucket.start + Duration::from_millis(ms);
+        assert_eq!(bucket.book(30_000, at(0)), at(0));
+        assert_eq!(bucket.book(10_000, at(0)), at(20));
+        assert_eq!(bucket.book(10_000, at(30)), at(30));
+        // A pause gives a burst, no more.
+        assert_eq!(bucket.book(20_000, at(1000)), at(990));
+        assert_eq!(bucket.book(1_000, at(1000)), at(1010));
+        assert_eq!(bucket.turn(), 1_500);
     }
 }
