@@ -24,6 +24,7 @@ CASES = Path(__file__).parent.parent / "scenarios" / "shaper"
 SHORT = (
     "steps-down",
     "steps-up",
+    "short-buffer",
     "reroute",
     "probe-loss",
     "clock-jump",

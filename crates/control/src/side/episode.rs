@@ -136,8 +136,9 @@ impl SideControl {
     }
 
     /// An excess that stays where it is although the rate was lowered may be no queue. Then the rate is
-    /// halved; if the excess still stays, it is the path that has become longer. Where probes are lost it may
-    /// be a full buffer that is still overrun, and the rate is halved some more before that is believed.
+    /// halved, and again; if the excess still stays, it is the path that has become longer. Where probes are
+    /// lost it may be a full buffer that is still overrun, and the rate is halved some more before that is
+    /// believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
         if view.now.since(self.episode.tested) < seconds(UNMOVED_SPAN + 2.0 * view.feedback) {
             return (self.episode.tests > 0).then_some((Reason::Test, UNMOVED_SPAN * 1e3));
@@ -154,7 +155,7 @@ impl SideControl {
             return None;
         }
         let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
-        if self.episode.tests >= if overrun { MOST_TESTS } else { 1 } {
+        if self.episode.tests >= if overrun { MOST_TESTS } else { TESTS } {
             return Some(self.reroute(view));
         }
         self.episode.tests += 1;
@@ -236,8 +237,11 @@ const LONG_EPISODE: f64 = 0.3;
 const UNMOVED_SPAN: f64 = 0.25;
 /// ... within this share of itself ...
 const UNMOVED_SHARE: f64 = 0.1;
-/// ... through so many halvings of the rate where probes are lost: a line that became more than ten times
-/// slower is rarer than one that took another route and loses packets.
+/// ... through so many halvings of the rate: while a short buffer overflows, the line is taken for a faster one
+/// than it is, and one halving does not empty it ...
+const TESTS: u32 = 2;
+/// ... and so many where probes are lost: a line that became more than ten times slower is rarer than one
+/// that took another route and loses packets.
 const MOST_TESTS: u32 = 3;
 /// Measurements of a steady line differ by so much.
 const NOISE: f64 = 0.04;

@@ -304,7 +304,7 @@ impl SideControl {
             return (Reason::Idle, load / 1e6);
         }
         self.learn(view.elapsed);
-        self.noise *= 1.0 - (view.elapsed.as_secs_f64() / NOISE_TIME).min(1.0);
+        self.forget(view.elapsed);
         let held = self.hold_time();
         if self.rate.is_some()
             && view.may_probe
@@ -323,6 +323,7 @@ impl SideControl {
         if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
             return self.back_off(excess, view);
         }
+        self.forget(view.elapsed);
         // A step of a tenth beyond the line makes a queue that shows in this time.
         let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
         let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST).max(shows));
@@ -424,6 +425,14 @@ impl SideControl {
         seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(HOLD_LEAST))
     }
 
+    /// A line that shows no queue for a while no longer varies. Without that what is let stand for its sake
+    /// could stand for good, where the buffer in front of the line holds no more.
+    fn forget(&mut self, elapsed: Duration) {
+        let share = |time: f64| 1.0 - (elapsed.as_secs_f64() / time).min(1.0);
+        self.noise *= share(NOISE_TIME);
+        self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
+    }
+
     fn note_extremes(&mut self) {
         let Some(capacity) = self.capacity else { return };
         let learned = self.learned.get_or_insert(Learned {
@@ -523,5 +532,7 @@ const TRYING: f64 = 0.2;
 const SETTLED: Duration = Duration::from_millis(300);
 /// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
 const STIRRED: f64 = 0.4;
-/// ... and forgotten in so many seconds under load.
+/// What was no queue is forgotten in so many seconds under load ...
 const NOISE_TIME: f64 = 20.0;
+/// ... and by how much the line varied: it does so many times in that on a radio link.
+const SPREAD_TIME: f64 = 5.0;
