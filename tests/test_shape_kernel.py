@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import test_shape
 from test_shape import in_lab, needs_lab
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Queue disciplines by rtnetlink: those of all devices, and one that somebody has put there before.
 QDISCS = """
+import fcntl
 ROOT, INGRESS = 0xffffffff, 0xfffffff1
 INDEX = socket.if_nametoindex(device)
 
@@ -188,3 +190,80 @@ print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
     assert code == 1
     assert "its queue discipline `htb` has filters, so that it could not be put back" in said
     assert same
+
+
+# Datagrams come back as they went, code point and all.
+ECHO = """
+import socket
+near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+near.bind(("", 5002))
+near.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+while True:
+    data, said, _, whence = near.recvmsg(2000, 100)
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, said[0][2][0])
+    near.sendto(data, whence)
+"""
+
+# What the disciplines beneath our classes have counted, by the number of the class.
+TIERS = """
+def tiers(name):
+    found = {}
+    for body in ask(38, 0x300):
+        _, index, _, parent, _ = struct.unpack("=IIIII", body[:20])
+        if index == socket.if_nametoindex(name) and parent >> 16 == 0x7765:
+            [basic] = [value for kind, value in attributes(dict(attributes(body[20:]))[7]) if kind == 1]
+            found[parent & 0xffff] = struct.unpack("=QI", basic[:12])[1]
+    return [found[number] for number in sorted(found)]
+
+def both_tiers():
+    [ifb] = [name for _, name in socket.if_nameindex() if name.startswith("weirifb")]
+    return [tiers(device), tiers(ifb)]
+"""
+
+
+@needs_lab
+def test_code_points_have_tiers_and_each_its_share(
+    weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_shape, "SERVER", ECHO)
+    [rates, before, after, six, same], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""{QDISCS}{TIERS}
+before = qdiscs()
+words = ["--egress-queue", "htb diffserv4 pfifo limit 30", "--ingress-queue", "htb diffserv4 pfifo limit 40"]
+shaper, view = start_kernel(*RATES, *words)
+near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+near.settimeout(2)
+first = both_tiers()
+# LE, CS1; EF; AF13; AF41, AF42, CS2.
+for point in (1, 8, 46, 14, 34, 36, 16):
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, point << 2)
+    near.sendto(bytes(100), ("server", 5002))
+    near.recv(2000)
+then = both_tiers()
+# IPv6, of which the line here knows nothing, goes as far as the queue.
+far = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+address = socket.inet_pton(socket.AF_INET6, "fd77::1")
+fcntl.ioctl(far, 0x8916, address + struct.pack("=Ii", 64, INDEX))
+for point in (46, 40, 26, 8):
+    far.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, point << 2)
+    far.sendto(bytes(100), ("fd77::2", 5002))
+last = tiers(device)
+rates = [[*it[1:3], int.from_bytes(bytes.fromhex(it[3])[12:16], "little")] for it in qdiscs()[device][1]]
+shaper.terminate()
+shaper.wait(10)
+print(json.dumps([rates, first, then, last, settle(before) == before]))
+""",
+    )
+    assert same
+    whole = 4_000_000 // 8
+    shares = {hex(0x77650000 + number): whole * parts // 29 for number, parts in enumerate((1, 16, 8, 4), 1)}
+    assert {handle: rate for handle, _, rate in rates} == {"0x77650010": whole, **shares}
+    assert {above for handle, above, _ in rates if handle in shares} == {"0x77650010"}
+    for side in range(2):
+        counted = [late - early for late, early in zip(after[side], before[side], strict=True)]
+        # Whatever else there is, such as a look for neighbours, has no code point.
+        assert [counted[tier] for tier in (0, 2, 3)] == [2, 3, 1]
+        assert counted[1] >= 1
+    assert [six[tier] - after[0][tier] for tier in (0, 2, 3)] == [1, 1, 2]

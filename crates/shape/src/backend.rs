@@ -49,7 +49,8 @@ impl Choice {
 
 /// Chooses the best available backend, or the one that was asked for. Nothing is changed.
 ///
-/// The kernel's own queues cost the least, if they are what was asked for, or `fq_codel` where nothing was.
+/// The kernel's own queues cost the least, if they are what was asked for, or four tiers of `fq_codel` where
+/// nothing was.
 ///
 /// # Errors
 /// If none is possible, or the one that was asked for is not: why.
@@ -115,10 +116,8 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
         let Some(text) = &settings.queues[side as usize] else { continue };
         let mut text = text.as_str();
         if text == USUAL_QUEUES[side as usize] && !kernel_has("cake")? {
-            if !kernel_has(INSTEAD)? {
-                return Err(ShapeError::new(format!(
-                    "this kernel has neither `cake` nor `{INSTEAD}`"
-                )));
+            if !kernel_has("fq_codel")? {
+                return Err(ShapeError::new("this kernel has neither `cake` nor `fq_codel`"));
             }
             (text, instead) = (INSTEAD, true);
         }
@@ -138,13 +137,13 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
         _ => format!("this kernel has {}", names[0]),
     };
     if instead {
-        why += ", and not `cake`: without fairness between hosts and tiers by DSCP, which `--backend \
-                userspace` has";
+        why += ", and not `cake`: flows share the rate fairly and hosts do not, which `--backend userspace` \
+                makes them";
     }
     Ok(Choice { backend: Backend::Kernel, why, queues, kernel })
 }
 
 /// What stands for the usual `cake` where the kernel has none.
-const INSTEAD: &str = "fq_codel";
+const INSTEAD: &str = "htb diffserv4 fq_codel";
 /// Disciplines that keep queues short and flows apart.
 const KEEP_SHORT: [&str; 2] = ["cake", "fq_codel"];

@@ -6,6 +6,7 @@ use crate::tc::message::{About, Message};
 use crate::tc::options::TCA_OPTIONS;
 use crate::tc::{RTM_NEWQDISC, put_kind};
 
+use super::filter::{Key, TCA_U32_SEL, classify, filter, new_filter, selector};
 use super::{CREATE, NLM_F_ACK, RTM_DELQDISC, TC_H_INGRESS};
 
 /// The hook for filters of packets that come to the device of that index.
@@ -25,8 +26,7 @@ pub(super) fn no_hook(index: u32) -> Vec<u8> {
 /// What removes our filters from a hook that somebody else made: each kind of packet has a preference of
 /// its own.
 pub(super) fn no_filters(index: u32) -> Vec<Vec<u8>> {
-    let of =
-        |(preference, protocol)| filter(RTM_DELTFILTER, NLM_F_ACK, index, preference, protocol);
+    let of = |kind| filter(RTM_DELTFILTER, NLM_F_ACK, way_in(index), kind);
     // The one that sends packets to our device goes first: without the device they would be lost.
     [REDIRECTED, ECHOES, ECHOES_V6].map(of).map(Message::finish).to_vec()
 }
@@ -60,7 +60,8 @@ pub(super) fn passing(index: u32, servers: &[IpAddr]) -> Vec<Vec<u8>> {
 /// What sends every packet to the device of index `to`: by `matchall`, or by a `u32` that asks for nothing.
 pub(super) fn redirect(index: u32, to: u32) -> [Vec<u8>; 2] {
     [true, false].map(|all| {
-        let mut message = new_filter(index, REDIRECTED, if all { "matchall" } else { "u32" });
+        let mut message =
+            new_filter(way_in(index), REDIRECTED, if all { "matchall" } else { "u32" });
         message.nest(TCA_OPTIONS, |options| {
             options.nest(if all { TCA_MATCHALL_ACT } else { TCA_U32_ACT }, |actions| {
                 actions.nest(1, |action| put_mirred(action, to));
@@ -82,61 +83,14 @@ fn put_mirred(action: &mut Message, to: u32) {
     });
 }
 
+/// Any class: a filter that finds one and does nothing lets the packet go on.
 fn pass(index: u32, kind: (u16, u16), keys: &[Key]) -> Vec<u8> {
-    let mut message = new_filter(index, kind, "u32");
-    message.nest(TCA_OPTIONS, |options| {
-        // Any class: a filter that finds one and does nothing lets the packet go on.
-        options.put_u32(TCA_U32_CLASSID, 1);
-        options.put(TCA_U32_SEL, &selector(keys));
-    });
-    message.finish()
+    classify(way_in(index), kind, keys, 1)
 }
 
-/// `struct tc_u32_sel`: all keys must match, and then the filter has found it.
-fn selector(keys: &[Key]) -> Vec<u8> {
-    let mut bytes = vec![TC_U32_TERMINAL, 0, keys.len() as u8, 0];
-    bytes.extend([0; 12]);
-    for key in keys {
-        bytes.extend(key.mask.to_be_bytes());
-        bytes.extend(key.value.to_be_bytes());
-        bytes.extend(key.at.to_ne_bytes());
-        bytes.extend([0; 4]);
-    }
-    bytes
-}
-
-/// Four bytes of a packet.
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    at: u32,
-    mask: u32,
-    value: u32,
-}
-
-impl Key {
-    const fn word(at: u32, value: u32) -> Self {
-        Self { at, mask: u32::MAX, value }
-    }
-
-    const fn byte(at: u32, value: u8) -> Self {
-        Self { at, mask: 0xff << 24, value: (value as u32) << 24 }
-    }
-
-    const fn any(self) -> Self {
-        Self { mask: 0, ..self }
-    }
-}
-
-fn new_filter(index: u32, (preference, protocol): (u16, u16), kind: &str) -> Message {
-    let mut message = filter(RTM_NEWTFILTER, CREATE, index, preference, protocol);
-    put_kind(&mut message, kind);
-    message
-}
-
-fn filter(request: u16, flags: u16, index: u32, preference: u16, protocol: u16) -> Message {
-    let about = About { index, handle: 0, parent: TC_H_CLSACT_INGRESS };
-    let info = u32::from(preference) << 16 | u32::from(protocol.to_be());
-    Message::about_filter(request, flags, about, info)
+/// The way in of the device of that index.
+const fn way_in(index: u32) -> About {
+    About { index, handle: 0, parent: TC_H_CLSACT_INGRESS }
 }
 
 /// Preferences behind those that people write, and protocols.
@@ -147,13 +101,9 @@ const INGRESS_HANDLE: u32 = 0xffff_0000;
 /// The way in of both kinds of hooks, `ingress` and `clsact`.
 const TC_H_CLSACT_INGRESS: u32 = 0xffff_fff2;
 // include/uapi/linux/rtnetlink.h, pkt_cls.h, tc_act/tc_mirred.h, netlink.h
-const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
 const NESTED: u16 = 0x8000;
-const TCA_U32_CLASSID: u16 = 1;
-const TCA_U32_SEL: u16 = 5;
 const TCA_U32_ACT: u16 = 7;
-const TC_U32_TERMINAL: u8 = 1;
 const TCA_MATCHALL_ACT: u16 = 2;
 const TCA_ACT_KIND: u16 = 1;
 const TCA_ACT_OPTIONS: u16 = 2;

@@ -5,13 +5,15 @@
 //! in:  line ─> D ─> redirected to an ifb device of ours ─> its root, likewise ─> local or forwarded
 //! ```
 //!
-//! The rate is that of `cake`, or of the one class of an `htb` with a discipline beneath it, and is changed
+//! The rate is that of `cake`, or of the classes of an `htb` with a discipline beneath it, and is changed
 //! as `tc change` changes it. What brings back what was there is written before anything is changed; this
 //! process sends it when it ends, a [guard](guard) when it is killed, and the next [`KernelShaper::new`]
 //! when both were.
 
 mod before;
+mod filter;
 mod guard;
+mod htb;
 mod ingress;
 mod side;
 mod undo;
@@ -21,10 +23,11 @@ use std::net::IpAddr;
 
 use weir_core::{Framing, Rate};
 use weir_link::Cells;
-use weir_qdisc::{Device, HtbClassParams, Lengths, SetUp};
+use weir_qdisc::{Device, SetUp};
 
 use self::before::Before;
 use self::guard::{Guard, Post};
+use self::htb::Place;
 pub use self::side::KernelCounts;
 use self::side::Side;
 use self::undo::{Record, Undo};
@@ -33,8 +36,7 @@ use crate::facts;
 use crate::netlink::{Netlink, index_of};
 use crate::tc::message::{About, Message};
 use crate::tc::{
-    NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, cake, counts_of, options,
-    put_kind, put_size_table,
+    CodelCounts, NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind,
 };
 
 /// What holds packets back on one side.
@@ -43,18 +45,25 @@ pub enum KernelQueue {
     /// `cake`, which is its own shaper.
     Cake(SetUp),
     /// `htb` with a discipline beneath it.
-    Htb(SetUp),
+    Htb {
+        /// The discipline.
+        leaf: SetUp,
+        /// Whether there are four, each for a tier of code points.
+        tiers: bool,
+    },
 }
 
 impl KernelQueue {
-    /// What the kernel makes of a set-up, whatever kernel it is.
+    /// What the kernel makes of a set-up, whatever kernel it is: of `htb diffserv4 LEAF` four tiers as
+    /// `cake diffserv4` has them.
     ///
     /// # Errors
     /// If it is none that the kernel is told of.
     pub fn new(text: &str) -> Result<Self, LinuxError> {
-        let set_up = SetUp::parse(text).map_err(LinuxError::plain)?;
+        let tiered = text.strip_prefix(TIERED);
+        let set_up = SetUp::parse(tiered.unwrap_or(text)).map_err(LinuxError::plain)?;
         let name = set_up.discipline.name;
-        if name == "cake" {
+        if name == "cake" && tiered.is_none() {
             let mut message = new_qdisc(0, name);
             put_cake(&mut message, &set_up, Framing::NONE, true)?;
             return Ok(Self::Cake(set_up));
@@ -65,19 +74,20 @@ impl KernelQueue {
             && set_up.child.is_none();
         if !is_leaf {
             return Err(LinuxError::new(format!(
-                "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it, and not by \
-                 `{name}`",
-                LEAVES.join(", ")
+                "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it or, written \
+                 `{TIERED}{}`, beneath each of four tiers, and not by `{name}`",
+                LEAVES.join(", "),
+                LEAVES[0]
             )));
         }
-        Ok(Self::Htb(set_up))
+        Ok(Self::Htb { leaf: set_up, tiers: tiered.is_some() })
     }
 
     /// The disciplines that the kernel must have.
     pub fn needs(&self) -> Vec<&'static str> {
         match self {
             Self::Cake(_) => vec!["cake"],
-            Self::Htb(leaf) => vec!["htb", leaf.discipline.name],
+            Self::Htb { leaf, .. } => vec!["htb", leaf.discipline.name],
         }
     }
 }
@@ -86,7 +96,10 @@ impl fmt::Display for KernelQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cake(_) => write!(f, "cake"),
-            Self::Htb(leaf) => write!(f, "htb with {} beneath it", leaf.discipline.name),
+            Self::Htb { leaf, tiers } => {
+                let tiers = if *tiers { "each of its four tiers" } else { "it" };
+                write!(f, "htb with {} beneath {tiers}", leaf.discipline.name)
+            }
         }
     }
 }
@@ -160,7 +173,7 @@ impl KernelShaper {
                 "this kernel has no devices of the kind `ifb`, by which ingress is shaped",
             ));
         }
-        let htb = queues.iter().flatten().any(|queue| matches!(queue, KernelQueue::Htb(_)));
+        let htb = queues.iter().flatten().any(|queue| matches!(queue, KernelQueue::Htb { .. }));
         if htb && framing.cells == Cells::Ptm {
             return Err(LinuxError::new("the kernel's `htb` does not know the framing PTM"));
         }
@@ -227,18 +240,21 @@ impl KernelShaper {
     /// If the kernel does not.
     pub fn set_rate(&self, way: usize, rate: Option<Rate>) -> Result<(), LinuxError> {
         let Some(side) = &self.sides[way] else { return Ok(()) };
-        let request = match &side.queue {
+        let requests = match &side.queue {
             KernelQueue::Cake(_) => {
                 let about = About { index: side.index, handle: OURS, parent: TC_H_ROOT };
                 let mut message = Message::new(RTM_NEWQDISC, NLM_F_ACK, about);
                 put_kind(&mut message, "cake");
                 cake::put_rate(&mut message, rate);
-                message
+                vec![message.finish()]
             }
-            KernelQueue::Htb(_) => self.class(side.index, side.header, rate, NLM_F_ACK),
+            KernelQueue::Htb { tiers, .. } => {
+                self.place(side.index, side.header).rates(*tiers, rate, NLM_F_ACK)
+            }
         };
-        self.netlink
-            .transact(&request.finish())
+        requests
+            .iter()
+            .try_for_each(|request| self.netlink.transact(request))
             .map_err(|error| LinuxError::io("the kernel does not change the rate", error))
     }
 
@@ -248,12 +264,14 @@ impl KernelShaper {
     /// If a discipline of ours is not there any more.
     pub fn look(&mut self) -> Result<(), LinuxError> {
         let mut found = [false; 2];
+        let mut beneath = [CodelCounts::default(); 2];
         let (sides, framing) = (&mut self.sides, self.framing);
         let about = About { index: 0, handle: 0, parent: 0 };
         self.netlink
             .list(&Message::new(RTM_GETQDISC, NLM_F_DUMP, about).finish(), &mut |body| {
                 let Some((of, counts)) = counts_of(body) else { return };
-                for (side, is_there) in sides.iter_mut().zip(&mut found) {
+                let ours = sides.iter_mut().zip(&mut found).zip(&mut beneath);
+                for ((side, is_there), beneath) in ours {
                     let Some(side) = side.as_mut().filter(|side| side.index == of.index) else {
                         continue;
                     };
@@ -261,11 +279,16 @@ impl KernelShaper {
                         side.count(counts, framing);
                         *is_there = true;
                     } else if of.parent >> 16 == OURS >> 16 {
-                        side.counts.codel = counts.codel;
+                        *beneath = beneath.and(counts.codel);
                     }
                 }
             })
             .map_err(|error| LinuxError::io("cannot read what the kernel's queues count", error))?;
+        for (side, beneath) in sides.iter_mut().zip(beneath) {
+            if let Some(side) = side {
+                side.count_beneath(beneath);
+            }
+        }
         match sides.iter().zip(found).all(|(side, found)| side.is_none() || found) {
             true => Ok(()),
             false => Err(LinuxError::new(format!(
@@ -291,7 +314,7 @@ impl KernelShaper {
                 Some(OURS | cake::highest_tin(&params))
             }
             // Past all classes (sch_htb.c, `HTB_DIRECT`).
-            KernelQueue::Htb(_) => Some(OURS),
+            KernelQueue::Htb { .. } => Some(OURS),
         })
     }
 
@@ -318,10 +341,12 @@ impl KernelShaper {
         let mut header = self.header(index)?;
         match queue {
             KernelQueue::Cake(set_up) => self.put_cake(index, set_up)?,
-            KernelQueue::Htb(leaf) => {
+            KernelQueue::Htb { leaf, tiers } => {
                 let uncounted = header.saturating_sub(self.framing.overhead_bytes);
                 header -= uncounted;
-                self.put_htb(index, leaf, header, uncounted)?;
+                for (request, name) in self.place(index, header).make(leaf, *tiers, uncounted)? {
+                    self.netlink.transact(&request).map_err(|error| refused(name, error))?;
+                }
             }
         }
         Ok(Side::new(index, queue.clone(), header))
@@ -341,52 +366,8 @@ impl KernelShaper {
         made.map_err(|error| refused("cake", error))
     }
 
-    fn put_htb(
-        &self,
-        index: u32,
-        leaf: &SetUp,
-        header: u32,
-        uncounted: u32,
-    ) -> Result<(), LinuxError> {
-        let mut root = new_qdisc(index, "htb");
-        if uncounted > 0 {
-            put_size_table(&mut root, uncounted);
-        }
-        options::put_htb_default(&mut root, OURS_CLASS & 0xffff);
-        self.make(root, "htb")?;
-        self.make(self.class(index, header, None, CREATE), "htb")?;
-        let name = leaf.discipline.name;
-        let about = About { index, handle: 0, parent: OURS_CLASS };
-        let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
-        put_kind(&mut message, name);
-        options::put(&mut message, leaf, &Device::default(), 0).map_err(LinuxError::plain)?;
-        self.make(message, name)
-    }
-
-    /// The request that makes the class of an `htb`, or changes its rate.
-    fn class(&self, index: u32, header: u32, rate: Option<Rate>, flags: u16) -> Message {
-        let rate = rate.unwrap_or(UNLIMITED);
-        let packets_ns = BURST_BYTES * 1_000_000_000 / rate.as_bytes_per_sec().max(1);
-        let buffer_ns = BURST_NS.max(packets_ns as i64);
-        let lengths = Lengths {
-            overhead: self.framing.overhead_bytes - header,
-            mpu: self.framing.minimum_bytes,
-            cells: self.framing.cells == Cells::Atm,
-        };
-        let params = HtbClassParams {
-            rate,
-            ceil: rate,
-            buffer_ns,
-            cbuffer_ns: buffer_ns,
-            quantum: QUANTUM,
-            prio: 0,
-            lengths,
-        };
-        let about = About { index, handle: OURS_CLASS, parent: OURS };
-        let mut message = Message::new(RTM_NEWTCLASS, flags, about);
-        put_kind(&mut message, "htb");
-        options::put_htb_class(&mut message, &params, 0);
-        message
+    const fn place(&self, index: u32, header: u32) -> Place {
+        Place { index, header, framing: self.framing }
     }
 
     /// Makes the device through which packets that come are sent: its index.
@@ -427,10 +408,6 @@ impl KernelShaper {
             .transact(&by_matchall)
             .or_else(|_| self.netlink.transact(&by_u32))
             .map_err(fail)
-    }
-
-    fn make(&self, message: Message, name: &str) -> Result<(), LinuxError> {
-        self.netlink.transact(&message.finish()).map_err(|error| refused(name, error))
     }
 
     /// Bytes in front of the IP header that the kernel counts on the device of that index.
@@ -487,7 +464,7 @@ fn undoing(index: u32, queues: &[Option<KernelQueue>; 2], before: &Before) -> Un
 }
 
 fn refused(name: &str, error: std::io::Error) -> LinuxError {
-    LinuxError::io(&format!("the kernel refuses the queue discipline `{name}`"), error)
+    LinuxError::io(&format!("the kernel refuses the queue discipline or filter `{name}`"), error)
 }
 
 fn ifb_name(index: u32) -> String {
@@ -511,19 +488,12 @@ fn put_cake(
     cake::put(message, &params, framing, nat)
 }
 
-/// The handle of our root disciplines, by which we know them again, and the class of an `htb`.
+/// The handle of our root disciplines, by which we know them again.
 const OURS: u32 = 0x7765 << 16;
-const OURS_CLASS: u32 = OURS | 1;
+/// In front of the discipline beneath each of four tiers.
+const TIERED: &str = "htb diffserv4 ";
 /// Disciplines that may stand beneath an `htb`.
 const LEAVES: [&str; 5] = ["fq_codel", "codel", "pfifo", "bfifo", "pfifo_head_drop"];
-/// The rate of a class that lets everything through: above any device's.
-const UNLIMITED: Rate = Rate::from_mbit(400_000);
-/// The bucket of a class: what the kernel is late by must be made up for, or the rate is not reached.
-const BURST_NS: i64 = 1_000_000;
-/// And no less than two full packets.
-const BURST_BYTES: u64 = 2 * 1_538;
-/// Bytes of a turn; there is one class.
-const QUANTUM: u64 = 60_000;
 /// `txqueuelen` of our device, as Ethernet devices have it.
 const QUEUE_LEN: u32 = 1000;
 const IFF_UP: u32 = 1;
@@ -554,6 +524,9 @@ mod tests {
         let say = |text: &str| KernelQueue::new(text).map(|queue| queue.to_string());
         assert_eq!(say("cake diffserv4 nat").unwrap(), "cake");
         assert_eq!(say("pfifo limit 40").unwrap(), "htb with pfifo beneath it");
+        let tiers = say("htb diffserv4 pfifo limit 40").unwrap();
+        assert_eq!(tiers, "htb with pfifo beneath each of its four tiers");
+        assert!(say("htb diffserv4 cake").is_err());
         let refused = say("red limit 400000").unwrap_err().to_string();
         assert!(refused.ends_with("and not by `red`"), "{refused}");
     }

@@ -3,7 +3,7 @@
 use weir_core::Framing;
 
 use super::KernelQueue;
-use crate::tc::Counts;
+use crate::tc::{CodelCounts, Counts};
 use crate::watch::wire_bytes;
 
 /// One way.
@@ -65,10 +65,6 @@ impl Side {
     /// Takes in what the kernel counts now. What came is never less than before, whatever the kernel dropped.
     pub fn count(&mut self, now: Counts, framing: Framing) {
         let before = std::mem::replace(&mut self.counts, now);
-        if matches!(self.queue, KernelQueue::Htb(_)) {
-            // What is beneath it tells that.
-            self.counts.codel = before.codel;
-        }
         let dropped = u64::from(now.drops.wrapping_sub(before.drops));
         self.dropped_bytes += dropped * (now.bytes / now.packets.max(1));
         let came = (
@@ -82,6 +78,13 @@ impl Side {
         };
         self.left_wire += more((now.bytes, now.packets), &mut self.left);
         self.came_wire += more(came, &mut self.came);
+    }
+
+    /// Takes in what is counted beneath its root: of an `htb`, that is where CoDel is.
+    pub fn count_beneath(&mut self, codel: CodelCounts) {
+        if matches!(self.queue, KernelQueue::Htb { .. }) {
+            self.counts.codel = codel;
+        }
     }
 
     /// What it has counted, and what waits.

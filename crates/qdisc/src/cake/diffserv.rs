@@ -63,6 +63,20 @@ impl Preset {
     }
 }
 
+/// The tin of `diffserv4` that a code point goes into: 0 bulk, 1 best effort, 2 video, 3 voice.
+pub fn diffserv4_tin(dscp: Dscp) -> usize {
+    DIFFSERV4.plans[DIFFSERV4.tin_of(dscp)].listed
+}
+
+/// The shares of `rate` up to which the tins of `diffserv4` have their priority, from bulk to voice.
+pub fn diffserv4_shares(rate: u64) -> [u64; 4] {
+    let mut shares = [0; 4];
+    for plan in DIFFSERV4.plans {
+        shares[plan.listed] = plan.share.of(rate);
+    }
+    shares
+}
+
 static BESTEFFORT: Preset =
     Preset { tins: [0; 64], plans: &[plan("Tin 0", Share::Part(0), u16::MAX, 0)] };
 
@@ -217,6 +231,9 @@ mod tests {
             let found = ["diffserv3", "diffserv4", "diffserv8"].map(|preset| tin(preset, point));
             assert_eq!(found, [three, four, eight], "{point}");
         }
+        let places = ["LE", "BE", "AF41", "VA"].map(|point| Dscp::parse(point).unwrap());
+        assert_eq!(places.map(diffserv4_tin), [0, 1, 2, 3]);
+        assert_eq!(diffserv4_shares(16), [1, 16, 8, 4]);
         assert_eq!(tin("precedence", "EF"), "Tin 5");
         assert_eq!(tin("besteffort", "EF"), "Tin 0");
     }

@@ -22,6 +22,7 @@ use self::capacity::Capacity;
 pub use self::config::interval as cake_interval;
 use self::config::{Config, PARAMS};
 use self::diffserv::Preset;
+pub use self::diffserv::{diffserv4_shares, diffserv4_tin};
 use self::flows::{FLOWS, Hashes};
 use self::longest::Longest;
 use self::shaper::{ByteTime, Shaper};
