@@ -8,6 +8,7 @@ import pytest
 
 import test_shape
 from test_shape import in_lab, needs_lab
+from test_shape_kernel import QDISCS, TIERS
 from weirlab.errors import UsageError
 from weirlab.shape import read_rules, rules_text, settings_of, shipped_rules
 
@@ -183,3 +184,101 @@ print(json.dumps([marks, came]))
     )
     assert marks == [0, 46, 8]
     assert came[-1] > 0.075, "no sooner than the class' rate lets them"
+
+
+KERNEL_RULES = """
+mark = true
+[[rule]]
+name = "this program"
+class = "bulk"
+program = ["PROGRAM"]
+port = [5002]
+[[rule]]
+name = "those ports"
+class = "voice"
+protocol = ["udp"]
+port = ["5003-5003", 6000]
+[[rule]]
+name = "a host's"
+class = "video"
+host = ["10.1.0.0/24"]
+dscp = ["AF11", "AF12"]
+[[rule]]
+name = "acknowledgements"
+class = "voice"
+acks = true
+[class.bulk]
+egress_max = "1mbit"
+"""
+
+DOWNLOAD = """
+server = socket.create_server(("", 5006))
+while True:
+    far, _ = server.accept()
+    far.sendall(bytes(200_000))
+    far.close()
+"""
+
+
+@needs_lab
+def test_the_kernel_gives_packets_their_classes_on_both_ways(
+    weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_shape, "SERVER", TOS + DOWNLOAD)
+    program = "weir-rules-test"
+    (tmp_path / "rules.toml").write_text(KERNEL_RULES.replace("PROGRAM", program))
+    [marks, ports, acks, rates, same, left], _ = in_lab(
+        weir,
+        tmp_path,
+        f"""{QDISCS}{TIERS}
+pathlib.Path("/proc/self/comm").write_text({program!r})
+before = qdiscs()
+WORDS = ["--backend", "kernel", "--rules", {str(tmp_path / "rules.toml")!r}, "--egress-queue",
+         "htb diffserv4 pfifo limit 100", "--ingress-queue", "htb diffserv4 pfifo limit 100"]
+shaper, view = start_kernel("--egress", "6mbit", "--ingress", "6mbit")
+near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+near.settimeout(2)
+def mark(port, point=0):
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, point << 2)
+    near.sendto(b"?", ("server", port))
+    return near.recv(10)[0] >> 2
+for _ in range(100):
+    if mark(5002) == 8:
+        break
+    time.sleep(0.05)
+counted = [both_tiers()]
+marks = []
+for port, point in ((5002, 0), (5003, 0), (5004, 0), (5004, 10), (5004, 18), (5003, 10)):
+    marks.append(mark(port, point))
+    counted.append(both_tiers())
+ports = [[[late - early for late, early in zip(*ways)] for ways in zip(after, before)]
+         for before, after in zip(counted, counted[1:])]
+far = socket.create_connection(("server", 5006))
+while far.recv(65536):
+    pass
+acks = [[late - early for late, early in zip(*ways)] for ways in zip(both_tiers(), counted[-1])]
+ceilings = [int.from_bytes(bytes.fromhex(it[3])[24:28], "little") for it in qdiscs()[device][1]]
+during = tables()
+shaper.terminate()
+shaper.wait(10)
+print(json.dumps([marks, ports, acks, sorted(ceilings), settle(before) == before, [during, tables()]]))
+""",
+    )
+    # A code point that no rule is about stays; that of a class is written.
+    assert marks == [8, 46, 0, 24, 18, 46]
+    bulk, rest, video, voice = range(4)
+    for [out, back], goes, comes in zip(
+        ports, (bulk, voice, rest, video, video, voice), (bulk, voice, rest, rest, rest, voice), strict=True
+    ):
+        assert out[goes] >= 1
+        assert sum(out[tier] for tier in (bulk, video, voice) if tier != goes) == 0
+        assert back[comes] >= 1
+        assert sum(back[tier] for tier in (bulk, video, voice) if tier != comes) == 0
+    [out, back] = acks
+    assert out[voice] > 20
+    # What opens and what ends a connection is no acknowledgement, and neither is data.
+    assert 0 < out[rest] <= 5
+    assert back[rest] > 100
+    assert rates == [125_000, 750_000, 750_000, 750_000, 750_000]
+    assert same
+    assert left == [2, 0]

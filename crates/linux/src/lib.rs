@@ -15,6 +15,7 @@ mod isolate;
 mod kernel_path;
 mod lateness;
 mod netlink;
+mod nft;
 mod pcap;
 mod program;
 mod router;
@@ -35,7 +36,9 @@ pub use isolate::{Namespace, isolate};
 pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
 pub use program::{Program, name_hosts};
 pub use rows::OwnedQueueRow;
-pub use shaped::{KernelCounts, KernelQueue, KernelShaper, kernel_has};
+pub use shaped::{
+    KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort, kernel_has,
+};
 pub use tc::kernel_lacks;
 pub use watch::QueueWatch;
 

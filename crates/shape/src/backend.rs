@@ -7,6 +7,7 @@ use weir_linux::{Intercept, KernelQueue, KernelShaper, kernel_has};
 use weir_net::Clock;
 
 use crate::kernel::Kernel;
+use crate::rules::Rules;
 use crate::settings::{Backend, Settings, USUAL_QUEUES};
 use crate::shaper::Shaper;
 use crate::userspace::Userspace;
@@ -104,22 +105,25 @@ fn userspace(settings: &Settings, why: String) -> Choice {
 
 /// The kernel's own disciplines, `any` of them or only those that keep queues short by themselves.
 fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
-    if settings.rules.is_some() {
-        return Err(ShapeError::new(
-            "rules need packets that are seen one by one, and it takes their code points alone",
-        ));
-    }
     let mut kernel = [None, None];
     let mut queues = [None, None];
-    let mut instead = false;
+    let mut instead = None;
     for side in Side::ALL {
         let Some(text) = &settings.queues[side as usize] else { continue };
         let mut text = text.as_str();
-        if text == USUAL_QUEUES[side as usize] && !kernel_has("cake")? {
+        let capped = settings.rules.as_ref().is_some_and(|rules| rules.has_caps(side));
+        if text == USUAL_QUEUES[side as usize] && (capped || !kernel_has("cake")?) {
             if !kernel_has("fq_codel")? {
-                return Err(ShapeError::new("this kernel has neither `cake` nor `fq_codel`"));
+                return Err(ShapeError::new(match capped {
+                    true => {
+                        "rules set greatest rates, which `cake` has none of, and this kernel has no `fq_codel`"
+                    }
+                    false => "this kernel has neither `cake` nor `fq_codel`",
+                }));
             }
-            (text, instead) = (INSTEAD, true);
+            text = INSTEAD;
+            let why = if capped { "has no greatest rates of classes" } else { "it does not have" };
+            instead = instead.or(Some(why));
         }
         let queue = KernelQueue::new(text)?;
         if !any && !queue.needs().iter().any(|name| KEEP_SHORT.contains(name)) {
@@ -130,15 +134,18 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
         queues[side as usize] = Some(text.to_owned());
         kernel[side as usize] = Some(queue);
     }
-    KernelShaper::check(&settings.device, &kernel, settings.framing)?;
+    let classes = settings.rules.as_ref().map(Rules::for_kernel);
+    KernelShaper::check(&settings.device, &kernel, settings.framing, classes.as_ref())?;
     let names: Vec<_> = kernel.iter().flatten().map(ToString::to_string).collect();
     let mut why = match &names[..] {
         [one, other] if one != other => format!("this kernel has {one}, and {other}"),
         _ => format!("this kernel has {}", names[0]),
     };
-    if instead {
-        why += ", and not `cake`: flows share the rate fairly and hosts do not, which `--backend userspace` \
-                makes them";
+    if let Some(because) = instead {
+        why += &format!(
+            ", and not `cake`, which {because}: flows share the rate fairly and hosts do not, as they do with \
+             `--backend userspace`"
+        );
     }
     Ok(Choice { backend: Backend::Kernel, why, queues, kernel })
 }

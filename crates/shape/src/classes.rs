@@ -1,5 +1,7 @@
 //! The classes of packets at work: who is in which, and how fast each may be at most.
 
+use std::time::Duration;
+
 use weir_control::Side;
 use weir_core::{TcpHeader, Time};
 use weir_qdisc::{Count, Device, Port, SetUp};
@@ -22,7 +24,7 @@ pub(crate) struct Classes {
 
 impl Classes {
     pub fn new(rules: &Rules, settings: &Settings) -> Result<Self, ShapeError> {
-        let owners = rules.ask_owner().then(Owners::new).transpose()?;
+        let owners = rules.ask_owner().then(|| Owners::new(UNASKED)).transpose()?;
         let mut caps = [const { [const { None }; Class::COUNT] }; 2];
         for (side, of_side) in Side::ALL.into_iter().zip(&mut caps) {
             for (class, port) in of_side.iter_mut().enumerate() {
@@ -99,5 +101,7 @@ impl Classes {
     }
 }
 
+/// Between two looks for owners of ports where no packet asks for one.
+const UNASKED: Duration = Duration::from_secs(2);
 /// The flows of a class share its rate.
 const CAPPED: &str = "fq_codel";

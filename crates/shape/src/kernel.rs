@@ -1,12 +1,15 @@
 //! The backend `kernel`: packets of the device in the kernel's own disciplines.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use weir_control::{Side, Traffic};
 use weir_core::{Rate, Time};
 use weir_linux::{KernelQueue, KernelShaper};
 
 use crate::ShapeError;
+use crate::owners::Owners;
+use crate::rules::Rules;
 use crate::settings::{Settings, Target};
 use crate::shaper::{Shaper, Watch};
 use crate::view::SideCounts;
@@ -15,6 +18,8 @@ use crate::view::SideCounts;
 pub(crate) struct Kernel {
     shaper: KernelShaper,
     set: [Option<Option<Rate>>; 2],
+    /// Rules that ask whose packets they are, and who knows.
+    owned: Option<(Rules, Owners)>,
 }
 
 impl Kernel {
@@ -24,8 +29,19 @@ impl Kernel {
             Target::Icmp(_) | Target::Tcp(_) => None,
         });
         let servers: Vec<_> = servers.collect();
-        let shaper = KernelShaper::new(&settings.device, queues, settings.framing, &servers)?;
-        Ok(Self { shaper, set: [None; 2] })
+        let classes = settings.rules.as_ref().map(Rules::for_kernel);
+        let shaper = KernelShaper::new(
+            &settings.device,
+            queues,
+            settings.framing,
+            &servers,
+            classes.as_ref(),
+        )?;
+        let owned = match settings.rules.clone().filter(Rules::ask_owner) {
+            Some(rules) => Some((rules, Owners::new(OFTEN)?)),
+            None => None,
+        };
+        Ok(Self { shaper, set: [None; 2], owned })
     }
 }
 
@@ -52,6 +68,14 @@ impl Shaper for Kernel {
     }
 
     fn look(&mut self) -> Result<(), ShapeError> {
+        if let Some((rules, owners)) = &self.owned
+            && owners.have_news()
+        {
+            let owned = rules.rules.iter().enumerate().filter(|(_, rule)| rule.asks_owner());
+            for (number, rule) in owned {
+                self.shaper.set_ports(number, owners.ports(|owner| rule.is_of(owner)))?;
+            }
+        }
         Ok(self.shaper.look()?)
     }
 
@@ -89,3 +113,6 @@ impl Shaper for Kernel {
         self.shaper.past_queue()
     }
 }
+
+/// Between two looks for owners of ports: here no packet asks for one, and one look takes some milliseconds.
+const OFTEN: Duration = Duration::from_millis(500);

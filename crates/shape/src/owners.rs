@@ -6,8 +6,9 @@
 //! comes up that nobody is known to have: the first packets of a connection, some ten milliseconds of it,
 //! are still of the class that other rules give them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -46,20 +47,35 @@ type Table = BTreeMap<(u8, u16), Arc<Owner>>;
 #[derive(Debug)]
 pub(crate) struct Owners {
     table: Arc<Mutex<Table>>,
+    /// Whether it has changed since somebody asked.
+    news: Arc<AtomicBool>,
     ask: SyncSender<()>,
 }
 
 impl Owners {
-    /// Begins to look.
-    pub fn new() -> Result<Self, ShapeError> {
+    /// Begins to look, now and at least that often.
+    pub fn new(often: Duration) -> Result<Self, ShapeError> {
         let table = Arc::new(Mutex::new(Table::new()));
+        let news = Arc::new(AtomicBool::new(false));
         let (ask, asked) = sync_channel(1);
-        let shared = Arc::clone(&table);
+        let _ = ask.try_send(());
+        let shared = (Arc::clone(&table), Arc::clone(&news));
         std::thread::Builder::new()
             .name("owners".to_owned())
-            .spawn(move || look(&shared, &asked))
+            .spawn(move || look(&shared.0, &shared.1, often, &asked))
             .map_err(|error| ShapeError::io("cannot start a thread", error))?;
-        Ok(Self { table, ask })
+        Ok(Self { table, news, ask })
+    }
+
+    /// Whether anything has changed since this was asked last.
+    pub fn have_news(&self) -> bool {
+        self.news.swap(false, Ordering::Relaxed)
+    }
+
+    /// Protocols and ports of those whom `is_meant` means.
+    pub fn ports(&self, is_meant: impl Fn(&Owner) -> bool) -> BTreeSet<(u8, u16)> {
+        let Ok(table) = self.table.lock() else { return BTreeSet::new() };
+        table.iter().filter(|(_, owner)| is_meant(owner)).map(|(port, _)| *port).collect()
     }
 
     /// Who has a port, if that is known; otherwise it is looked up, for packets to come.
@@ -77,12 +93,16 @@ impl Owners {
 }
 
 /// Looks whenever it is asked, and at times without being asked: sockets close and others get their ports.
-fn look(table: &Mutex<Table>, asked: &Receiver<()>) {
+fn look(table: &Mutex<Table>, news: &AtomicBool, often: Duration, asked: &Receiver<()>) {
     use std::sync::mpsc::RecvTimeoutError::Disconnected;
-    while asked.recv_timeout(UNASKED) != Err(Disconnected) {
+    while asked.recv_timeout(often) != Err(Disconnected) {
         let found = read();
         match table.lock() {
-            Ok(mut table) => *table = found,
+            Ok(mut table) if *table != found => {
+                *table = found;
+                news.store(true, Ordering::Relaxed);
+            }
+            Ok(_) => {}
             Err(_) => return,
         }
         std::thread::sleep(PAUSE);
@@ -149,7 +169,6 @@ fn group(text: &str) -> &str {
 const PROTOCOLS: [(u8, &str); 2] = [(6, "tcp"), (17, "udp")];
 /// Between two looks at least: one takes some milliseconds on a machine with a few hundred processes.
 const PAUSE: Duration = Duration::from_millis(100);
-const UNASKED: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use weir_control::Side;
 use weir_core::{Dscp, Rate, TcpFlags, TcpHeader};
+use weir_linux::{KernelClasses, KernelRule};
 use weir_wire::{Headers, Transport};
 
 use crate::owners::{Owner, Owners};
@@ -100,8 +101,7 @@ impl Rules {
                 let port = if side == Side::Egress { key.sport } else { key.dport };
                 owners.as_mut()?.of(key.protocol.0, port)
             });
-            let of = |it: &Owner| it.is_one_of(&rule.programs) && it.is_within(&rule.cgroups);
-            owner.as_deref().is_some_and(of)
+            owner.as_deref().is_some_and(|owner| rule.is_of(owner))
         };
         let rule = self
             .rules
@@ -115,6 +115,21 @@ impl Rules {
         self.rules.iter().any(Rule::asks_owner)
     }
 
+    /// Whether any class of a side has a greatest rate.
+    pub(crate) fn has_caps(&self, side: Side) -> bool {
+        self.caps_bps[side as usize].iter().any(Option::is_some)
+    }
+
+    /// The same as the kernel is told of it.
+    pub(crate) fn for_kernel(&self) -> KernelClasses {
+        let points = [Class::Bulk, Class::BestEffort, Class::Video, Class::Voice].map(Class::dscp);
+        KernelClasses {
+            rules: self.rules.iter().map(Rule::for_kernel).collect(),
+            mark: self.mark.then_some(points),
+            ceilings: self.caps_bps.map(|of_side| of_side.map(|cap| cap.map(Rate::from_bps))),
+        }
+    }
+
     /// The greatest rate of a class.
     pub(crate) fn cap(&self, side: Side, class: usize) -> Option<Rate> {
         self.caps_bps[side as usize][class].map(Rate::from_bps)
@@ -122,8 +137,25 @@ impl Rules {
 }
 
 impl Rule {
-    fn asks_owner(&self) -> bool {
+    pub(crate) fn asks_owner(&self) -> bool {
         !self.programs.is_empty() || !self.cgroups.is_empty()
+    }
+
+    /// Whether it is about packets of `owner`, if they are all else that it says.
+    pub(crate) fn is_of(&self, owner: &Owner) -> bool {
+        owner.is_one_of(&self.programs) && owner.is_within(&self.cgroups)
+    }
+
+    fn for_kernel(&self) -> KernelRule {
+        KernelRule {
+            class: self.class as usize,
+            protocols: self.protocols.clone(),
+            ports: self.ports.clone(),
+            hosts: self.hosts.clone(),
+            dscps: self.dscps.clone(),
+            acks: self.acks,
+            by_owner: self.asks_owner(),
+        }
     }
 
     /// Whether all that is said but the owner holds.

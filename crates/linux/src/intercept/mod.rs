@@ -18,6 +18,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::LinuxError;
 use crate::netlink::index_of;
+use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NFT_META_OIFNAME};
 use nfqueue::{Queues, Verdict};
 use nft::Rule;
 
@@ -139,14 +140,18 @@ const fn rule(way: u16, queue: u16) -> Rule {
     match way {
         0 => Rule {
             chain: "out",
-            hook: nft::POSTROUTING,
+            hook: NF_INET_POST_ROUTING,
             priority: 90,
-            on: nft::META_OIFNAME,
+            on: NFT_META_OIFNAME,
             queue,
         },
-        _ => {
-            Rule { chain: "in", hook: nft::PREROUTING, priority: -90, on: nft::META_IIFNAME, queue }
-        }
+        _ => Rule {
+            chain: "in",
+            hook: NF_INET_PRE_ROUTING,
+            priority: -90,
+            on: NFT_META_IIFNAME,
+            queue,
+        },
     }
 }
 

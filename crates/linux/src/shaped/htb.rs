@@ -9,7 +9,8 @@ use weir_link::Cells;
 use weir_qdisc::{Device, HtbClassParams, Lengths, SetUp, diffserv4_shares, diffserv4_tin};
 
 use super::filter::{Key, classify};
-use super::{CREATE, OURS, new_qdisc};
+use super::queue::new_qdisc;
+use super::{CREATE, OURS};
 use crate::LinuxError;
 use crate::tc::message::{About, Message};
 use crate::tc::{RTM_NEWQDISC, RTM_NEWTCLASS, options, put_kind, put_size_table};
@@ -23,6 +24,8 @@ pub(super) struct Place {
     pub header: u32,
     /// What bytes are to count as.
     pub framing: Framing,
+    /// The greatest rates of its tiers.
+    pub ceilings: [Option<Rate>; 4],
 }
 
 /// A request, and the name of what it makes.
@@ -63,10 +66,12 @@ impl Place {
             return vec![self.class([ONLY, 0], [rate; 2], 0, flags)];
         }
         let mut all = vec![self.class([WHOLE, 0], [rate; 2], 0, flags)];
-        for (tier, guaranteed) in TIERS.into_iter().zip(guaranteed(rate)) {
+        let each = TIERS.into_iter().zip(guaranteed(rate)).zip(self.ceilings);
+        for ((tier, guaranteed), ceiling) in each {
+            let ceil = ceiling.map_or(rate, |ceiling| ceiling.min(rate));
             // The last one first.
             let prio = TIERS.len() as u32 - tier;
-            all.push(self.class([tier, WHOLE], [guaranteed, rate], prio as u8, flags));
+            all.push(self.class([tier, WHOLE], [guaranteed.min(ceil), ceil], prio as u8, flags));
         }
         all
     }
@@ -151,7 +156,8 @@ mod tests {
     use crate::tc::message::{attributes, read};
     use crate::tc::options::TCA_OPTIONS;
 
-    const PLACE: Place = Place { index: 7, header: 14, framing: Framing::ETHERNET };
+    const PLACE: Place =
+        Place { index: 7, header: 14, framing: Framing::ETHERNET, ceilings: [None; 4] };
 
     fn options(request: &[u8]) -> (About, Vec<u8>) {
         let (about, rest) = read(&request[16..]).unwrap();
@@ -186,6 +192,10 @@ mod tests {
             ]
         );
         assert_eq!(PLACE.rates(false, None, 0).len(), 1);
+        let capped = Place { ceilings: [Some(Rate::from_kbit(80)), None, None, None], ..PLACE };
+        let (_, bulk) = options(&capped.rates(true, None, 0)[1]);
+        let (_, parms) = attributes(&bulk).last().unwrap();
+        assert_eq!([8, 20].map(|at| u32_at(parms, at)), [10_000, 10_000], "of no rate as well");
     }
 
     // `u32 match ip dsfield 0xb8 0xfc` and `match ip6 priority 0xb8 0xfc`, flowid 7765:4.

@@ -11,14 +11,16 @@
 //! when both were.
 
 mod before;
+mod classes;
 mod filter;
 mod guard;
 mod htb;
 mod ingress;
+mod queue;
 mod side;
 mod undo;
 
-use std::fmt;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use weir_core::{Framing, Rate};
@@ -26,8 +28,12 @@ use weir_link::Cells;
 use weir_qdisc::{Device, SetUp};
 
 use self::before::Before;
+pub use self::classes::{KernelClasses, KernelRule, OwnPort};
+use self::classes::{Scope, Table};
 use self::guard::{Guard, Post};
 use self::htb::Place;
+pub use self::queue::KernelQueue;
+use self::queue::{check_tiers, new_qdisc, put_cake};
 pub use self::side::KernelCounts;
 use self::side::Side;
 use self::undo::{Record, Undo};
@@ -35,74 +41,7 @@ use crate::LinuxError;
 use crate::facts;
 use crate::netlink::{Netlink, index_of};
 use crate::tc::message::{About, Message};
-use crate::tc::{
-    CodelCounts, NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind,
-};
-
-/// What holds packets back on one side.
-#[derive(Clone, Debug)]
-pub enum KernelQueue {
-    /// `cake`, which is its own shaper.
-    Cake(SetUp),
-    /// `htb` with a discipline beneath it.
-    Htb {
-        /// The discipline.
-        leaf: SetUp,
-        /// Whether there are four, each for a tier of code points.
-        tiers: bool,
-    },
-}
-
-impl KernelQueue {
-    /// What the kernel makes of a set-up, whatever kernel it is: of `htb diffserv4 LEAF` four tiers as
-    /// `cake diffserv4` has them.
-    ///
-    /// # Errors
-    /// If it is none that the kernel is told of.
-    pub fn new(text: &str) -> Result<Self, LinuxError> {
-        let tiered = text.strip_prefix(TIERED);
-        let set_up = SetUp::parse(tiered.unwrap_or(text)).map_err(LinuxError::plain)?;
-        let name = set_up.discipline.name;
-        if name == "cake" && tiered.is_none() {
-            let mut message = new_qdisc(0, name);
-            put_cake(&mut message, &set_up, Framing::NONE, true)?;
-            return Ok(Self::Cake(set_up));
-        }
-        let is_leaf = LEAVES.contains(&name)
-            && set_up.classes.is_empty()
-            && set_up.filters.is_empty()
-            && set_up.child.is_none();
-        if !is_leaf {
-            return Err(LinuxError::new(format!(
-                "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it or, written \
-                 `{TIERED}{}`, beneath each of four tiers, and not by `{name}`",
-                LEAVES.join(", "),
-                LEAVES[0]
-            )));
-        }
-        Ok(Self::Htb { leaf: set_up, tiers: tiered.is_some() })
-    }
-
-    /// The disciplines that the kernel must have.
-    pub fn needs(&self) -> Vec<&'static str> {
-        match self {
-            Self::Cake(_) => vec!["cake"],
-            Self::Htb { leaf, .. } => vec!["htb", leaf.discipline.name],
-        }
-    }
-}
-
-impl fmt::Display for KernelQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cake(_) => write!(f, "cake"),
-            Self::Htb { leaf, tiers } => {
-                let tiers = if *tiers { "each of its four tiers" } else { "it" };
-                write!(f, "htb with {} beneath {tiers}", leaf.discipline.name)
-            }
-        }
-    }
-}
+use crate::tc::{NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind};
 
 /// Whether this kernel has the queue discipline `name`, or can load it: it is asked for one that cannot be.
 ///
@@ -145,6 +84,9 @@ pub struct KernelShaper {
     netlink: Netlink,
     sides: [Option<Side>; 2],
     framing: Framing,
+    ceilings: [[Option<Rate>; 4]; 2],
+    /// Where packets get their classes from rules.
+    table: Option<Table>,
     undo: Undo,
     record: Record,
     /// Until everything is as it was.
@@ -160,6 +102,7 @@ impl KernelShaper {
         device: &str,
         queues: &[Option<KernelQueue>; 2],
         framing: Framing,
+        classes: Option<&KernelClasses>,
     ) -> Result<(), LinuxError> {
         let index = index_of(device)?;
         let netlink = Netlink::new()?;
@@ -177,11 +120,17 @@ impl KernelShaper {
         if htb && framing.cells == Cells::Ptm {
             return Err(LinuxError::new("the kernel's `htb` does not know the framing PTM"));
         }
+        if let Some(classes) = classes {
+            check_tiers(queues, classes)?;
+            let [past_out, ifb] = [&queues[0], &queues[1]].map(|it| it.as_ref().map(|_| OURS));
+            Table::check(&Scope { device, past_out, ifb, servers: &[] }, classes)?;
+        }
         Before::read(&netlink, index, OURS).map(|_| ())
     }
 
     /// Puts `queues`, `[out, in]`, on `device` of the calling thread's network namespace, without a rate at
-    /// first. What `servers` send by UDP passes the queues, as answers to pings do.
+    /// first. What `servers` send by UDP passes the queues, as answers to pings do. Packets belong to tiers by
+    /// their code points and, where there are `classes`, by rules before that.
     ///
     /// # Errors
     /// If this user may not, the kernel cannot, or what is there could not be put back: which, in one
@@ -191,6 +140,7 @@ impl KernelShaper {
         queues: &[Option<KernelQueue>; 2],
         framing: Framing,
         servers: &[IpAddr],
+        classes: Option<&KernelClasses>,
     ) -> Result<Self, LinuxError> {
         let netlink = Netlink::new()?;
         let index = index_of(device)?;
@@ -207,18 +157,29 @@ impl KernelShaper {
             netlink,
             sides: [None, None],
             framing,
+            ceilings: classes.map_or([[None; 4]; 2], |classes| classes.ceilings),
+            table: None,
             undo,
             record,
             guard: Some(guard),
         };
         // What has been done so far is undone when it is dropped.
         if let Some(queue) = &queues[0] {
-            shaper.sides[0] = Some(shaper.put(index, queue)?);
+            shaper.sides[0] = Some(shaper.put(0, index, queue)?);
         }
+        let mut to = None;
         if let Some(queue) = &queues[1] {
             let ifb = shaper.make_ifb(index)?;
-            shaper.sides[1] = Some(shaper.put(ifb, queue)?);
-            shaper.redirect(index, ifb, before.ingress, servers)?;
+            shaper.sides[1] = Some(shaper.put(1, ifb, queue)?);
+            to = Some(ifb);
+        }
+        match (classes, to) {
+            (Some(classes), ifb) => {
+                let scope = Scope { device, past_out: shaper.past_queue(), ifb, servers };
+                shaper.table = Some(Table::create(&scope, classes)?);
+            }
+            (None, Some(ifb)) => shaper.redirect(index, ifb, before.ingress, servers)?,
+            (None, None) => {}
         }
         Ok(shaper)
     }
@@ -249,7 +210,7 @@ impl KernelShaper {
                 vec![message.finish()]
             }
             KernelQueue::Htb { tiers, .. } => {
-                self.place(side.index, side.header).rates(*tiers, rate, NLM_F_ACK)
+                self.place(way, side.index, side.header).rates(*tiers, rate, NLM_F_ACK)
             }
         };
         requests
@@ -264,14 +225,12 @@ impl KernelShaper {
     /// If a discipline of ours is not there any more.
     pub fn look(&mut self) -> Result<(), LinuxError> {
         let mut found = [false; 2];
-        let mut beneath = [CodelCounts::default(); 2];
         let (sides, framing) = (&mut self.sides, self.framing);
         let about = About { index: 0, handle: 0, parent: 0 };
         self.netlink
             .list(&Message::new(RTM_GETQDISC, NLM_F_DUMP, about).finish(), &mut |body| {
                 let Some((of, counts)) = counts_of(body) else { return };
-                let ours = sides.iter_mut().zip(&mut found).zip(&mut beneath);
-                for ((side, is_there), beneath) in ours {
+                for (side, is_there) in sides.iter_mut().zip(&mut found) {
                     let Some(side) = side.as_mut().filter(|side| side.index == of.index) else {
                         continue;
                     };
@@ -279,16 +238,11 @@ impl KernelShaper {
                         side.count(counts, framing);
                         *is_there = true;
                     } else if of.parent >> 16 == OURS >> 16 {
-                        *beneath = beneath.and(counts.codel);
+                        side.count_beneath(counts.codel);
                     }
                 }
             })
             .map_err(|error| LinuxError::io("cannot read what the kernel's queues count", error))?;
-        for (side, beneath) in sides.iter_mut().zip(beneath) {
-            if let Some(side) = side {
-                side.count_beneath(beneath);
-            }
-        }
         match sides.iter().zip(found).all(|(side, found)| side.is_none() || found) {
             true => Ok(()),
             false => Err(LinuxError::new(format!(
@@ -318,11 +272,21 @@ impl KernelShaper {
         })
     }
 
+    /// The sockets whose packets a rule holds for that asks whose they are, from here on.
+    ///
+    /// # Errors
+    /// If the kernel does not take them.
+    pub fn set_ports(&mut self, rule: usize, ports: BTreeSet<OwnPort>) -> Result<(), LinuxError> {
+        self.table.as_mut().map_or(Ok(()), |table| table.set_ports(rule, ports))
+    }
+
     /// Brings back what was there.
     ///
     /// # Errors
     /// If the kernel does not take it back.
     pub fn restore(&mut self) -> Result<(), LinuxError> {
+        // Before the device goes to which it sends packets.
+        self.table = None;
         let Some(guard) = self.guard.take() else { return Ok(()) };
         let whole = self.undo.run(self.netlink.fd());
         guard.dismiss();
@@ -337,14 +301,16 @@ impl KernelShaper {
     }
 
     /// Puts a queue at the root of the device of that index.
-    fn put(&self, index: u32, queue: &KernelQueue) -> Result<Side, LinuxError> {
+    fn put(&self, way: usize, index: u32, queue: &KernelQueue) -> Result<Side, LinuxError> {
         let mut header = self.header(index)?;
         match queue {
             KernelQueue::Cake(set_up) => self.put_cake(index, set_up)?,
             KernelQueue::Htb { leaf, tiers } => {
                 let uncounted = header.saturating_sub(self.framing.overhead_bytes);
                 header -= uncounted;
-                for (request, name) in self.place(index, header).make(leaf, *tiers, uncounted)? {
+                for (request, name) in
+                    self.place(way, index, header).make(leaf, *tiers, uncounted)?
+                {
                     self.netlink.transact(&request).map_err(|error| refused(name, error))?;
                 }
             }
@@ -366,8 +332,8 @@ impl KernelShaper {
         made.map_err(|error| refused("cake", error))
     }
 
-    const fn place(&self, index: u32, header: u32) -> Place {
-        Place { index, header, framing: self.framing }
+    const fn place(&self, way: usize, index: u32, header: u32) -> Place {
+        Place { index, header, framing: self.framing, ceilings: self.ceilings[way] }
     }
 
     /// Makes the device through which packets that come are sent: its index.
@@ -471,29 +437,8 @@ fn ifb_name(index: u32) -> String {
     format!("weirifb{index}")
 }
 
-fn new_qdisc(index: u32, name: &str) -> Message {
-    let about = About { index, handle: OURS, parent: TC_H_ROOT };
-    let mut message = Message::new(RTM_NEWQDISC, CREATE_OR_REPLACE, about);
-    put_kind(&mut message, name);
-    message
-}
-
-fn put_cake(
-    message: &mut Message,
-    set_up: &SetUp,
-    framing: Framing,
-    nat: bool,
-) -> Result<(), LinuxError> {
-    let params = set_up.params(&Device::default()).map_err(LinuxError::plain)?;
-    cake::put(message, &params, framing, nat)
-}
-
 /// The handle of our root disciplines, by which we know them again.
 const OURS: u32 = 0x7765 << 16;
-/// In front of the discipline beneath each of four tiers.
-const TIERED: &str = "htb diffserv4 ";
-/// Disciplines that may stand beneath an `htb`.
-const LEAVES: [&str; 5] = ["fq_codel", "codel", "pfifo", "bfifo", "pfifo_head_drop"];
 /// `txqueuelen` of our device, as Ethernet devices have it.
 const QUEUE_LEN: u32 = 1000;
 const IFF_UP: u32 = 1;
@@ -514,20 +459,3 @@ const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_INFO_KIND: u16 = 1;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_is_told_of_and_what_not() {
-        let say = |text: &str| KernelQueue::new(text).map(|queue| queue.to_string());
-        assert_eq!(say("cake diffserv4 nat").unwrap(), "cake");
-        assert_eq!(say("pfifo limit 40").unwrap(), "htb with pfifo beneath it");
-        let tiers = say("htb diffserv4 pfifo limit 40").unwrap();
-        assert_eq!(tiers, "htb with pfifo beneath each of its four tiers");
-        assert!(say("htb diffserv4 cake").is_err());
-        let refused = say("red limit 400000").unwrap_err().to_string();
-        assert!(refused.ends_with("and not by `red`"), "{refused}");
-    }
-}

@@ -80,11 +80,9 @@ impl Side {
         self.came_wire += more(came, &mut self.came);
     }
 
-    /// Takes in what is counted beneath its root: of an `htb`, that is where CoDel is.
+    /// Takes in what is counted beneath its root, of which the kernel tells afterwards: CoDel is there.
     pub fn count_beneath(&mut self, codel: CodelCounts) {
-        if matches!(self.queue, KernelQueue::Htb { .. }) {
-            self.counts.codel = codel;
-        }
+        self.counts.codel = self.counts.codel.and(codel);
     }
 
     /// What it has counted, and what waits.

@@ -1,0 +1,249 @@
+//! Tables of nf_tables, as the kernel is told of them: include/uapi/linux/netfilter/nf_tables.h.
+
+mod expressions;
+
+use std::io;
+
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+
+pub(crate) use self::expressions::{
+    Expressions, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO, NFT_META_OIFNAME,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
+};
+use crate::LinuxError;
+use crate::tc::message::Message;
+
+/// A connection to nf_tables. Tables that were made by it with an owner go with it.
+pub(crate) struct Nft {
+    socket: Socket,
+}
+
+impl std::fmt::Debug for Nft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Nft")
+    }
+}
+
+/// Which packets a table sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Those of IPv4 and IPv6.
+    Inet = 1,
+    /// All of a device.
+    Netdev = 5,
+}
+
+/// Where a chain begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hook<'a> {
+    /// `NF_INET_*` or `NF_NETDEV_*`.
+    pub number: u32,
+    /// Lower ones go first.
+    pub priority: i32,
+    /// The device, where the hook is one's own.
+    pub device: Option<&'a str>,
+}
+
+/// What makes a table and what is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests<'a> {
+    family: Family,
+    table: &'a str,
+    messages: Vec<Message>,
+}
+
+impl Nft {
+    pub fn open() -> Result<Self, LinuxError> {
+        let fail = |error| LinuxError::io("cannot talk to the kernel (nfnetlink)", error);
+        let mut socket = Socket::new(NETLINK_NETFILTER).map_err(fail)?;
+        socket.bind_auto().map_err(fail)?;
+        socket.connect(&SocketAddr::new(0, 0)).map_err(fail)?;
+        socket.set_non_blocking(true).map_err(fail)?;
+        Ok(Self { socket })
+    }
+
+    /// Has the kernel do all that `messages` say, or nothing; without `commit` it only judges them.
+    pub fn transact(&self, messages: &[Message], commit: bool) -> io::Result<()> {
+        let mark = |kind| {
+            let resource = SUBSYS_NFTABLES.to_be_bytes();
+            let header = [0, NFNETLINK_V0, resource[0], resource[1]];
+            Message::with_header(kind, 0, &header).finish()
+        };
+        let mut bytes = mark(NFNL_MSG_BATCH_BEGIN);
+        bytes.extend(messages.iter().cloned().flat_map(Message::finish));
+        if commit {
+            bytes.extend(mark(NFNL_MSG_BATCH_END));
+        }
+        self.socket.send(&bytes, 0)?;
+        // The kernel has done it, or not, when `send` returns: what it said waits.
+        let mut worst = Ok(());
+        loop {
+            let answer = match self.socket.recv_from_full() {
+                Ok((answer, _)) => answer,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return worst,
+                Err(error) => return Err(error),
+            };
+            for (_, body) in crate::netlink::answers(&answer) {
+                match crate::netlink::error_of(body) {
+                    Some(code) if code != 0 && worst.is_ok() => {
+                        worst = Err(io::Error::from_raw_os_error(-code));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Requests<'a> {
+    /// Those that make the table of that name; with an owner it goes with the connection.
+    pub fn new(family: Family, table: &'a str, owned: bool) -> Self {
+        let mut requests = Self { family, table, messages: Vec::new() };
+        requests.add(NFT_MSG_NEWTABLE, CREATE, |message| {
+            message.put(NFTA_TABLE_NAME, &text(table));
+            let flags = if owned { NFT_TABLE_F_OWNER } else { 0 };
+            message.put(NFTA_TABLE_FLAGS, &number(flags));
+        });
+        requests
+    }
+
+    /// Nothing yet for a table that is there.
+    pub const fn within(family: Family, table: &'a str) -> Self {
+        Self { family, table, messages: Vec::new() }
+    }
+
+    /// The one that removes the table.
+    pub fn removal(family: Family, table: &'a str) -> Self {
+        let mut requests = Self::within(family, table);
+        requests.add(NFT_MSG_DELTABLE, 0, |message| message.put(NFTA_TABLE_NAME, &text(table)));
+        requests
+    }
+
+    /// A chain: at a hook, or one that others go to. Whatever comes to its end passes.
+    pub fn chain(&mut self, name: &str, hook: Option<Hook<'_>>) {
+        let table = self.table;
+        self.add(NFT_MSG_NEWCHAIN, CREATE, |chain| {
+            chain.put(NFTA_CHAIN_TABLE, &text(table));
+            chain.put(NFTA_CHAIN_NAME, &text(name));
+            let Some(hook) = hook else { return };
+            chain.nest(NFTA_CHAIN_HOOK | NESTED, |place| {
+                place.put(NFTA_HOOK_HOOKNUM, &number(hook.number));
+                place.put(NFTA_HOOK_PRIORITY, &hook.priority.to_be_bytes());
+                if let Some(device) = hook.device {
+                    place.put(NFTA_HOOK_DEV, &text(device));
+                }
+            });
+            chain.put(NFTA_CHAIN_TYPE, &text("filter"));
+        });
+    }
+
+    /// A rule behind those that the chain has.
+    pub fn rule(&mut self, chain: &str, fill: impl FnOnce(&mut Expressions<'_>)) {
+        let table = self.table;
+        self.add(NFT_MSG_NEWRULE, CREATE | NLM_F_APPEND, |rule| {
+            rule.put(NFTA_RULE_TABLE, &text(table));
+            rule.put(NFTA_RULE_CHAIN, &text(chain));
+            rule.nest(NFTA_RULE_EXPRESSIONS | NESTED, |list| fill(&mut Expressions::new(list)));
+        });
+    }
+
+    /// A set of values that are so many bytes long; `id` tells those of a table apart.
+    pub fn set(&mut self, name: &str, id: u32, bytes: u32) {
+        let table = self.table;
+        self.add(NFT_MSG_NEWSET, CREATE, |set| {
+            set.put(NFTA_SET_TABLE, &text(table));
+            set.put(NFTA_SET_NAME, &text(name));
+            set.put(NFTA_SET_KEY_LEN, &number(bytes));
+            set.put(NFTA_SET_ID, &number(id));
+        });
+    }
+
+    /// Puts values into a set, or takes them out of it.
+    pub fn elements<'v>(&mut self, set: &str, is_in: bool, values: impl Iterator<Item = &'v [u8]>) {
+        let table = self.table;
+        let (kind, flags) =
+            if is_in { (NFT_MSG_NEWSETELEM, CREATE) } else { (NFT_MSG_DELSETELEM, 0) };
+        self.add(kind, flags, |message| {
+            message.put(NFTA_SET_ELEM_LIST_TABLE, &text(table));
+            message.put(NFTA_SET_ELEM_LIST_SET, &text(set));
+            message.nest(NFTA_SET_ELEM_LIST_ELEMENTS | NESTED, |list| {
+                for value in values {
+                    list.nest(NFTA_LIST_ELEM | NESTED, |element| {
+                        element.nest(NFTA_SET_ELEM_KEY | NESTED, |key| {
+                            key.put(NFTA_DATA_VALUE, value);
+                        });
+                    });
+                }
+            });
+        });
+    }
+
+    /// What the kernel is sent.
+    pub fn finish(self) -> Vec<Message> {
+        self.messages
+    }
+
+    fn add(&mut self, kind: u16, flags: u16, fill: impl FnOnce(&mut Message)) {
+        let header = [self.family as u8, NFNETLINK_V0, 0, 0];
+        let kind = SUBSYS_NFTABLES << 8 | kind;
+        let mut message = Message::with_header(kind, flags | NLM_F_ACK, &header);
+        fill(&mut message);
+        self.messages.push(message);
+    }
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [text.as_bytes(), &[0]].concat()
+}
+
+const fn number(value: u32) -> [u8; 4] {
+    value.to_be_bytes()
+}
+
+// include/uapi/linux/netlink.h, netfilter/nfnetlink.h
+const NLM_F_ACK: u16 = 0x4;
+const NLM_F_APPEND: u16 = 0x800;
+const CREATE: u16 = 0x400;
+const NESTED: u16 = 0x8000;
+const NFNETLINK_V0: u8 = 0;
+const NFNL_MSG_BATCH_BEGIN: u16 = 16;
+const NFNL_MSG_BATCH_END: u16 = 17;
+const SUBSYS_NFTABLES: u16 = 10;
+// include/uapi/linux/netfilter.h
+pub(crate) const NF_INET_PRE_ROUTING: u32 = 0;
+pub(crate) const NF_INET_FORWARD: u32 = 2;
+pub(crate) const NF_INET_LOCAL_OUT: u32 = 3;
+pub(crate) const NF_INET_POST_ROUTING: u32 = 4;
+pub(crate) const NF_INET_INGRESS: u32 = 5;
+pub(crate) const NF_NETDEV_INGRESS: u32 = 0;
+// include/uapi/linux/netfilter/nf_tables.h
+const NFT_MSG_NEWTABLE: u16 = 0;
+const NFT_MSG_DELTABLE: u16 = 2;
+const NFT_MSG_NEWCHAIN: u16 = 3;
+const NFT_MSG_NEWRULE: u16 = 6;
+const NFT_MSG_NEWSET: u16 = 9;
+const NFT_MSG_NEWSETELEM: u16 = 12;
+const NFT_MSG_DELSETELEM: u16 = 14;
+const NFT_TABLE_F_OWNER: u32 = 2;
+const NFTA_TABLE_NAME: u16 = 1;
+const NFTA_TABLE_FLAGS: u16 = 2;
+const NFTA_CHAIN_TABLE: u16 = 1;
+const NFTA_CHAIN_NAME: u16 = 3;
+const NFTA_CHAIN_HOOK: u16 = 4;
+const NFTA_CHAIN_TYPE: u16 = 7;
+const NFTA_HOOK_HOOKNUM: u16 = 1;
+const NFTA_HOOK_PRIORITY: u16 = 2;
+const NFTA_HOOK_DEV: u16 = 3;
+const NFTA_RULE_TABLE: u16 = 1;
+const NFTA_RULE_CHAIN: u16 = 2;
+const NFTA_RULE_EXPRESSIONS: u16 = 4;
+const NFTA_SET_TABLE: u16 = 1;
+const NFTA_SET_NAME: u16 = 2;
+const NFTA_SET_KEY_LEN: u16 = 5;
+const NFTA_SET_ID: u16 = 10;
+const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
+const NFTA_SET_ELEM_LIST_SET: u16 = 2;
+const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
+const NFTA_SET_ELEM_KEY: u16 = 1;
+const NFTA_LIST_ELEM: u16 = 1;
+const NFTA_DATA_VALUE: u16 = 1;

@@ -1,0 +1,171 @@
+//! What holds packets back on one side, in the words of `tc`.
+
+use std::fmt;
+
+use weir_core::Framing;
+use weir_qdisc::{Device, SetUp};
+
+use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
+use crate::LinuxError;
+use crate::tc::message::{About, Message};
+use crate::tc::{RTM_NEWQDISC, TC_H_ROOT, cake, put_kind};
+
+/// What holds packets back on one side.
+#[derive(Clone, Debug)]
+pub enum KernelQueue {
+    /// `cake`, which is its own shaper.
+    Cake(SetUp),
+    /// `htb` with a discipline beneath it.
+    Htb {
+        /// The discipline.
+        leaf: SetUp,
+        /// Whether there are four, each for a tier of code points.
+        tiers: bool,
+    },
+}
+
+impl KernelQueue {
+    /// What the kernel makes of a set-up, whatever kernel it is: of `htb diffserv4 LEAF` four tiers as
+    /// `cake diffserv4` has them.
+    ///
+    /// # Errors
+    /// If it is none that the kernel is told of.
+    pub fn new(text: &str) -> Result<Self, LinuxError> {
+        let tiered = text.strip_prefix(TIERED);
+        let set_up = SetUp::parse(tiered.unwrap_or(text)).map_err(LinuxError::plain)?;
+        let name = set_up.discipline.name;
+        if name == "cake" && tiered.is_none() {
+            let mut message = new_qdisc(0, name);
+            put_cake(&mut message, &set_up, Framing::NONE, true)?;
+            return Ok(Self::Cake(set_up));
+        }
+        let is_leaf = LEAVES.contains(&name)
+            && set_up.classes.is_empty()
+            && set_up.filters.is_empty()
+            && set_up.child.is_none();
+        if !is_leaf {
+            return Err(LinuxError::new(format!(
+                "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it or, written \
+                 `{TIERED}{}`, beneath each of four tiers, and not by `{name}`",
+                LEAVES.join(", "),
+                LEAVES[0]
+            )));
+        }
+        Ok(Self::Htb { leaf: set_up, tiers: tiered.is_some() })
+    }
+
+    /// Whether it has the tiers of `cake diffserv4`, known by the same numbers.
+    fn has_tiers(&self) -> bool {
+        match self {
+            Self::Cake(set_up) => set_up
+                .params(&Device::default())
+                .is_ok_and(|params| params.word("diffserv3") == "diffserv4"),
+            Self::Htb { tiers, .. } => *tiers,
+        }
+    }
+
+    /// The disciplines that the kernel must have.
+    pub fn needs(&self) -> Vec<&'static str> {
+        match self {
+            Self::Cake(_) => vec!["cake"],
+            Self::Htb { leaf, .. } => vec!["htb", leaf.discipline.name],
+        }
+    }
+}
+
+impl fmt::Display for KernelQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cake(_) => write!(f, "cake"),
+            Self::Htb { leaf, tiers } => {
+                let tiers = if *tiers { "each of its four tiers" } else { "it" };
+                write!(f, "htb with {} beneath {tiers}", leaf.discipline.name)
+            }
+        }
+    }
+}
+
+/// What keeps rules from having their tiers.
+pub(super) fn check_tiers(
+    queues: &[Option<KernelQueue>; 2],
+    classes: &KernelClasses,
+) -> Result<(), LinuxError> {
+    for (queue, ceilings) in queues.iter().zip(&classes.ceilings) {
+        let Some(queue) = queue else { continue };
+        if !queue.has_tiers() {
+            return Err(LinuxError::new(format!(
+                "rules put packets into the tiers of `cake diffserv4` or `{TIERED}...`, which {queue} does not have"
+            )));
+        }
+        if matches!(queue, KernelQueue::Cake(_)) && ceilings.iter().any(Option::is_some) {
+            return Err(LinuxError::new(format!(
+                "the tins of `cake` have no greatest rates, which rules set: name no queue, or `{TIERED}{}`",
+                LEAVES[0]
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The request that makes a discipline of ours at the root, without options yet.
+pub(super) fn new_qdisc(index: u32, name: &str) -> Message {
+    let about = About { index, handle: OURS, parent: TC_H_ROOT };
+    let mut message = Message::new(RTM_NEWQDISC, CREATE_OR_REPLACE, about);
+    put_kind(&mut message, name);
+    message
+}
+
+/// Adds the options of a `cake`, which looks behind translated addresses if `nat`.
+pub(super) fn put_cake(
+    message: &mut Message,
+    set_up: &SetUp,
+    framing: Framing,
+    nat: bool,
+) -> Result<(), LinuxError> {
+    let params = set_up.params(&Device::default()).map_err(LinuxError::plain)?;
+    cake::put(message, &params, framing, nat)
+}
+
+/// In front of the discipline beneath each of four tiers.
+const TIERED: &str = "htb diffserv4 ";
+/// Disciplines that may stand beneath an `htb`.
+const LEAVES: [&str; 5] = ["fq_codel", "codel", "pfifo", "bfifo", "pfifo_head_drop"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::Rate;
+
+    #[test]
+    fn what_the_kernel_is_told_of_and_what_not() {
+        let say = |text: &str| KernelQueue::new(text).map(|queue| queue.to_string());
+        assert_eq!(say("cake diffserv4 nat").unwrap(), "cake");
+        assert_eq!(say("pfifo limit 40").unwrap(), "htb with pfifo beneath it");
+        let tiers = say("htb diffserv4 pfifo limit 40").unwrap();
+        assert_eq!(tiers, "htb with pfifo beneath each of its four tiers");
+        assert!(say("htb diffserv4 cake").is_err());
+        let refused = say("red limit 400000").unwrap_err().to_string();
+        assert!(refused.ends_with("and not by `red`"), "{refused}");
+    }
+
+    #[test]
+    fn rules_need_tiers_and_greatest_rates_need_htb() {
+        let refused = |text: &str, ceiling| {
+            let queues = [Some(KernelQueue::new(text).unwrap()), None];
+            let mut classes = KernelClasses::default();
+            classes.ceilings[0][0] = ceiling;
+            check_tiers(&queues, &classes).err().map(|error| error.to_string())
+        };
+        let most = Some(Rate::from_mbit(1));
+        assert_eq!(refused("cake diffserv4 dual-srchost", None), None);
+        assert_eq!(refused("htb diffserv4 pfifo limit 9", most), None);
+        assert_eq!(
+            refused("cake diffserv4", most).unwrap(),
+            "the tins of `cake` have no greatest rates, which rules set: name no queue, or `htb diffserv4 \
+             fq_codel`"
+        );
+        for text in ["cake", "cake besteffort", "fq_codel"] {
+            assert!(refused(text, None).unwrap().starts_with("rules put packets into the tiers"));
+        }
+    }
+}
