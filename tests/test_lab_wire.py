@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,45 @@ def test_type_of_service_chooses_the_band(tmp_path: Path) -> None:
         for name in bands["class"].unique().to_list()
     }
     assert max(sent, key=lambda name: sent[name]) == min(sent), sent
+
+
+def test_connections_of_any_program_are_in_the_record(tmp_path: Path) -> None:
+    server = (
+        "import socket; s = socket.create_server(('', 7000)); c = s.accept()[0];"
+        "c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b'reno');"
+        "c.recv(3); c.sendall(bytes(300_000)); c.recv(1)"
+    )
+    # The last look at both ends is before they close.
+    client = (
+        "import socket, time; c = socket.socket()\n"
+        "while c.connect_ex(('server', 7000)): c = socket.socket(); time.sleep(0.1)\n"
+        "c.sendall(b'get'); left = 300_000\n"
+        "while left: left -= len(c.recv(left))\n"
+        "time.sleep(1)"
+    )
+    out = tmp_path / "record"
+    words = ("--record", str(out), "--server-command", shlex.join([sys.executable, "-c", server]))
+    done = subprocess.run(
+        [sys.executable, "-m", "weirlab", "lab", "exec", *words, "--", sys.executable, "-c", client],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    record = weirlab.open_record(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    [one] = manifest["connections"]
+    assert (one["client"].partition(":")[0], one["server"]) == ("10.0.0.1", "10.1.0.1:7000")
+    assert one["server_congestion_control"] == "reno"
+    bytes_of = {
+        flow: total(record.throughput.filter(record.throughput["flow"] == flow)["bytes"]) for flow in (0, 1)
+    }
+    assert bytes_of == {0: 3, 1: 300_000}
+    wire = total(record.throughput.filter(record.throughput["flow"] == 1)["wire_bytes"])
+    assert 300_000 * 1500 / 1448 <= wire < 330_000
+    down = record.tcp.filter(record.tcp["flow"] == 1)
+    assert down["srtt_ns"].min() >= 20_000_000  # the empty line
 
 
 def test_a_setting_that_forbids_the_lab_is_named() -> None:

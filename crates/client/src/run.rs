@@ -92,6 +92,7 @@ pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, 
     check(request, &session.grant)?;
     let ahead = session.compare_clocks()?;
     let clock = Clock::starting_in(HEAD_START);
+    record.note("monotonic_zero_ns", json!(clock.monotonic_ns_of(Time::ZERO)));
     let mut run = Run::start(request, &target, session, (clock, ahead), record)?;
     let ended = run.go_on(record);
     let finished = run.finish(record);

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration as WallDuration;
 
-use weir_core::{Duration, Seed};
-use weir_linux::{DataPath, Device, Hosts, LinuxError, Program, Settings};
+use weir_core::{Duration, Seed, Time};
+use weir_linux::{
+    Connection, ConnectionWatch, DataPath, Device, Hosts, LinuxError, Program, Settings,
+};
 use weir_net::Clock;
 use weir_world::{Scenario, Sink, Verdict};
 
@@ -39,6 +41,11 @@ pub struct Ended {
     pub device: Device,
     /// How well the lab did its own work.
     pub quality: Quality,
+    /// The TCP connections over the line, of which samples are flows by these places; or why the kernel did
+    /// not tell of them.
+    pub connections: Result<Vec<Connection>, String>,
+    /// What `CLOCK_MONOTONIC` showed at the start of the run.
+    pub zero_ns: u64,
 }
 
 /// Runs a program on the line of `scenario`, whose loads and probes are left out. The process must have
@@ -61,6 +68,7 @@ pub fn exec(
     let (sender, samples) = mpsc::channel();
     let settings = Settings { clock, seed, capture: exec.capture.clone() };
     let trace = |name: &str| parsed[name].clone();
+    let watch = ConnectionWatch::start(&hosts, scenario, clock, sender.clone());
     let path = DataPath::start(scenario, &mut hosts, &trace, settings, sender)?;
 
     let mut server = None;
@@ -98,10 +106,12 @@ pub fn exec(
     if let Some(server) = server {
         let _ = server.end(PATIENCE);
     }
+    let connections = watch.and_then(ConnectionWatch::finish).map_err(|error| error.to_string());
     let report = path.finish()?;
     pass_on(&samples, sink);
     let quality = Quality::new(&report, hosts.overrun()?);
-    Ok(Ended { exit_code, reached_ns, device: hosts.device, quality })
+    let zero_ns = clock.monotonic_ns_of(Time::ZERO);
+    Ok(Ended { exit_code, reached_ns, device: hosts.device, quality, connections, zero_ns })
 }
 
 fn early(command: &str, code: i32) -> LinuxError {

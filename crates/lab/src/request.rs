@@ -12,7 +12,7 @@ use weir_linux::Device;
 use weir_record::Recorder;
 use weir_world::{Scenario, Sink, Verdict};
 
-use crate::exec::{Exec, exec};
+use crate::exec::{Ended, Exec, exec};
 use crate::live::{Live, View};
 use crate::quality::{Quality, Warning};
 use crate::run::{Datapath, Options, check_kernel_path, run};
@@ -98,18 +98,28 @@ pub fn serve(
             let ended = keeping(record, |keep| {
                 let mut live = Live::new(keep, &mut show);
                 let ended = exec(&scenario, &traces, seed, &wanted, &mut live)?;
-                let outcome = outcome(ended.reached_ns, &ended.quality, ended.device);
+                let mut outcome = outcome(ended.reached_ns, &ended.quality, ended.device);
+                outcome.insert("connections".to_owned(), json!(ended.connections.as_ref().ok()));
+                outcome.insert("warnings".to_owned(), json!(warnings_of(&ended)));
+                outcome.insert("monotonic_zero_ns".to_owned(), json!(ended.zero_ns));
                 Ok((ended, true, outcome))
             })?;
             json!({
                 "exit_code": ended.exit_code,
                 "reached_ns": ended.reached_ns,
                 "quality": ended.quality,
-                "warnings": texts(&ended.quality.warnings()),
+                "warnings": warnings_of(&ended),
             })
         }
     };
     Ok(answer.to_string())
+}
+
+/// What a reader of samples must know before any number.
+fn warnings_of(ended: &Ended) -> Vec<String> {
+    let mut warnings = texts(&ended.quality.warnings());
+    warnings.extend(ended.connections.as_ref().err().cloned());
+    warnings
 }
 
 fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {

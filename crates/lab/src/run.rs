@@ -211,6 +211,8 @@ pub(crate) fn pass_on(samples: &Receiver<PathSample>, sink: &mut dyn Sink) {
         match sample {
             PathSample::Queue(row) => sink.queue(&row.row()),
             PathSample::Emulator(row) => sink.emulator(&row),
+            PathSample::Throughput(row) => sink.throughput(&row),
+            PathSample::Tcp(row) => sink.tcp(&row),
         }
     }
 }

@@ -19,7 +19,7 @@ use weir_link::Trace;
 use weir_net::Clock;
 use weir_path::{End, Path, QueueSampler, Ticker};
 use weir_wire::{Cut, Join, Limits, Virtio};
-use weir_world::{EmulatorRow, QueueRow, Scenario};
+use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::buffers::{Buffers, FlowFate, index_of};
 use crate::clock::{self, thread_cpu_ns};
@@ -47,6 +47,10 @@ pub enum PathSample {
     Queue(Box<OwnedQueueRow>),
     /// How well times were kept.
     Emulator(EmulatorRow),
+    /// What arrived over a connection.
+    Throughput(ThroughputRow),
+    /// The state of a connection's sender.
+    Tcp(TcpRow),
 }
 
 impl OwnedQueueRow {

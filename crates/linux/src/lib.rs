@@ -6,6 +6,7 @@
 
 mod buffers;
 mod clock;
+mod connections;
 mod datapath;
 mod device;
 mod facts;
@@ -28,6 +29,7 @@ mod watch;
 
 pub use buffers::FlowFate;
 pub use clock::go_first;
+pub use connections::{Connection, ConnectionWatch};
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use facts::{DeviceCounters, DeviceFacts, device_facts};
 pub use hosts::{DEVICE as CLIENT_DEVICE, Device, Hosts};

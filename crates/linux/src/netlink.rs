@@ -1,4 +1,5 @@
-//! Devices, addresses and routes of the calling thread's network namespace: rtnetlink(7).
+//! Devices, addresses and routes of the calling thread's network namespace: rtnetlink(7); the way to its
+//! sockets: sock_diag(7).
 
 use std::io;
 use std::net::IpAddr;
@@ -14,7 +15,10 @@ use netlink_packet_route::link::{
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{
+    Socket, SocketAddr,
+    protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG},
+};
 
 use crate::LinuxError;
 
@@ -41,9 +45,19 @@ impl std::fmt::Debug for Netlink {
 }
 
 impl Netlink {
+    /// To what knows devices, addresses, routes and queues.
     pub fn new() -> Result<Self, LinuxError> {
-        let fail = |error| LinuxError::io("cannot talk to the kernel (rtnetlink)", error);
-        let mut socket = Socket::new(NETLINK_ROUTE).map_err(fail)?;
+        Self::with(NETLINK_ROUTE, "rtnetlink")
+    }
+
+    /// To what knows sockets.
+    pub fn of_sockets() -> Result<Self, LinuxError> {
+        Self::with(NETLINK_SOCK_DIAG, "sock_diag")
+    }
+
+    fn with(protocol: isize, name: &str) -> Result<Self, LinuxError> {
+        let fail = |error| LinuxError::io(&format!("cannot talk to the kernel ({name})"), error);
+        let mut socket = Socket::new(protocol).map_err(fail)?;
         socket.bind_auto().map_err(fail)?;
         socket.connect(&SocketAddr::new(0, 0)).map_err(fail)?;
         Ok(Self { socket })

@@ -29,6 +29,15 @@ impl TcpInfo {
         Ok(Self { bytes, len })
     }
 
+    /// A record that the kernel gave some other way, such as sock_diag(7).
+    #[must_use]
+    pub fn from_bytes(record: &[u8]) -> Self {
+        let len = record.len().min(SIZE);
+        let mut bytes = [0; SIZE];
+        bytes[..len].copy_from_slice(&record[..len]);
+        Self { bytes, len }
+    }
+
     /// The kernel's record as it is, as much of it as this kernel has.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
