@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
 
 from weirlab.errors import UsageError
@@ -17,8 +19,10 @@ from weirlab.studies.speedtest_aqm import (
     all_cells,
     calibration,
     chosen,
+    cross,
     design,
     findings,
+    lab,
     lab_cells,
     measure,
     study,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
 
 OF = study()
@@ -45,7 +50,8 @@ def test_the_grid_is_the_issues() -> None:
     # What runs if nothing is said is a part of it, but for the authors' own set.
     strangers = {cell for cell in usual_cells(OF) if cell not in whole}
     assert {(cell.cross, cell.client_cc) for cell in strangers} == {("cubic-up", "bbr")}
-    assert len(lab_cells(OF)) == 2 * 4 * 3
+    assert len(lab_cells(OF)) == 4 * 6 + 2 * 3 * 3
+    assert set(lab_cells(OF)) <= set(usual_cells(OF))
 
 
 def test_cells_have_names_and_are_chosen_by_patterns() -> None:
@@ -191,6 +197,109 @@ def test_calibration_is_by_run_then_by_cell() -> None:
     assert rows[1].reported is None
 
 
+def test_what_the_lab_spoiled_does_not_count() -> None:
+    metric = OF.method_named("weir").metric[0]
+    sound = _run(CELL, {"down_loaded_ms": 70.0}, down=_way(100, 80, 90))
+    spoiled = _run(CELL, {"down_loaded_ms": 900.0}, down=_way(100, 80, 90))
+    spoiled = spoiled.model_copy(update={"disturbed": "late"})
+    (row, _) = calibration.rows({CELL: [sound, spoiled]}, OF)
+    assert (row.metric, row.runs, row.reported) == (metric, 1, calibration.Range(median=70, low=70, high=70))
+    quiet = {"late_p99_ns": 4_900_000, "overrun": 0, "refused": 0}
+    assert lab.disturbed(quiet) is None
+    assert lab.disturbed(quiet | {"late_p99_ns": 5_200_000}) == "1 % of packets left 5.2 ms or more too late"
+    assert lab.disturbed(quiet | {"overrun": 3}) == "3 packets were lost in front of the emulator"
+
+
+def test_how_far_srtt_is_from_round_trips_one_by_one() -> None:
+    one = _way(100, 80, 90)
+    runs = [
+        _run(CELL, {}, down=one.model_copy(update={"srtt": spread(np.array([100.0 + late]))}))
+        for late in range(21)
+    ]
+    assert calibration.stand_in({CELL: runs}) == calibration.Range(median=10, low=0.1, high=19.9)
+    assert calibration.stand_in({CELL: [_run(CELL, {}, down=one.model_copy(update={"own": None}))]}) is None
+
+
+def test_both_ends_of_the_lab_send_as_the_cell_says(tmp_path: Path) -> None:
+    plain = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ookla")
+    cubic = "ip route replace 10.0.0.0/8 dev weir0 proto kernel scope link congctl cubic && "
+    assert lab.server(plain, OF).startswith(f"{cubic}exec ")
+    assert cubic in lab.client(plain, OF, tmp_path)
+    assert " test http://server:8080 --method ookla --no-verify --truth --json " in lab.client(
+        plain, OF, tmp_path
+    )
+    beside = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="udp", method="weir")
+    assert " serve --listen 8081 " in lab.server(beside, OF)
+    words = lab.client(beside, OF, tmp_path)
+    assert "'100mbit 20ms cake g0 udp weir' server:8081 " in words
+    assert " test server --idle 3s --load 8s --no-charts --json " in words
+    # Five streams of a tenth of the rate, until after the test, 22 s at most, and 5 s before it.
+    scenario = cross.run_of(beside, OF).scenario
+    assert scenario["duration_ns"] == (22 + 5 + 25) * 1_000_000_000
+    assert [one["period_ns"] for one in scenario["probes"]] == [1_142_400] * 5
+    assert scenario["path"] == {"up": [], "down": []}
+
+
+def test_connections_of_the_lab_are_told_apart() -> None:
+    """The test's are those to its port, and its senders count while they move data."""
+    cell = Cell(rate_mbps=100, rtt_ms=20, queue="fq_codel", burst="g0", cross="cubic", method="ookla")
+    tick = 100_000_000
+    line = SimpleNamespace(
+        manifest=SimpleNamespace(
+            scenario={"sampling": {"throughput_ns": tick}},
+            model_extra={
+                "connections": [
+                    {"server": "10.1.0.1:8081"},
+                    {"server": "10.1.0.1:8080"},
+                    {"server": "10.1.0.1:8080"},
+                ],
+                "monotonic_zero_ns": 1_000,
+            },
+        ),
+        # Cross traffic down (1); the test's load down (3), its pings on another connection (5), and what it
+        # asks for (2).
+        throughput=pl.DataFrame(
+            {
+                "t_ns": [tick, tick, tick, tick, 2 * tick],
+                "flow": [1, 2, 3, 5, 3],
+                "bytes": [900_000, 500, 250_000, 300, 125_000],
+                "wire_bytes": [0] * 5,
+            }
+        ),
+        tcp=pl.DataFrame(
+            {
+                "t_ns": [tick, tick, tick, tick, 2 * tick],
+                "flow": [1, 2, 3, 5, 3],
+                "srtt_ns": [90_000_000, 21_000_000, 30_000_000, 20_000_000, 34_000_000],
+            }
+        ),
+        queue=pl.DataFrame(
+            {
+                "t_ns": [tick, tick, 2 * tick],
+                "queue": ["down/router", "up/router", "down/router"],
+                "class": ["", "", ""],
+                "sojourn_mean_ns": [5_000_000, 1_000_000, None],
+            }
+        ),
+    )
+    pings = SimpleNamespace(
+        manifest=SimpleNamespace(model_extra={"monotonic_zero_ns": 1_000 + tick}),
+        # On their own clock, which began an interval later.
+        pings=pl.DataFrame({"t_ns": [50_000_000, 2 * tick], "rtt_ns": [20_500_000, 99_000_000]}),
+    )
+    seen = lab.seen_of(cell, cast("Record", line), cast("Record", pings))
+    assert (seen.first_loaded_ns(), seen.last_loaded_ns()) == (0, 2 * tick)
+    ways = seen.ways()
+    assert list(ways) == ["down"]
+    down = ways["down"]
+    # 375 and 0.3 KB in 0.2 s; cross traffic 900 KB in the same.
+    assert (down.mbps, down.cross_mbps) == (15.012, 36.0)
+    assert down.own is None
+    assert down.srtt == spread(np.array([30.0, 34.0]))
+    assert down.other == spread(np.array([20.5]))
+    assert down.queue == spread(np.array([26.0, 20.0]))
+
+
 def _cross(queue: str, rate: int, mbps: float, srtt: float) -> tuple[Cell, list[Run]]:
     cell = Cell(
         rate_mbps=rate,
@@ -247,3 +356,11 @@ def test_the_page_says_what_was_run() -> None:
     assert "Simulator: 1 cells, 1 runs. Lab: 0 cells, 0 runs." in page
     assert "| codel | 40 |" in page
     assert page.count("## ") >= 5
+    ndt7 = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ndt7")
+    told = _run(ndt7, {"download_mbps": 93.0, "upload_mbps": 41.4}, up=_way(30, 20, 20))
+    late = told.model_copy(update={"world": "lab", "late_ms": 2.5})
+    spoiled = late.model_copy(update={"late_ms": 7.5, "disturbed": "late"})
+    page = report.page({ndt7: [told, late, spoiled]}, OF, None)
+    assert page.count("| ndt7 | none |  |  |  |  |  |  | 93 / 41 |") == 2
+    assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it. 1 runs more," in page
+    assert "| lab: real server and client" in page

@@ -84,13 +84,14 @@ def latency(cells: Found, of: Study) -> Figure:
     ]
     wide = 3
     high = -(-len(shown) // wide)
+    beside = {of.cross_named(cell.cross).says for cell in cells}
     chart = _frame(
         "What each method reports as latency, and what is true",
-        "downloads at 100 Mbit/s, 20 ms, no burst, no cross traffic",
+        f"downloads at 100 Mbit/s, 20 ms, no burst, beside {', '.join(sorted(beside))}",
         cells,
         "Boxes: reported, 25 % to 75 % of runs, whiskers all. Below them, line: the true round trip of the "
         "load's own "
-        "packets, diamond: of "
+        "packets (in the lab SRTT), diamond: of "
         "pings in another flow (medians of runs). Without a box the method reports nothing.",
         height=1.4 + 2.1 * high,
     )
@@ -139,6 +140,39 @@ def _beside_truth(axes: Axes, at: int, runs: Sequence[Run], metric: Metric, styl
             )
             ends.append(middle)
     return ends
+
+
+def shares(cells: Found, of: Study) -> Figure:
+    """CDF of ndt7's instantaneous throughput by queue and cross traffic, each way."""
+    crosses = [one for one in of.cross if any(cell.cross == one.name for cell in cells)]
+    chart = _frame(
+        "Throughput of ndt7 while it loads, by what runs beside it",
+        "100 Mbit/s, 20 ms, no burst; BBR down, CUBIC up",
+        cells,
+        f"Goodput in each {INTERVAL_MS} ms of all runs of a queue together, from their quantiles.",
+        height=6.4,
+    )
+    panels = chart.subplots(2, len(crosses), sharex=True, sharey=True, squeeze=False)
+    styles = _styles(of)
+    for row, way in enumerate(WAYS):
+        for axes, cross in zip(panels[row], crosses, strict=True):
+            for cell, runs in cells.items():
+                rates = [run.ways[way].rates for run in runs if way in run.ways]
+                if cell.cross == cross.name and rates:
+                    _cdf(axes, _pooled(rates), styles[cell.queue])
+            if row == 0:
+                axes.set_title(CROSS_TITLES[cross.name], size=9.5, loc="left")
+        panels[row][0].set_ylabel({"down": "Download", "up": "Upload"}[way] + ": intervals, %")
+    for axes in panels[1]:
+        axes.set_xlabel("Mbit/s, or less")
+    panels[0][0].set_xlim(0, 105)
+    panels[0][0].set_ylim(0, 100)
+    _lines_legend(chart, styles)
+    return chart
+
+
+def _cdf(axes: Axes, values: NDArray[np.floating[Any]], style: Style) -> None:
+    axes.plot(values, np.linspace(0, 100, values.size), color=style.colour, linestyle=style.dash, linewidth=2)
 
 
 def beside_cross(cells: Found, of: Study) -> Figure:
@@ -206,14 +240,7 @@ def round_trips(cells: Found, of: Study) -> Figure:
             if spreads:
                 values = _pooled(spreads)
                 every += [float(values[0]), float(values[-1])]
-                style = styles[cell.queue]
-                axes.plot(
-                    values,
-                    np.linspace(0, 100, values.size),
-                    color=style.colour,
-                    linestyle=style.dash,
-                    linewidth=2,
-                )
+                _cdf(axes, values, styles[cell.queue])
         axes.set_title(title, size=9.5, loc="left")
         axes.set_xlabel("ms")
     panels[0].set_ylabel("Round trips that took no longer, %")
@@ -306,23 +333,35 @@ def durations(cells: Found, of: Study) -> Figure:
     return chart
 
 
-def _simulated(found: Found) -> Found:
-    kept = {cell: [run for run in runs if run.world == "sim"] for cell, runs in found.items()}
+def _of_world(found: Found, world: str) -> Found:
+    """The runs of that world which count."""
+    kept = {
+        cell: [run for run in runs if run.world == world and run.disturbed is None]
+        for cell, runs in found.items()
+    }
     return {cell: runs for cell, runs in kept.items() if runs}
 
 
-def _select(found: Found, **wanted: Any) -> Found:
+def _select(found: Found, world: str = "sim", **wanted: Any) -> Found:
     return {
         cell: runs
-        for cell, runs in _simulated(found).items()
+        for cell, runs in _of_world(found, world).items()
         if all(getattr(cell, name) == value for name, value in wanted.items())
     }
+
+
+def _beside(cross: str) -> Callable[[Found, Study], Found]:
+    def select(found: Found, _: Study) -> Found:
+        return _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross=cross, client_cc=None)
+
+    return select
 
 
 def _frame(title: str, set_up: str, cells: Found, note: str, *, height: float) -> Figure:
     counts = {len(runs) for runs in cells.values()}
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
-    origin = f"world sim · {runs} runs a cell · study speedtest-aqm"
+    (world,) = {run.world for runs in cells.values() for run in runs}
+    origin = f"world {world} · {runs} runs a cell · study speedtest-aqm"
     return theme.framed((title, set_up, origin), note, f"Weir {metadata.version('weirlab')}", height=height)
 
 
@@ -377,6 +416,9 @@ SEVENTH = "#777777"
 
 CROSS_TITLES = {"none": "alone", "cubic": "5 CUBIC", "bbr": "5 BBR", "udp": "UDP, half the rate"}
 
+INTERVAL_MS = 100
+"""Of the table `throughput`, if nothing is said."""
+
 SIDE = 0.12
 """From box to box, where rates are 1 apart."""
 
@@ -393,6 +435,14 @@ CHARTS: Mapping[str, Chart] = {
     "latency": Chart(
         lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none"), latency
     ),
+    **{f"latency-{cross}": Chart(_beside(cross), latency) for cross in ("cubic", "bbr", "udp")},
+    "latency-lab": Chart(
+        lambda found, _: _select(found, "lab", rate_mbps=100, rtt_ms=20, burst="g0", cross="none"), latency
+    ),
+    "throughput-cdf": Chart(
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", method="ndt7", client_cc=None),
+        shares,
+    ),
     "cross-traffic": Chart(
         lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", client_cc=None), beside_cross
     ),
@@ -405,7 +455,9 @@ CHARTS: Mapping[str, Chart] = {
     ),
     "durations": Chart(
         lambda found, of: {
-            cell: runs for cell, runs in _simulated(found).items() if not of.cross_named(cell.cross).extra
+            cell: runs
+            for cell, runs in _of_world(found, "sim").items()
+            if not of.cross_named(cell.cross).extra
         },
         durations,
     ),

@@ -1,8 +1,9 @@
 """How far a reported latency is from the true one under load.
 
 Three truths, each the median over the time in which the method loaded that direction: round trips of the
-load's own packets, of pings in a flow of their own, and what packets waited in the queue on top of the empty
-path. A cell is worth the median of its runs; a row ranges over cells.
+load's own packets (in the lab, and of Weir's own loads, their senders' SRTT), of pings in a flow of their
+own, and what packets waited in the queue on top of the empty path. A cell is worth the median of its runs; a
+row ranges over cells.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
+from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -80,12 +81,15 @@ class Row:
 
 
 def rows(found: Mapping[Cell, Sequence[Run]], of: Study) -> list[Row]:
-    """A row for each metric, queue and world, with and without cross traffic; only the grid's cells count."""
+    """A row for each metric, queue and world, with and without cross traffic.
+
+    Only the grid's cells count, and of their runs those that the lab did not spoil.
+    """
     kept: dict[tuple[str, str, bool, str], dict[Cell, list[Run]]] = {}
     for cell, runs in found.items():
         if of.cross_named(cell.cross).extra or cell.client_cc is not None:
             continue
-        for run in runs:
+        for run in filter(_counts, runs):
             key = (cell.method, cell.queue, cell.cross != "none", run.world)
             kept.setdefault(key, {}).setdefault(cell, []).append(run)
     made = []
@@ -98,6 +102,10 @@ def rows(found: Mapping[Cell, Sequence[Run]], of: Study) -> list[Row]:
                         if mine:
                             made.append(row(mine, metric, queue.name, crossed=crossed, world=world))
     return made
+
+
+def _counts(run: Run) -> bool:
+    return run.disturbed is None
 
 
 def row(
@@ -145,6 +153,24 @@ def true_ms(run: Run, way: Direction, truth: Truth) -> float | None:
     if found is None and truth == "own":
         found = loaded.srtt
     return found.median if found else None
+
+
+def stand_in(found: Mapping[Cell, Sequence[Run]]) -> Range | None:
+    """How far the median SRTT is from that of the load's own round trips, in ms, where both are known.
+
+    The ends are those of nine tenths of all directions of runs.
+    """
+    gaps = [
+        way.srtt.median - way.own.median
+        for runs in found.values()
+        for run in runs
+        for way in run.ways.values()
+        if way.own is not None and way.srtt is not None
+    ]
+    if len(gaps) < 2:
+        return None
+    twentieths = quantiles(gaps, n=20)
+    return Range(median=median(gaps), low=twentieths[0], high=twentieths[-1])
 
 
 def _cell(runs: Sequence[Run], metric: Metric) -> float | None:

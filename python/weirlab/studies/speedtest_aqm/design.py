@@ -133,16 +133,6 @@ class Block(Model):
     client_cc: str | None = None
 
 
-class LabBlock(Model):
-    """What also runs in the lab."""
-
-    why: str
-    repetitions: Annotated[int, Field(ge=1)]
-    rates_mbps: list[int]
-    queues: list[str]
-    methods: list[str]
-
-
 class Published(Model):
     """Figures of the authors by rate, and by queue."""
 
@@ -172,7 +162,7 @@ class Study(Model):
     cross: list[Cross]
     method: list[Method]
     block: list[Block]
-    lab: LabBlock
+    lab: list[Block]
     published: dict[Literal["g0", "cross"], Published]
 
     def queue_named(self, name: str) -> Queue:
@@ -264,9 +254,17 @@ def all_cells(of: Study) -> dict[Cell, int]:
 
 def usual_cells(of: Study) -> dict[Cell, int]:
     """The cells that are run if nothing is said: each as often as the block that wants it most."""
-    known = methods(of)
+    return _cells(of.block, methods(of))
+
+
+def lab_cells(of: Study) -> dict[Cell, int]:
+    """The cells that run in the lab if nothing is said."""
+    return _cells(of.lab, methods(of))
+
+
+def _cells(blocks: Iterable[Block], known: Sequence[str]) -> dict[Cell, int]:
     found: dict[Cell, int] = {}
-    for block in of.block:
+    for block in blocks:
         axes = (block.rates_mbps, block.rtts_ms, block.queues, block.bursts, block.crosses, block.methods)
         for rate, rtt, queue, burst, cross, method in product(*axes):
             if method in known:
@@ -281,18 +279,6 @@ def usual_cells(of: Study) -> dict[Cell, int]:
                 )
                 found[cell] = max(block.repetitions, found.get(cell, 0))
     return found
-
-
-def lab_cells(of: Study) -> dict[Cell, int]:
-    """The cells that run in the lab if nothing is said."""
-    block = of.lab
-    return {
-        Cell(
-            rate_mbps=rate, rtt_ms=LAB_RTT_MS, queue=queue, burst="g0", cross="none", method=method
-        ): block.repetitions
-        for rate, queue, method in product(block.rates_mbps, block.queues, block.methods)
-        if method in METHODS
-    }
 
 
 def chosen(known: dict[Cell, int], only: Sequence[str], *, repetitions: int | None = None) -> dict[Cell, int]:
@@ -389,8 +375,8 @@ def _test(cell: Cell, of: Study, start: int) -> dict[str, Any]:
         "name": "speedtest-aqm",
         "title": f"{cell.method} beneath {cell.queue}",
         "phases": {"idle": start, "load": method.longest},
-        "flows": list(_cross_flows(cell, of, end)),
-        "probes": [{"name": PING, "kind": "udp"}, *_cross_streams(cell, of, end)],
+        "flows": list(cross_flows(cell, of, end)),
+        "probes": [{"name": PING, "kind": "udp"}, *cross_streams(cell, of, end)],
     }
     if cell.method == OWN:
         said["flows"] += _own_flows(method, start)
@@ -407,7 +393,8 @@ def _test(cell: Cell, of: Study, start: int) -> dict[str, Any]:
     return said
 
 
-def _cross_flows(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
+def cross_flows(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
+    """Cross traffic over TCP, from the start of the run to `end`."""
     cross = of.cross_named(cell.cross)
     if cross.cc is None:
         return
@@ -422,7 +409,7 @@ def _cross_flows(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
         }
 
 
-def _cross_streams(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
+def cross_streams(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
     """Streams of UDP as trains of large pings, which the server sends back."""
     cross = of.cross_named(cell.cross)
     if cross.share is None:
@@ -488,5 +475,3 @@ here slow start is over within the second."""
 OWN_LOAD_NS = 8_000_000_000
 OWN_GAP_NS = 2_000_000_000
 """Load and pause of `weir test`."""
-
-LAB_RTT_MS = 20

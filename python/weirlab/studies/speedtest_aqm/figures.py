@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from weirlab.scenario.models import Direction, Model
 from weirlab.studies.speedtest_aqm import design
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -59,8 +62,10 @@ class Way(Model):
         mbps: what its application received meanwhile.
         cross_mbps: what cross traffic received meanwhile, over TCP.
         rates: the method's Mbit/s in each interval.
-        own: round trips of packets of the load itself, one each 10 ms of each connection, in ms.
-        srtt: its senders' SRTT at each interval, in ms.
+        own: round trips of packets of the load itself, one each 10 ms of each connection, in ms; the
+            simulator only.
+        srtt: SRTT at each interval, in ms: in the simulator of the sender with most in flight, in the lab of
+            every sender that moved data in the interval.
         other: round trips of pings in a flow of their own, in ms.
         queue: the empty path's round trip and what the packets of each interval waited in the router on
             average, both ways together, in ms.
@@ -96,6 +101,8 @@ class Run(Model):
         idle_ms: median ping before it began; None beside cross traffic.
         ways: by direction, if it was loaded at all.
         series: over time; the simulator only.
+        late_ms: how late the slowest hundredth of packets left the lab; None in the simulator.
+        disturbed: why the lab itself spoiled the run, so that it counts nowhere.
         warnings: what speaks against trusting it.
     """
 
@@ -108,6 +115,8 @@ class Run(Model):
     idle_ms: float | None
     ways: dict[Direction, Way]
     series: Series | None = None
+    late_ms: float | None = None
+    disturbed: str | None = None
     warnings: list[str] = Field(default_factory=list)
 
 
@@ -129,20 +138,96 @@ def spread(values: NDArray[np.floating[Any]]) -> Spread | None:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was seen of a run, all on one clock.
+
+    Attributes:
+        cell: which it was.
+        step: length of an interval in nanoseconds.
+        flows: by direction the flows of the method in `throughput`.
+        cross: the flows of cross traffic.
+        throughput, queue: as in the record.
+        pings: `t_ns` and `rtt_ns` of pings in a flow of their own.
+        samples: the same of round trips of the load's own packets.
+        senders: `t_ns` and `srtt_ns` of the load's senders.
+    """
+
+    cell: Cell
+    step: int
+    flows: Mapping[Direction, Sequence[int]]
+    cross: Mapping[Direction, Sequence[int]]
+    throughput: pl.DataFrame
+    queue: pl.DataFrame
+    pings: pl.DataFrame
+    samples: pl.DataFrame
+    senders: Mapping[Direction, pl.DataFrame]
+
+    def ways(self) -> dict[Direction, Way]:
+        """What happened while one direction was loaded and the other was not, by direction."""
+        loaded = {way: self._loaded(way) for way in WAYS}
+        both = loaded["down"] & loaded["up"]
+        return {way: self._way(way, sorted(loaded[way] - both)) for way in WAYS if loaded[way] - both}
+
+    def first_loaded_ns(self) -> int | None:
+        """When the method first loaded a direction."""
+        starts = [min(bins) * self.step for way in WAYS if (bins := self._loaded(way))]
+        return min(starts, default=None)
+
+    def last_loaded_ns(self) -> int | None:
+        """When it no longer did."""
+        ends = [(max(bins) + 1) * self.step for way in WAYS if (bins := self._loaded(way))]
+        return max(ends, default=None)
+
+    def _loaded(self, way: Direction) -> set[int]:
+        """The intervals in which the method received at least `LOADED` of the rate."""
+        least = LOADED * self.cell.rate_mbps * 1e6 / 8 * self.step / 1e9
+        rows = self.throughput.filter(pl.col("flow").is_in(self.flows[way]))
+        sums = rows.group_by(bin=pl.col("t_ns") // self.step - 1).agg(pl.col("bytes").sum())
+        return set(sums.filter(pl.col("bytes") >= least)["bin"].to_list())
+
+    def _way(self, way: Direction, bins: Sequence[int]) -> Way:
+        seconds = len(bins) * self.step / 1e9
+        sent_in = (pl.col("t_ns") // self.step).is_in(bins)
+        ended_in = (pl.col("t_ns") // self.step - 1).is_in(bins)
+        rows = self.throughput.filter(ended_in)
+        mine = rows.filter(pl.col("flow").is_in(self.flows[way])).group_by("t_ns").agg(pl.col("bytes").sum())
+        cross = self.cross[way]
+        theirs = int(rows.filter(pl.col("flow").is_in(cross))["bytes"].sum())
+        rates = spread(mine["bytes"].to_numpy() * 8e3 / self.step)
+        assert rates is not None  # noqa: S101 - bins are those in which bytes came
+        return Way(
+            loaded_s=round(seconds, 3),
+            mbps=round(int(mine["bytes"].sum()) * 8 / seconds / 1e6, 4),
+            cross_mbps=round(theirs * 8 / seconds / 1e6, 4) if cross else None,
+            rates=rates,
+            own=_ms(self.samples.filter(sent_in)["rtt_ns"]),
+            srtt=_ms(self.senders[way].filter(ended_in)["srtt_ns"]),
+            other=_ms(self.pings.filter(sent_in)["rtt_ns"]),
+            queue=spread(self.cell.rtt_ms + waits_ms(self.queue.filter(ended_in))),
+        )
+
+
 def figures(record: Record, run: ResolvedRun, cell: Cell) -> Run:
     """The figures of a simulated run."""
     start = record.manifest.scenario["phases"][0]["end_ns"]
     sampling = record.manifest.scenario["sampling"]["throughput_ns"]
-    loaded = _loaded_bins(record, cell, sampling)
-    both = loaded["down"] & loaded["up"]
-    ways: dict[Direction, Way] = {}
-    for way in WAYS:
-        found = _way(record, cell, way, sorted(loaded[way] - both), sampling)
-        if found:
-            ways[way] = found
+    flows = {way: _flows(record, f"{cell.method} {way}") for way in WAYS}
+    own = _probe(record, f"{cell.method} in flow")
+    pings = record.latency.filter(pl.col("probe") == _probe(record, design.PING))
+    seen = Seen(
+        cell=cell,
+        step=sampling,
+        flows=flows,
+        cross={way: _flows(record, f"{design.CROSS} {way}") for way in WAYS},
+        throughput=record.throughput,
+        queue=record.queue,
+        pings=pings,
+        samples=record.latency.filter(pl.col("probe") == (-1 if own is None else own)),
+        senders={way: record.tcp.filter(pl.col("flow").is_in(flows[way])) for way in WAYS},
+    )
     result, ended = _result(record, cell, start)
-    pings = record.latency.filter((pl.col("t_ns") < start) & (pl.col("probe") == _probe(record, design.PING)))
-    idle = pings["rtt_ns"].drop_nulls().median() if cell.cross == "none" else None
+    idle = pings.filter(pl.col("t_ns") < start)["rtt_ns"].drop_nulls().median()
     return Run(
         key=key_of(run),
         cell=cell.name,
@@ -150,11 +235,15 @@ def figures(record: Record, run: ResolvedRun, cell: Cell) -> Run:
         world="sim",
         result=result,
         seconds=None if ended is None else round((ended - start) / 1e9, 3),
-        idle_ms=None if not isinstance(idle, float) else round(idle / 1e6, 4),
-        ways=ways,
+        idle_ms=round(idle / 1e6, 4) if isinstance(idle, float) and cell.cross == "none" else None,
+        ways=seen.ways(),
         series=_series(record, cell, start, ended or record.reached_ns, sampling),
         warnings=record.manifest.warnings,
     )
+
+
+def _ms(nanoseconds: pl.Series) -> Spread | None:
+    return spread(nanoseconds.drop_nulls().to_numpy() / 1e6)
 
 
 def _flows(record: Record, beginning: str) -> list[int]:
@@ -164,45 +253,6 @@ def _flows(record: Record, beginning: str) -> list[int]:
 
 def _probe(record: Record, name: str) -> int | None:
     return record.probe_names.index(name) if name in record.probe_names else None
-
-
-def _loaded_bins(record: Record, cell: Cell, step: int) -> dict[Direction, set[int]]:
-    """By direction the intervals in which the method received at least `LOADED` of the rate."""
-    least = LOADED * cell.rate_mbps * 1e6 / 8 * step / 1e9
-    found: dict[Direction, set[int]] = {}
-    for way in WAYS:
-        rows = record.throughput.filter(pl.col("flow").is_in(_flows(record, f"{cell.method} {way}")))
-        sums = rows.group_by(bin=pl.col("t_ns") // step - 1).agg(pl.col("bytes").sum())
-        found[way] = set(sums.filter(pl.col("bytes") >= least)["bin"].to_list())
-    return found
-
-
-def _way(record: Record, cell: Cell, way: Direction, bins: list[int], step: int) -> Way | None:
-    if not bins:
-        return None
-    seconds = len(bins) * step / 1e9
-    sent_in = (pl.col("t_ns") // step).is_in(bins)
-    ended_in = (pl.col("t_ns") // step - 1).is_in(bins)
-    rows = record.throughput.filter(ended_in)
-    flows, cross = _flows(record, f"{cell.method} {way}"), _flows(record, f"{design.CROSS} {way}")
-    mine = rows.filter(pl.col("flow").is_in(flows)).group_by("t_ns").agg(pl.col("bytes").sum())
-    theirs = int(rows.filter(pl.col("flow").is_in(cross))["bytes"].sum())
-    srtt = record.tcp.filter(ended_in & pl.col("flow").is_in(flows))["srtt_ns"].drop_nulls()
-    ping, own = _probe(record, design.PING), _probe(record, f"{cell.method} in flow")
-    pings = record.latency.filter(sent_in & (pl.col("probe") == ping))["rtt_ns"].drop_nulls()
-    samples = record.latency.filter(sent_in & (pl.col("probe") == (-1 if own is None else own)))
-    rates = spread(mine["bytes"].to_numpy() * 8e3 / step)
-    assert rates is not None  # noqa: S101 - bins are those in which bytes came
-    return Way(
-        loaded_s=round(seconds, 3),
-        mbps=round(int(mine["bytes"].sum()) * 8 / seconds / 1e6, 4),
-        cross_mbps=round(theirs * 8 / seconds / 1e6, 4) if cross else None,
-        rates=rates,
-        own=spread(samples["rtt_ns"].drop_nulls().to_numpy() / 1e6),
-        srtt=spread(srtt.to_numpy() / 1e6),
-        other=spread(pings.to_numpy() / 1e6),
-        queue=spread(cell.rtt_ms + waits_ms(record.queue.filter(ended_in))),
-    )
 
 
 def waits_ms(queue: pl.DataFrame) -> NDArray[np.floating[Any]]:

@@ -1,7 +1,7 @@
-"""Cells in the lab: `weir serve` behind the line, `weir test --method` before it, over this machine's TCP.
+"""Cells in the lab: `weir serve` behind the line, `weir test` before it, over this machine's TCP.
 
-The client pings the server meanwhile (`--truth`), in a flow of its own; the queues' samples come from the
-lab. Round trips of the load's own packets are not to be had there.
+The client pings the server meanwhile, in a flow of its own; the queues' samples and what the kernels tell of
+the connections come from the lab. Cross traffic goes to a server of its own (`cross`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from weirlab.net.methods import IDLE_S, url_of
 from weirlab.record import new_manifest, open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.studies.speedtest_aqm import design
-from weirlab.studies.speedtest_aqm.figures import LOADED, WAYS, Run, Way, key_of, spread, waits_ms
+from weirlab.studies.speedtest_aqm import cross, design
+from weirlab.studies.speedtest_aqm.figures import LOADED, WAYS, Run, Seen, key_of
 from weirlab.studies.speedtest_aqm.measure import Keeping, go_on
 from weirlab.worlds import world_named
 from weirlab.worlds.lab import CLOCK, OFFLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from weirlab.lab.client import View
@@ -49,22 +49,27 @@ def experiment(wanted: Mapping[Cell, int], out: Path, *, of: Study, watching: Wa
     cells = {cell.name: cell for cell in wanted}
 
     def work(run: ResolvedRun, folder: Path, progress: Progress | None) -> Run | None:
-        return _measure(run, cells[run.queue], folder, progress)
+        cell = cells[run.queue]
+        found = None
+        for attempt in range(ATTEMPTS):
+            found = _measure(run, cell, of, folder / str(attempt), progress)
+            if found is None or found.disturbed is None:
+                break
+        return found
 
     runs = [run for cell, count in wanted.items() for run in runs_of(cell, of=of, repetitions=count)]
     return go_on(runs, Keeping(world_named("lab"), work), out / "lab", cells, jobs=1, watching=watching)
 
 
 def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
-    """The runs of a cell: the line, and time enough for the method."""
-    longest = of.method_named(cell.method).longest + IDLE_S * 1_000_000_000
+    """The runs of a cell: the line, and time enough for what goes over it."""
     spec = check(
         ScenarioSpec,
         {
             "test": {
                 "name": "speedtest-aqm",
                 "title": f"{cell.method} beneath {cell.queue}, in the lab",
-                "phases": {"load": longest},
+                "phases": {"load": cross.lasts_ns(cell, of)},
             },
             "link": design.link(cell),
             "queue": [design.queue_words(cell, of)],
@@ -75,7 +80,7 @@ def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
     return [dataclasses.replace(run, queue=cell.name) for run in resolve(spec)]
 
 
-def _measure(run: ResolvedRun, cell: Cell, folder: Path, progress: Progress | None) -> Run | None:
+def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Progress | None) -> Run | None:
     folder.mkdir(parents=True)
     goes_on = True
 
@@ -91,8 +96,8 @@ def _measure(run: ResolvedRun, cell: Cell, folder: Path, progress: Progress | No
             "scenario": run.scenario,
             "traces": {},
             "seed": run.seed,
-            "program": ["sh", "-c", _client(cell, folder)],
-            "server_command": f"{_weir()} serve >/dev/null 2>&1",
+            "program": ["sh", "-c", client(cell, of, folder)],
+            "server_command": server(cell, of),
             "device": None,
             "capture": None,
             "record": {"folder": str((folder / "line").absolute()), "manifest": manifest},
@@ -104,24 +109,91 @@ def _measure(run: ResolvedRun, cell: Cell, folder: Path, progress: Progress | No
     if answer["exit_code"] != 0:
         raise NetError(f"`{cell.name}` in the lab: {_error(folder)}")
     said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
-    if said["truth"] is None:
-        raise NetError(f"`{cell.name}` in the lab: no ping came back")
-    return _figures(run, cell, said, folder, answer["warnings"])
+    line, pings = open_record(folder / "line"), open_record(folder / "pings")
+    _check_senders(cell, of, line)
+    seen = seen_of(cell, line, pings)
+    first, last = seen.first_loaded_ns(), seen.last_loaded_ns()
+    if first is None or last is None:
+        raise LabError(f"`{cell.name}`: the method never had {LOADED:.0%} of the line's rate")
+    idle = seen.pings.filter(pl.col("t_ns") < _began_ns(cell, said, pings) + _lag_ns(line, pings))
+    median = idle["rtt_ns"].drop_nulls().median()
+    return Run(
+        key=key_of(run),
+        cell=cell.name,
+        seed=run.seed,
+        world="lab",
+        result=_result(cell, said),
+        seconds=round((last - first) / 1e9, 3),
+        idle_ms=round(median / 1e6, 4) if isinstance(median, float) and cell.cross == "none" else None,
+        ways=seen.ways(),
+        late_ms=round(answer["quality"]["late_p99_ns"] / 1e6, 3),
+        disturbed=disturbed(answer["quality"]),
+        warnings=[*answer["warnings"], *pings.manifest.warnings],
+    )
+
+
+def server(cell: Cell, of: Study) -> str:
+    """What runs behind the line: a server for the test, and one for what goes on beside it."""
+    beside = (
+        f"{_weir()} serve --listen {CROSS_PORT} --without irtt --max-duration 300s "
+        f"--max-echo-rate {MOST_ECHOES} >/dev/null 2>&1 & "
+        if cell.cross != "none"
+        else ""
+    )
+    return f"{_sends_with(of.method_named(cell.method).cc)}{beside}exec {_weir()} serve >/dev/null 2>&1"
+
+
+def client(cell: Cell, of: Study, folder: Path) -> str:
+    """What runs before it: cross traffic if there is some, then the test."""
+    said, errors, pings, beside = (
+        shlex.quote(str((folder / name).absolute())) for name in ("said.json", "errors", "pings", "cross")
+    )
+    # Weir's own test asks for a congestion control itself.
+    words = _sends_with(cell.client_cc or of.method_named(cell.method).client_cc)
+    test = (
+        f"{_weir()} test server --idle {IDLE_S}s --load {design.OWN_LOAD_NS / 1e9:g}s --no-charts"
+        if cell.method == design.OWN
+        else f"{_weir()} test {url_of(cell.method, 'server')} --method {cell.method} --no-verify --truth"
+    )
+    test += f" --json --out {pings} >{said}"
+    if cell.cross == "none":
+        return f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT)}exec {test}"
+    # It has to share the line when the test begins, and until that ends.
+    return (
+        f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT, CROSS_PORT)}"
+        f"{shlex.quote(sys.executable)} -m {cross.__name__} {shlex.quote(cell.name)} "
+        f"server:{CROSS_PORT} {beside} & cross=$!; sleep {design.LEAD_NS / 1e9:g}; "
+        f"kill -0 $cross && {test} && kill -0 $cross"
+    )
+
+
+def _when_listening(*ports: int) -> str:
+    words = " ".join(str(port) for port in ports)
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(WAITING)} {words} && "
+
+
+def _sends_with(name: str) -> str:
+    """Makes it the congestion control of who does not ask for one: else it would be this machine's.
+
+    By the route, since only the first namespace of a machine may choose any as the usual one
+    (`tcp_set_default_congestion_control` in net/ipv4/tcp_cong.c).
+    """
+    return f"ip route replace {NETWORK} dev {DEVICE} proto kernel scope link congctl {name} && "
+
+
+def _check_senders(cell: Cell, of: Study, line: Record) -> None:
+    """Raises a LabError if a connection of the test was sent with another congestion control."""
+    method = of.method_named(cell.method)
+    wanted = {"client": cell.client_cc or method.client_cc, "server": method.cc}
+    for _, one in _connections(line, SERVER_PORT):
+        for end, name in wanted.items():
+            told = one[f"{end}_congestion_control"]
+            if told not in {None, name}:
+                raise LabError(f"`{cell.name}`: the {end} sent with {told} in place of {name}")
 
 
 def _weir() -> str:
     return f"{shlex.quote(sys.executable)} -m weirlab"
-
-
-def _client(cell: Cell, folder: Path) -> str:
-    said, errors, pings = (
-        shlex.quote(str((folder / name).absolute())) for name in ("said.json", "errors", "pings")
-    )
-    return (
-        f"exec {_weir()} test {url_of(cell.method, 'server')} --method {cell.method} --no-verify --truth "
-        f"--json --out {pings} "
-        f">{said} 2>{errors}"
-    )
 
 
 def _error(folder: Path) -> str:
@@ -129,81 +201,116 @@ def _error(folder: Path) -> str:
     return lines[-1] if lines else "the client failed without a word"
 
 
-def _figures(run: ResolvedRun, cell: Cell, said: dict[str, Any], folder: Path, warnings: list[str]) -> Run:
-    line, pings = open_record(folder / "line"), open_record(folder / "pings")
-    step = line.manifest.scenario["sampling"]["queue_ns"]
-    rates = _rates(line, step)
-    least = LOADED * cell.rate_mbps
-    loaded = {way: {number for number, mbps in one.items() if mbps >= least} for way, one in rates.items()}
-    every = sorted(loaded["down"] | loaded["up"])
-    if not every:
-        raise LabError(f"`{cell.name}`: the line never carried {LOADED:.0%} of its rate")
-    # The clocks of both records begin apart; when the load began is what both know.
-    began_ns = round(said["truth"]["began_s"] * 1e9)
-    lag = every[0] * step - began_ns
-    ways: dict[Direction, Way] = {}
-    for way in WAYS:
-        # A download's acknowledgements load the other direction too.
-        bins = sorted(number for number in loaded[way] if _carries(rates, way, number))
-        found = _way(line, pings, cell, bins, [rates[way][number] for number in bins], (step, lag))
-        if found:
-            ways[way] = found
-    idle = pings.latency.filter(pl.col("t_ns") < began_ns)["rtt_ns"].drop_nulls().median()
-    return Run(
-        key=key_of(run),
-        cell=cell.name,
-        seed=run.seed,
-        world="lab",
-        result=said["result"],
-        seconds=round((every[-1] + 1 - every[0]) * step / 1e9, 3),
-        idle_ms=round(idle / 1e6, 4) if isinstance(idle, float) else None,
-        ways=ways,
-        warnings=[*warnings, *pings.manifest.warnings],
+def seen_of(cell: Cell, line: Record, pings: Record) -> Seen:
+    """Both records on the line's clock. Connections are told apart by the server's port."""
+    step = line.manifest.scenario["sampling"]["throughput_ns"]
+    flows = _flows(line, SERVER_PORT)
+    # A request for next to nothing is a sample of the other flows' time, on whatever connection it goes.
+    least = LOADING * cell.rate_mbps * 1e6 / 8 * step / 1e9
+    moved = line.throughput.filter(pl.col("bytes") >= least).select("t_ns", "flow")
+    senders = line.tcp.join(moved, on=("t_ns", "flow"), how="semi")
+    loading = set(moved["flow"])
+    beside = _flows(line, CROSS_PORT)
+    return Seen(
+        cell=cell,
+        step=step,
+        flows=flows,
+        cross={way: [one for one in beside[way] if one in loading] for way in WAYS},
+        throughput=line.throughput,
+        queue=line.queue,
+        pings=pings.pings.with_columns(t_ns=pl.col("t_ns") + _lag_ns(line, pings)),
+        samples=pings.pings.clear(),
+        senders={way: senders.filter(pl.col("flow").is_in(flows[way])) for way in WAYS},
     )
 
 
-def _rates(line: Record, step: int) -> dict[Direction, dict[int, float]]:
-    """What the router carried each way in each interval, Mbit/s."""
-    rows = line.queue.filter(pl.col("class") == "")
+def _flows(line: Record, port: int) -> dict[Direction, Sequence[int]]:
+    """The flows of connections to that port of the server: up, then down, of each."""
+    places = [place for place, _ in _connections(line, port)]
+    return {"up": [2 * place for place in places], "down": [2 * place + 1 for place in places]}
+
+
+def _connections(line: Record, port: int) -> list[tuple[int, dict[str, Any]]]:
+    """The connections to that port of the server, with their places among all."""
+    known: list[dict[str, Any]] | None = (line.manifest.model_extra or {})["connections"]
+    if known is None:
+        raise LabError(f"the kernel does not tell of its connections: {line.manifest.warnings[-1]}")
+    return [(place, one) for place, one in enumerate(known) if int(one["server"].rpartition(":")[2]) == port]
+
+
+def _lag_ns(line: Record, pings: Record) -> int:
+    """How much later the line's clock says the same moment: both count from points of this machine's."""
+    zeros = [(one.manifest.model_extra or {})["monotonic_zero_ns"] for one in (pings, line)]
+    return int(zeros[0] - zeros[1])
+
+
+def _began_ns(cell: Cell, said: Mapping[str, Any], pings: Record) -> int:
+    """When the test began to load, on the pings' clock."""
+    if cell.method == design.OWN:
+        phases = pings.manifest.scenario["phases"]
+        (idle,) = (one["end_ns"] for one in phases if one["name"] == "idle")
+        return int(idle)
+    if said["truth"] is None:
+        raise NetError(f"`{cell.name}` in the lab: no ping came back")
+    began_s: float = said["truth"]["began_s"]
+    return round(began_s * 1e9)
+
+
+def _result(cell: Cell, said: dict[str, Any]) -> dict[str, Any]:
+    """What the method reports; Weir's own with the names that it has in the simulator."""
+    if cell.method != design.OWN:
+        result: dict[str, Any] = said["result"]
+        return result
     return {
-        way: {
-            t_ns // step - 1: wire * 8e3 / step
-            for t_ns, wire in rows.filter(pl.col("queue") == f"{way}/{design.ROUTER}")
-            .select("t_ns", "wire_bytes")
-            .iter_rows()
-        }
-        for way in WAYS
+        "method": design.OWN,
+        "download_mbps": said["down_mbps"],
+        "upload_mbps": said["up_mbps"],
+        "down_loaded_ms": said["loaded_ms"].get("download"),
+        "up_loaded_ms": said["loaded_ms"].get("upload"),
     }
 
 
-def _carries(rates: Mapping[Direction, Mapping[int, float]], way: Direction, number: int) -> bool:
-    """Whether that direction carries the data of that interval, and not its acknowledgements."""
-    other = rates["up" if way == "down" else "down"].get(number, 0.0)
-    return other < ACKNOWLEDGING * rates[way][number]
+def disturbed(quality: Mapping[str, Any]) -> str | None:
+    """Why the lab's own work spoiled a run; None if it did not.
+
+    The lab warns from 1 ms on. Here a run counts while what is late stays small beside the round trip.
+    """
+    late_ms = quality["late_p99_ns"] / 1e6
+    if late_ms > MOST_LATE_MS:
+        return f"1 % of packets left {late_ms:.1f} ms or more too late"
+    lost = quality["overrun"] + quality["refused"]
+    if lost:
+        return f"{lost} packets were lost in front of the emulator"
+    return None
 
 
-def _way(  # noqa: PLR0913, PLR0917 - both records and what is taken of them
-    line: Record, pings: Record, cell: Cell, bins: list[int], mbps: list[float], at: tuple[int, int]
-) -> Way | None:
-    if not bins:
-        return None
-    step, lag = at
-    rates = spread(pl.Series(mbps).to_numpy())
-    assert rates is not None  # noqa: S101 - there are bins
-    sent_in = ((pl.col("t_ns") + lag) // step).is_in(bins)
-    ended_in = (pl.col("t_ns") // step - 1).is_in(bins)
-    return Way(
-        loaded_s=round(len(bins) * step / 1e9, 3),
-        mbps=rates.mean,
-        cross_mbps=None,
-        rates=rates,
-        own=None,
-        srtt=None,
-        other=spread(pings.latency.filter(sent_in)["rtt_ns"].drop_nulls().to_numpy() / 1e6),
-        queue=spread(cell.rtt_ms + waits_ms(line.queue.filter(ended_in))),
-    )
+ATTEMPTS = 3
+"""How often a run is made that the machine disturbs."""
 
+MOST_LATE_MS = 5.0
+"""A quarter of the empty round trip of 20 ms."""
 
-ACKNOWLEDGING = 0.25
-"""An acknowledgement for each packet of 1538 bytes on the line is 0.06 of it; beside a load of its own a
-direction is near 1."""
+LOADING = 0.001
+"""Share of the rate from which on a connection carries load: at 100 Mbit/s 1250 bytes in 100 ms."""
+
+NETWORK = "10.0.0.0/8"
+DEVICE = "weir0"
+"""Of both ends of the lab, whose only route it is."""
+
+SERVER_PORT = 8080
+"""What `weir serve` listens on where nothing is said."""
+CROSS_PORT = 8081
+WAITING = """\
+import socket, sys, time
+for port in sys.argv[1:]:
+    for _ in range(300):
+        try:
+            socket.create_connection(("server", int(port)), 1).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        sys.exit(f"no server listens at port {port}")
+"""
+MOST_ECHOES = 50_000
+"""UDP streams of half of 200 Mbit/s are 9000 packets a second."""
