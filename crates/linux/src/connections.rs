@@ -115,6 +115,8 @@ struct End {
     local: SocketAddr,
     remote: SocketAddr,
     congestion_control: Option<String>,
+    /// Whether the other end has said that no more comes, which the kernel counts as a byte.
+    heard_all: bool,
     info: TcpInfo,
 }
 
@@ -162,6 +164,8 @@ impl Watched {
         let [arrives, leaves] = [arrives, leaves].map(|way| 2 * place as u32 + way);
         let (acknowledged, in_order) = end.info.delivered_bytes();
         let wire = end.info.wire_bytes(self.ip_header);
+        let [in_order, wire] =
+            [in_order, wire].map(|count| count.saturating_sub(u64::from(end.heard_all)));
         let before = self.received.insert(arrives, (in_order, wire)).unwrap_or_default();
         let (bytes, wire_bytes) = (since(before.0, in_order), since(before.1, wire));
         if bytes > 0 || wire_bytes > 0 {
@@ -225,6 +229,7 @@ fn read(body: &[u8]) -> Option<End> {
         };
         SocketAddr::new(ip, port)
     };
+    let heard_all = STATES_AFTER_FIN & (1 << body[1]) != 0;
     let (mut info, mut congestion_control) = (None, None);
     for (kind, value) in attributes(body.get(DIAG_MSG..)?) {
         match kind {
@@ -236,7 +241,7 @@ fn read(body: &[u8]) -> Option<End> {
             _ => {}
         }
     }
-    Some(End { local: end(0, 4), remote: end(2, 20), congestion_control, info: info? })
+    Some(End { local: end(0, 4), remote: end(2, 20), congestion_control, heard_all, info: info? })
 }
 
 /// How long it may take until a request to stop is heard.
@@ -254,7 +259,8 @@ const STATE_AND_TIMER: usize = 4;
 const DIAG_MSG: usize = 72;
 /// Established, and all states of one that closes and may still carry data (include/net/tcp_states.h): 1,
 /// 4 and 5, 8 and 9, 11.
-const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | STATES_AFTER_FIN;
+const STATES_AFTER_FIN: u32 = 1 << 8 | 1 << 9 | 1 << 11;
 
 #[cfg(test)]
 mod tests {
@@ -267,6 +273,9 @@ mod tests {
     const BYTES_ACKED: usize = 120;
     const BYTES_RECEIVED: usize = 128;
 
+    const ESTABLISHED: u8 = 1;
+    const CLOSE_WAIT: u8 = 8;
+
     fn info(acked: u64, received: u64) -> Vec<u8> {
         let mut bytes = vec![0; 232];
         bytes[RTT..RTT + 4].copy_from_slice(&25_000u32.to_ne_bytes());
@@ -276,8 +285,8 @@ mod tests {
     }
 
     /// What a kernel answers of a server's socket of IPv6 that holds a connection of IPv4.
-    fn answer(info: &[u8]) -> Vec<u8> {
-        let mut header = vec![libc::AF_INET6 as u8, 1, 0, 0];
+    fn answer(info: &[u8], state: u8) -> Vec<u8> {
+        let mut header = vec![libc::AF_INET6 as u8, state, 0, 0];
         header.extend(8080u16.to_be_bytes());
         header.extend(40_000u16.to_be_bytes());
         for last in [[10, 1, 0, 1], [10, 0, 0, 1]] {
@@ -299,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read() {
-        let end = read(&answer(&info(7, 9))).unwrap();
+        let end = read(&answer(&info(7, 9), ESTABLISHED)).unwrap();
         assert_eq!(end.local, "10.1.0.1:8080".parse().unwrap());
         assert_eq!(end.remote, "10.0.0.1:40000".parse().unwrap());
         assert_eq!(end.congestion_control.as_deref(), Some("cubic"));
@@ -310,8 +319,14 @@ mod tests {
     fn rows_are_of_what_came_since_the_last_look() {
         let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
         let mut rows = Vec::new();
-        for (tick, acked, received) in [(1, 1000, 100), (2, 5000, 100), (3, 5000, 100)] {
-            let end = read(&answer(&info(acked, received))).unwrap();
+        // At last the client closes.
+        for (tick, acked, received, state) in [
+            (1, 1000, 100, ESTABLISHED),
+            (2, 5000, 100, ESTABLISHED),
+            (3, 5000, 100, ESTABLISHED),
+            (4, 5000, 101, CLOSE_WAIT),
+        ] {
+            let end = read(&answer(&info(acked, received), state)).unwrap();
             watched.look(Time::from_nanos(tick), Side::Server, &end, &mut |row| rows.push(row));
         }
         let bytes: Vec<_> = rows
@@ -331,7 +346,7 @@ mod tests {
             })
             .collect();
         let srtt = Some(Duration::from_millis(25));
-        assert_eq!(senders, [(1, 1, srtt), (2, 1, srtt)], "the third look saw nothing new");
+        assert_eq!(senders, [(1, 1, srtt), (2, 1, srtt)], "later looks saw nothing new");
         assert_eq!(watched.connections.len(), 1);
         assert_eq!(watched.connections[0].server_congestion_control.as_deref(), Some("cubic"));
     }
@@ -339,7 +354,7 @@ mod tests {
     #[test]
     fn what_stays_within_a_host_is_left_out_and_counters_begin_again() {
         let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
-        let mut end = read(&answer(&info(1, 1))).unwrap();
+        let mut end = read(&answer(&info(1, 1), ESTABLISHED)).unwrap();
         std::mem::swap(&mut end.local, &mut end.remote);
         end.remote.set_ip(end.local.ip());
         watched.look(Time::ZERO, Side::Client, &end, &mut |_| unreachable!());
