@@ -205,9 +205,12 @@ def test_what_the_lab_spoiled_does_not_count() -> None:
     (row, _) = calibration.rows({CELL: [sound, spoiled]}, OF)
     assert (row.metric, row.runs, row.reported) == (metric, 1, calibration.Range(median=70, low=70, high=70))
     quiet = {"late_p99_ns": 4_900_000, "overrun": 0, "refused": 0}
-    assert lab.disturbed(quiet) is None
-    assert lab.disturbed(quiet | {"late_p99_ns": 5_200_000}) == "1 % of packets left 5.2 ms or more too late"
-    assert lab.disturbed(quiet | {"overrun": 3}) == "3 packets were lost in front of the emulator"
+    assert lab.disturbed(quiet, 4.9) is None
+    assert (
+        lab.disturbed(quiet | {"late_p99_ns": 5_200_000}, 0) == "1 % of packets left 5.2 ms or more too late"
+    )
+    assert lab.disturbed(quiet | {"overrun": 3}, 0) == "3 packets were lost in front of the emulator"
+    assert lab.disturbed(quiet, 7) == "a tenth of the pings were sent 7.0 ms or more too late"
 
 
 def test_how_far_srtt_is_from_round_trips_one_by_one() -> None:
@@ -362,5 +365,6 @@ def test_the_page_says_what_was_run() -> None:
     spoiled = late.model_copy(update={"late_ms": 7.5, "disturbed": "late"})
     page = report.page({ndt7: [told, late, spoiled]}, OF, None)
     assert page.count("| ndt7 | none |  |  |  |  |  |  | 93 / 41 |") == 2
-    assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it. 1 runs more," in page
+    assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it." in page
+    assert " 1 more in which either was over 5 ms" in page
     assert "| lab: real server and client" in page

@@ -84,20 +84,21 @@ def latency(cells: Found, of: Study) -> Figure:
     ]
     wide = 3
     high = -(-len(shown) // wide)
-    beside = {of.cross_named(cell.cross).says for cell in cells}
+    crosses = {of.cross_named(cell.cross) for cell in cells if cell.cross != "none"}
+    beside = " and ".join(f"beside {one.says}" for one in crosses) or "no cross traffic"
     chart = _frame(
         "What each method reports as latency, and what is true",
-        f"downloads at 100 Mbit/s, 20 ms, no burst, beside {', '.join(sorted(beside))}",
+        f"downloads at 100 Mbit/s, 20 ms, no burst, {beside}",
         cells,
         "Boxes: reported, 25 % to 75 % of runs, whiskers all. Below them, line: the true round trip of the "
         "load's own "
         "packets (in the lab SRTT), diamond: of "
         "pings in another flow (medians of runs). Without a box the method reports nothing.",
-        height=1.4 + 2.1 * high,
+        height=1.4 + high * (0.7 + 0.2 * len({cell.queue for cell in cells})),
     )
     panels = chart.subplots(high, wide, sharex=True, sharey=True, squeeze=False).flatten()
     styles = _styles(of)
-    names = list(styles)
+    names = [name for name in styles if any(cell.queue == name for cell in cells)]
     ends: list[float] = []
     for axes, (method, metric) in zip(panels, shown, strict=False):
         for cell, runs in cells.items():
@@ -149,7 +150,8 @@ def shares(cells: Found, of: Study) -> Figure:
         "Throughput of ndt7 while it loads, by what runs beside it",
         "100 Mbit/s, 20 ms, no burst; BBR down, CUBIC up",
         cells,
-        f"Goodput in each {INTERVAL_MS} ms of all runs of a queue together, from their quantiles.",
+        f"Goodput in each {INTERVAL_MS} ms of all runs of a queue together, from their quantiles. More "
+        "than the line's rate is what a gap held up and then came at once.",
         height=6.4,
     )
     panels = chart.subplots(2, len(crosses), sharex=True, sharey=True, squeeze=False)
@@ -165,7 +167,7 @@ def shares(cells: Found, of: Study) -> Figure:
         panels[row][0].set_ylabel({"down": "Download", "up": "Upload"}[way] + ": intervals, %")
     for axes in panels[1]:
         axes.set_xlabel("Mbit/s, or less")
-    panels[0][0].set_xlim(0, 105)
+    panels[0][0].set_xlim(0, 120)
     panels[0][0].set_ylim(0, 100)
     _lines_legend(chart, styles)
     return chart
@@ -361,7 +363,7 @@ def _frame(title: str, set_up: str, cells: Found, note: str, *, height: float) -
     counts = {len(runs) for runs in cells.values()}
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
     (world,) = {run.world for runs in cells.values() for run in runs}
-    origin = f"world {world} · {runs} runs a cell · study speedtest-aqm"
+    origin = f"world {world} · {runs} {'run' if runs == '1' else 'runs'} a cell · study speedtest-aqm"
     return theme.framed((title, set_up, origin), note, f"Weir {metadata.version('weirlab')}", height=height)
 
 

@@ -158,22 +158,24 @@ def _block(block: design.Block, counts: Sequence[int], of: Study) -> str:
 def _how_quiet(found: Found) -> Sequence[str]:
     """What the lab's own check says of its runs."""
     runs = [run for runs in found.values() for run in runs if run.world == "lab"]
-    late = [run.late_ms for run in runs if run.late_ms is not None]
-    if not late:
+    if not runs:
         return []
-    spoiled = sum(run.disturbed is not None for run in runs)
-    kept = [run.late_ms for run in runs if run.late_ms is not None and run.disturbed is None]
-    told = (
-        f"In the lab 1 % of packets left {min(kept):.1f} to {max(kept):.1f} ms (median of runs "
-        f"{median(kept):.1f}) or more too late; {sum(ms > WARNED_MS for ms in kept)} of {len(kept)} runs "
-        f"warn of it."
-        if kept
-        else "In the lab no run counts."
-    )
+    kept = [run for run in runs if run.disturbed is None]
+    told = "In the lab no run counts."
+    if kept:
+        late = [run.late_ms or 0.0 for run in kept]
+        programs = [run.programs_late_ms or 0.0 for run in kept]
+        told = (
+            f"In the lab 1 % of packets left {min(late):.1f} to {max(late):.1f} ms (median of runs "
+            f"{median(late):.1f}) or more too late; {sum(ms > WARNED_MS for ms in late)} of {len(kept)} runs "
+            f"warn of it. A tenth of the test's own pings were sent {min(programs):.1f} to "
+            f"{max(programs):.1f} ms (median {median(programs):.1f}) or more too late."
+        )
+    spoiled = len(runs) - len(kept)
     if spoiled:
         told += (
-            f" {spoiled} runs more, in which it was over {MOST_LATE_MS:g} ms or packets were lost in front "
-            f"of the emulator, also when they were made again, count nowhere."
+            f" {spoiled} more in which either was over {MOST_LATE_MS:g} ms, or packets were lost in front of "
+            f"the emulator, count nowhere; each had been made again."
         )
     return ["", told]
 

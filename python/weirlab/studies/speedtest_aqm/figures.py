@@ -102,6 +102,8 @@ class Run(Model):
         ways: by direction, if it was loaded at all.
         series: over time; the simulator only.
         late_ms: how late the slowest hundredth of packets left the lab; None in the simulator.
+        programs_late_ms: how late at least the latest tenth of the test's pings were sent, for want of a
+            processor; None in the simulator.
         disturbed: why the lab itself spoiled the run, so that it counts nowhere.
         warnings: what speaks against trusting it.
     """
@@ -116,6 +118,7 @@ class Run(Model):
     ways: dict[Direction, Way]
     series: Series | None = None
     late_ms: float | None = None
+    programs_late_ms: float | None = None
     disturbed: str | None = None
     warnings: list[str] = Field(default_factory=list)
 

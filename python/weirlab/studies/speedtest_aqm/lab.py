@@ -115,6 +115,7 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
     first, last = seen.first_loaded_ns(), seen.last_loaded_ns()
     if first is None or last is None:
         raise LabError(f"`{cell.name}`: the method never had {LOADED:.0%} of the line's rate")
+    programs_late_ms = (pings.pings["timer_error_ns"].quantile(0.9) or 0.0) / 1e6
     idle = seen.pings.filter(pl.col("t_ns") < _began_ns(cell, said, pings) + _lag_ns(line, pings))
     median = idle["rtt_ns"].drop_nulls().median()
     return Run(
@@ -127,7 +128,8 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
         idle_ms=round(median / 1e6, 4) if isinstance(median, float) and cell.cross == "none" else None,
         ways=seen.ways(),
         late_ms=round(answer["quality"]["late_p99_ns"] / 1e6, 3),
-        disturbed=disturbed(answer["quality"]),
+        programs_late_ms=round(programs_late_ms, 3),
+        disturbed=disturbed(answer["quality"], programs_late_ms),
         warnings=[*answer["warnings"], *pings.manifest.warnings],
     )
 
@@ -270,10 +272,11 @@ def _result(cell: Cell, said: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def disturbed(quality: Mapping[str, Any]) -> str | None:
-    """Why the lab's own work spoiled a run; None if it did not.
+def disturbed(quality: Mapping[str, Any], programs_late_ms: float) -> str | None:
+    """Why the machine spoiled a run; None if it did not.
 
-    The lab warns from 1 ms on. Here a run counts while what is late stays small beside the round trip.
+    The lab warns from 1 ms on. Here a run counts while what is late stays small beside the round trip:
+    packets that leave the emulator, and programs, whose requests show a wait for the processor as latency.
     """
     late_ms = quality["late_p99_ns"] / 1e6
     if late_ms > MOST_LATE_MS:
@@ -281,6 +284,8 @@ def disturbed(quality: Mapping[str, Any]) -> str | None:
     lost = quality["overrun"] + quality["refused"]
     if lost:
         return f"{lost} packets were lost in front of the emulator"
+    if programs_late_ms > MOST_LATE_MS:
+        return f"a tenth of the pings were sent {programs_late_ms:.1f} ms or more too late"
     return None
 
 
