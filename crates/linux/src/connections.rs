@@ -166,14 +166,14 @@ impl Watched {
         let wire = end.info.wire_bytes(self.ip_header);
         let [in_order, wire] =
             [in_order, wire].map(|count| count.saturating_sub(u64::from(end.heard_all)));
-        let before = self.received.insert(arrives, (in_order, wire)).unwrap_or_default();
-        let (bytes, wire_bytes) = (since(before.0, in_order), since(before.1, wire));
+        let seen = self.received.insert(arrives, (in_order, wire)).unwrap_or_default();
+        let (bytes, wire_bytes) = (since(seen.0, in_order), since(seen.1, wire));
         if bytes > 0 || wire_bytes > 0 {
             send(PathSample::Throughput(ThroughputRow { t, flow: arrives, bytes, wire_bytes }));
         }
-        let before = self.acknowledged.insert(leaves, acknowledged).unwrap_or_default();
+        let told_before = self.acknowledged.insert(leaves, acknowledged).unwrap_or_default();
         let row = end.info.row(t, leaves);
-        if acknowledged != before || row.in_flight > 0 {
+        if acknowledged != told_before || row.in_flight > 0 {
             send(PathSample::Tcp(row));
         }
     }
