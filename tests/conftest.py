@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import weirlab
+from live import weir_in
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -37,13 +37,6 @@ def weir(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command `weir`, run in an empty folder."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "weirlab", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return weir_in(tmp_path, *words)
 
     return run

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from live import PATIENCE_S
 from weirlab.record import open_record
 from weirlab.report import cautions, quality_table
 
@@ -207,13 +208,13 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not list(tmp_path.glob("o/*/latency/part-*.parquet")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert "Realtime Response Under Load" in out
     assert "interrupted: the figures are those of what was measured until then" in err

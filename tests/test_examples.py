@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from live import PATIENCE_S
 from weirlab.scenario import load_scenario, resolve
 from weirlab.worlds import world_named
 
@@ -28,7 +29,7 @@ def test_scenarios_resolve_for_every_world(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_print_something(path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") >= 3

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weirlab
+from live import PATIENCE_S, skip_if_late
 from weirlab.errors import LabError
 from weirlab.lab.client import ask
 from weirlab.scenario import ScenarioSpec, resolve
@@ -32,7 +33,9 @@ def lab_refusal() -> str | None:
 
 def weir(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
     """Runs `weir` to its end."""
-    return subprocess.run([*WEIR, *words], capture_output=True, text=True, timeout=60, check=False, **more)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(
+        [*WEIR, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **more
+    )  # type: ignore[call-overload, no-any-return]
 
 
 REFUSAL = lab_refusal()
@@ -55,7 +58,7 @@ def test_a_program_that_a_signal_ends_is_told_so() -> None:
 PING = """
 import socket, time
 near = socket.socket(socket.AF_INET{six}, socket.SOCK_DGRAM)
-near.settimeout(5)
+near.settimeout(60)
 times = []
 for number in range(20):
     start = time.monotonic()
@@ -92,7 +95,9 @@ def test_the_server_is_reached_by_name_over_the_line(ip: int, device: str, tmp_p
     done = weir("lab", "exec", *words, "--", *ping)
     assert done.returncode == 0, done.stderr
     # Never shorter than the line; how much longer is up to how busy the machine is.
-    assert 20.0 <= float(done.stdout) < 60.0
+    assert float(done.stdout) >= 20.0
+    skip_if_late(done.stderr)
+    assert float(done.stdout) < 60.0
 
 
 def test_a_record_and_a_capture_are_kept(tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_a_record_and_a_capture_are_kept(tmp_path: Path) -> None:
     )
     record, capture = tmp_path / "record", tmp_path / "packets.pcapng"
     words = ("--link", str(link), "--record", str(record), "--pcap", str(capture))
-    done = weir("lab", "exec", *words, "--", sys.executable, "-c", f"{code}; import time; time.sleep(0.3)")
+    done = weir("lab", "exec", *words, "--", sys.executable, "-c", f"{code}; import time; time.sleep(1)")
     assert done.returncode == 0, done.stderr
     kept = weirlab.open_record(record)
     assert kept.manifest.complete
@@ -161,7 +166,7 @@ def marked() -> list[int]:
     return found
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(true: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Waits until something is true."""
     deadline = time.monotonic() + seconds
     while not true():
@@ -195,7 +200,7 @@ def test_a_run_that_is_asked_to_end_keeps_its_record_and_leaves_nothing(
         os.killpg(running.pid, number)
     else:
         running.send_signal(number)
-    output, errors = running.communicate(timeout=30)
+    output, errors = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, (output, errors)
     until(lambda: not marked())
     (manifest,) = out.rglob("manifest.json")
@@ -212,7 +217,7 @@ def test_after_a_kill_nothing_remains_and_the_record_is_readable(tmp_path: Path)
     )
     until(lambda: any(out.rglob("latency/part-*.parquet")))
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE_S)
     until(lambda: not marked())
     (manifest,) = out.rglob("manifest.json")
     kept = weirlab.open_record(manifest.parent)
@@ -222,12 +227,13 @@ def test_after_a_kill_nothing_remains_and_the_record_is_readable(tmp_path: Path)
 
 def test_after_a_kill_the_programs_of_a_lab_are_gone_too() -> None:
     tree = "sleep 300 & sleep 300 & echo started; wait"
-    running = start("lab", "exec", "--server-command", "sleep 300", "--", "sh", "-c", tree)
+    server = f"{sys.executable} -m http.server & sleep 300"
+    running = start("lab", "exec", "--server-command", server, "--", "sh", "-c", tree)
     assert running.stdout is not None
     assert running.stdout.readline() == "started\n"
-    assert len(marked()) >= 6
+    assert len(marked()) >= 7
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE_S)
     until(lambda: not marked())
 
 
@@ -247,7 +253,7 @@ def test_two_labs_at_once_do_not_meet(tmp_path: Path) -> None:
     )
     running = [start("run", *words, "--out", str(out)) for out in outs]
     for one in running:
-        _, errors = one.communicate(timeout=60)
+        _, errors = one.communicate(timeout=PATIENCE_S)
         assert one.returncode == 0, errors
     for out in outs:
         (manifest,) = out.rglob("manifest.json")

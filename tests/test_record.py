@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import weirlab
+from live import PATIENCE_S
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack
 
@@ -74,7 +75,7 @@ def test_a_killed_run_leaves_a_readable_record(tmp_path: Path) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", code])
     folder = out / "01-fq-codel"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not list(folder.glob("latency/part-*.parquet")):
         assert process.poll() is None, "the run ended by itself"
         assert time.monotonic() < deadline, "nothing was written"

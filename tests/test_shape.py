@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from live import skip_if_late, together, weir_in
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
@@ -18,6 +19,7 @@ from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
+    from concurrent.futures import Future
     from pathlib import Path
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,7 +28,11 @@ TRIAL = try_lab()
 needs_lab = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
 
 SERVER = """
-import socket, threading
+import socket, sys, threading, time
+# What runs beside this has to be there first.
+for port in sys.argv[1:]:
+    while socket.socket().connect_ex(("server", int(port))) != 0:
+        time.sleep(0.05)
 def serve(near):
     try:
         if near.recv(1) == b"d":
@@ -74,18 +80,18 @@ def queues():
     text = pathlib.Path(f"/proc/{os.getpid()}/net/netfilter/nfnetlink_queue").read_text()
     return len(text.splitlines())
 
-def start():
-    shaper = subprocess.Popen([*WEIR, device, "--quiet"], stderr=subprocess.PIPE, text=True)
-    for _ in range(200):
+def start(*words):
+    shaper = subprocess.Popen([*WEIR, device, "--quiet", *words])
+    while shaper.poll() is None:
         done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
         if done.returncode == 0 and "sides" in done.stdout:
             return shaper, json.loads(done.stdout)
         time.sleep(0.05)
-    raise SystemExit(f"no shaper: {done.stderr}")
+    raise SystemExit(f"the shaper ended with code {shaper.returncode}")
 
 def answers():
     near = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    near.settimeout(10)
+    near.settimeout(60)
     near.connect(("server", 5001))
     near.sendall(b"d")
     return len(near.recv(100, socket.MSG_WAITALL))
@@ -95,28 +101,15 @@ def state():
 """
 
 
-MOST_LATE_MS = 5
-"""A lab that delivers one packet in a hundred later than this adds delays of its own as long as those that a
-controller takes for a queue: nothing can be said of the line then."""
-
-
-def skip_if_late(warnings: str) -> None:
-    """Skips a test whose lab says that it was itself too late to tell anything."""
-    said = " ".join(warnings.split())
-    late = re.search(r"1 % of packets left ([0-9.]+) ms or more after their time", said)
-    if (late and float(late[1]) > MOST_LATE_MS) or "this machine is too slow for the line" in said:
-        pytest.skip(f"the lab itself was later than {MOST_LATE_MS} ms: {said}")
-
-
-def in_lab(weir: Weir, folder: Path, script: str, beside: str = "true") -> Any:
+def in_lab(weir: Weir, folder: Path, script: str, beside: str = "true", port: str = "") -> Any:
     """What a script at the client's end of a bloated line prints, as JSON, and the lab's warnings.
 
-    `beside` is a shell command that the server runs beside its own.
+    `beside` is a shell command that the server runs beside its own, `port` the one that it opens.
     """
     (folder / "server.py").write_text(SERVER)
     (folder / "upload.py").write_text(UPLOAD)
     (folder / "script.py").write_text(LOOK + script)
-    server = f"{beside} & exec {sys.executable} {folder / 'server.py'}"
+    server = f"{beside} & exec {sys.executable} {folder / 'server.py'} {port}"
     words = ("lab", "exec", "--link", "cable-20-8", "--server-command", server, "--", sys.executable)
     done = weir(*words, str(folder / "script.py"))
     assert done.returncode == 0, done.stderr
@@ -130,9 +123,14 @@ def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, 
         tmp_path,
         f"""
 load = f"exec {{sys.executable}} {tmp_path / "upload.py"}"
-words = ["--prove", "--load", load, "--rounds", "1", "--measure", "4s", "--time", "24s", "--json", "--quiet"]
-done = subprocess.run([*WEIR, device, *words, "--log", "log"], stdout=subprocess.PIPE, text=True)
-print(json.dumps([json.loads(done.stdout), state()]))
+words = ["--prove", "--load", load, "--rounds", "1", "--measure", "4s", "--json", "--quiet", "--log", "log"]
+shaper = subprocess.Popen([*WEIR, device, *words], stdout=subprocess.PIPE, text=True)
+told = ""
+while not told.endswith("\\n}}\\n") and (line := shaper.stdout.readline()):
+    told += line
+subprocess.run([*WEIR, "stop", device])
+shaper.wait(60)
+print(json.dumps([json.loads(told or "null"), state()]))
 """,
     )
     assert after == {"tables": 0, "queues": 0, "answers": 100}
@@ -140,6 +138,7 @@ print(json.dumps([json.loads(done.stdout), state()]))
     assert counts[0] > 10
     assert set(counts) == {counts[0]}, "a replay decides what was decided"
     skip_if_late(warnings)
+    assert told is not None
     assert told["before_ms"] > 30
     # A loaded line may even answer sooner than an idle one, whose processors sleep: then there is no factor.
     assert told["after_ms"] < told["before_ms"] / 5
@@ -159,28 +158,43 @@ def probed():
 """
 
 
-@needs_lab
-@pytest.mark.parametrize("kind", ["udp:server", "tcp:server:5001"])
-def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
-    weir: Weir, tmp_path: Path, kind: str
-) -> None:
-    [[count, least_ns, ways, rates], known], warnings = in_lab(
-        weir,
-        tmp_path,
+def probed_by(kind: str, folder: Path) -> Any:
+    return in_lab(
+        partial(weir_in, folder),
+        folder,
         PROBED
         + f"""
-words = ["--reflector", "{kind}", "--quiet", "--log", "log", "--time", "9s"]
-shaper = subprocess.Popen([*WEIR, device, *words])
-time.sleep(2)
-load = subprocess.Popen([sys.executable, {str(tmp_path / "upload.py")!r}])
+shaper, view = start("--reflector", "{kind}", "--log", "log")
+time.sleep(1)
+load = subprocess.Popen([sys.executable, {str(folder / "upload.py")!r}])
 time.sleep(5)
 done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
-shaper.wait()
+subprocess.run([*WEIR, "stop", device], check=True)
+shaper.wait(60)
 load.kill()
 print(json.dumps([probed(), json.loads(done.stdout)["reflectors"]]))
 """,
         beside=f"echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all; {sys.executable} -m weirlab serve",
+        port="8080",
     )
+
+
+KINDS = ("udp:server", "tcp:server:5001")
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
+    """Shapers on two lines at once."""
+    folders = {kind: tmp_path_factory.mktemp(kind[:3]) for kind in KINDS}
+    return together({kind: partial(probed_by, kind, folder) for kind, folder in folders.items()})
+
+
+@needs_lab
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
+    probed: dict[str, Future[Any]], kind: str
+) -> None:
+    [[count, least_ns, ways, rates], known], warnings = probed[kind].result()
     assert len(known) == 1, "one answers, and no ping of ours does"
     assert count > 20
     # The line's own 14 ms, and what the measurement cannot add to: a delay is never too short.
@@ -204,7 +218,7 @@ if "{end}" == "stop":
     subprocess.run([*WEIR, "stop", device], check=True)
 else:
     os.kill(view["pid"], signal.SIG{"KILL" if end == "stop" else end})
-code = shaper.wait(10)
+code = shaper.wait(60)
 print(json.dumps([before, view, during, code, state()]))
 """,
     )
@@ -223,7 +237,7 @@ def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(weir: Weir, tmp_pat
 shaper, view = start()
 refused = subprocess.run([*WEIR, device, "--time", "1s"], capture_output=True, text=True).stderr
 os.kill(view["pid"], signal.SIGKILL)
-shaper.wait(10)
+shaper.wait(60)
 done = subprocess.run([*WEIR, device, "--time", "500ms", "--quiet"], capture_output=True, text=True)
 print(json.dumps([refused, done.returncode]))
 """,

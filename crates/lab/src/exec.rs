@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::time::Duration as WallDuration;
+use std::time::{Duration as WallDuration, Instant};
 
 use weir_core::{Duration, Seed, Time};
 use weir_linux::{
@@ -75,12 +75,7 @@ pub fn exec(
     if let Some(command) = &exec.server_command {
         let words = ["/bin/sh", "-c", command.as_str()].map(OsString::from);
         let mut started = Program::start(&words, &hosts.server, true)?;
-        std::thread::sleep(SERVER_HEAD_START);
-        if let Some(code) = started.ended()?
-            && code != 0
-        {
-            return Err(early(command, code).into());
-        }
+        await_port(&mut started, command)?;
         server = Some(started);
     }
     let mut program = Program::start(&exec.program, &hosts.client, false)?;
@@ -114,13 +109,27 @@ pub fn exec(
     Ok(Ended { exit_code, reached_ns, device: hosts.device, quality, connections, zero_ns })
 }
 
-fn early(command: &str, code: i32) -> LinuxError {
-    LinuxError::new(format!("the server's command `{command}` ended at once, with code {code}"))
+/// Waits until something at the server can be reached: how long a program takes to open its port depends on
+/// the machine. One that opens none is not waited for longer than `SERVER_HEAD_START`.
+fn await_port(server: &mut Program, command: &str) -> Result<(), LinuxError> {
+    let until = Instant::now() + SERVER_HEAD_START;
+    while Instant::now() < until && !server.is_reachable() && !signals::end_requested() {
+        match server.ended()? {
+            None => std::thread::sleep(POLL),
+            Some(0) => break,
+            Some(code) => {
+                return Err(LinuxError::new(format!(
+                    "the server's command `{command}` ended at once, with code {code}"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How often somebody looks whether the program has ended.
 const POLL: WallDuration = WallDuration::from_millis(5);
-/// Time for the server's command to open its port.
-const SERVER_HEAD_START: WallDuration = WallDuration::from_millis(300);
+/// Longer than a Python program takes to open its port on a machine with other work.
+const SERVER_HEAD_START: WallDuration = WallDuration::from_secs(5);
 /// How long a program that is asked to end may take.
 const PATIENCE: WallDuration = WallDuration::from_secs(2);

@@ -75,6 +75,16 @@ impl Program {
         self.child.id()
     }
 
+    /// Whether anything in its network namespace can be reached: a TCP port that listens, or a UDP port.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        let has_port = |table: &str| {
+            let text = fs::read_to_string(format!("/proc/{}/net/{table}", self.id()));
+            text.is_ok_and(|text| text.lines().skip(1).any(|line| is_open(table, line)))
+        };
+        ["tcp", "tcp6", "udp", "udp6"].into_iter().any(has_port)
+    }
+
     /// How the program has ended: its exit code, or 128 and the number of the signal; `None` while it goes
     /// on.
     ///
@@ -109,6 +119,11 @@ impl Program {
     }
 }
 
+/// Whether a line of one of the kernel's tables of sockets is one that anybody may send to.
+fn is_open(table: &str, line: &str) -> bool {
+    table.starts_with("udp") || line.split_whitespace().nth(3) == Some(LISTENS)
+}
+
 /// Makes the hosts of `scenario` known by their names to every program in this process' mount namespace,
 /// beside those in /etc/hosts.
 ///
@@ -140,4 +155,19 @@ pub fn name_hosts(scenario: &Scenario) -> Result<(), LinuxError> {
 }
 
 const HOSTS: &str = "/etc/hosts";
+/// `TCP_LISTEN` of include/net/tcp_states.h, as /proc/net/tcp writes it.
+const LISTENS: &str = "0A";
 const POLL: std::time::Duration = std::time::Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_listens_is_open_and_one_that_is_connected_is_not() {
+        let line = |state| format!("   0: 00000000:1F90 00000000:0000 {state} 00000000:00000000");
+        assert!(is_open("tcp", &line("0A")));
+        assert!(!is_open("tcp6", &line("01")));
+        assert!(is_open("udp", &line("07")));
+    }
+}
