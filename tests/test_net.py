@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from live import skip_if_late, together, weir_in
+from live import MOST_LATE_MS, skip_if_late, together, weir_in
 from weirlab.lab.check import try_lab
 from weirlab.record import open_record
+from weirlab.stats import quantile
 
 if TYPE_CHECKING:
     import subprocess
@@ -59,11 +60,12 @@ class Measured:
         return json.loads(self.done.stdout)
 
     def skip_if_busy(self) -> None:
-        """Skips where the lab says that it was late, or the test that this machine held its pings back."""
+        """Skips where the lab says that it was late, or a record that this machine held its pings back."""
         skip_if_late(self.done.stderr)
-        for warning in self.said()["warnings"]:
-            if "busy" in warning:
-                pytest.skip(warning)
+        if (self.folder / "o").exists():
+            late = quantile(open_record(self.folder / "o").latency["timer_error_ns"], 0.99)
+            if late is not None and late > MOST_LATE_MS * 1e6:
+                pytest.skip(f"pings left up to {late / 1e6:.1f} ms late (p99): this machine was busy")
 
 
 def measure(
@@ -104,7 +106,9 @@ def test_the_grade_is_that_of_the_queue(own: Runs, queue: str, grades: set[str])
     assert names["RPM"]["formula"].startswith("draft-ietf-ippm-responsiveness-09")
     record = open_record(measured.folder / "o")
     assert record.manifest.world == "net"
-    assert record.latency["server_received_ns"].null_count() == record.latency["rtt_ns"].null_count()
+    # What the server echoes; of `--locate`'s pings the routers tell no more than that they are there.
+    echoes = record.latency.filter(record.latency["probe"] == 0)
+    assert echoes["server_received_ns"].null_count() == echoes["rtt_ns"].null_count() < echoes.height
     senders = record.flows["congestion_control"].unique().to_list()
     assert senders == ["cubic"]
     assert (record.flows["sent_bytes"] > 0).all()

@@ -238,9 +238,11 @@ def test_the_official_msak_client_completes(clients: dict[str, Future[Any]]) -> 
 
 def test_speedtest_cli_completes(clients: dict[str, Future[Any]]) -> None:
     result = clients["speedtest_cli"].result()
-    # Its clock starts before its first connection; its requests are many and short.
-    for direction in ("download", "upload"):
-        assert 0.1 * RATE_MBIT < result[direction] / 1e6 < 1.15 * RATE_MBIT, result
+    # Its clock starts before its first connection; its requests are many and short. An upload is over for it
+    # when its socket has taken the bytes: two connections hold 10 MB each (tcp_wmem, tcp_rmem), in ten seconds.
+    for direction, held_mbit in (("download", 0), ("upload", 16)):
+        rate = result[direction] / 1e6
+        assert 0.1 * RATE_MBIT < rate < 1.15 * RATE_MBIT + held_mbit, result
     assert 0 < result["ping"] < 1000
     print(f"speedtest-cli: {result['download'] / 1e6:.1f}/{result['upload'] / 1e6:.1f} Mbit/s")
 
