@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from weirlab import _native
 from weirlab.cli import COMMANDS
+from weirlab.plots import KINDS
 from weirlab.record.manifest import Manifest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parent.parent
 QUEUE_PAGES = "\n".join(page.read_text() for page in (ROOT / "docs/queues").glob("*.md"))
@@ -54,3 +62,40 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("test.md", ("test",)),
+        ("shape.md", ("shape", "start")),
+        ("shape.md", ("shape", "status")),
+        ("shape.md", ("shape", "replay")),
+        ("serve.md", ("serve",)),
+    ],
+    ids=["test", "shape", "shape status", "shape replay", "serve"],
+)
+def test_every_option_is_documented(page: str, words: tuple[str, ...], weir: Weir) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    options = set(re.findall(r"--[a-z][a-z-]+", weir(*words, "--help").stdout)) - GIVEN_TO_EVERY_COMMAND
+    assert options
+    for option in sorted(options):
+        assert re.search(rf"{option}\b(?!-)", text), option
+
+
+def test_every_kind_of_chart_is_documented() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    for kind in KINDS:
+        assert re.search(rf"--kind [a-z\\|-]*\b{kind}\b", text), kind
+
+
+def test_files_that_pages_name_are_there() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for name in re.findall(r"`((?:crates|python|tests|tools|scenarios)/[\w./-]+)`", page.read_text()):
+            assert (ROOT / name).exists() or "NAME" in name or name in WRITTEN_BY_READERS, f"{page}: {name}"
+
+
+GIVEN_TO_EVERY_COMMAND = {"--help", "--version"}
+
+WRITTEN_BY_READERS = {"crates/qdisc/src/lifo.rs"}
+"""docs/adding-a-queue.md shows how."""

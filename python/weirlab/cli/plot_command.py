@@ -36,6 +36,8 @@ def command(paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str 
     cdf         distribution of latency, of one or several runs
     box         boxes of download, upload and latency, of several runs
     ping        pings over time with their averages
+    windows     congestion windows over time
+    shaper      a shaper's rate, pings and use of the line over time
     overlay     pings of two runs over each other: before and after
     """  # noqa: D301 - \b keeps click from folding the list
     records = [record for path in paths for record in find_records(path)]
