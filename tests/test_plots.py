@@ -376,7 +376,7 @@ def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:
     assert caption.heading([*rrul, idle]) == "Realtime Response Under Load / Ping without load"
     cable = "Cable, 20 Mbit/s down, 8 Mbit/s up"
     assert caption.set_up_line(rrul[:1]) == f"{cable}; pfifo_fast"
-    assert caption.set_up_line(rrul) == f"{cable}; 2 queue set-ups"
+    assert caption.set_up_line(rrul) == f"{cable}; 2 set-ups"
     assert caption.origin_line(rrul) == "world sim · 2 runs · seed 1"
     assert caption.when(rrul) == "during the load"
     assert caption.when([idle]) == "over the whole run"

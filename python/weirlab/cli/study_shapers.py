@@ -75,7 +75,7 @@ def _autorate(wanted: Wanted, folder: Path) -> None:
         by_control = _by_label(records)
         rows += [autorate.row(line, control, by_control[control]) for control in by_control]
         if wanted.out:
-            firsts = [runs[0] for control, runs in by_control.items() if control in DRAWN]
+            firsts = [by_control[control][0] for control in AUTORATE_DRAWN]
             draw("shaper", firsts, folder / f"{_slug(line.name)}.png", title=f"{line.name}: {line.what}")
     _show(
         "Shapers on lines that change",
@@ -102,7 +102,7 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
         by_control = _by_label(records)
         rows += cfosspeed.rows(direction, by_control)
         if wanted.out:
-            firsts = [records[0] for records in by_control.values()]
+            firsts = [by_control[control][0] for control in CFOSSPEED_DRAWN]
             draw("ping", firsts, folder / f"{direction}-ping.png", title=f"{title} on VDSL-100")
             draw("shaper", firsts, folder / f"{direction}-shaper.png", title=f"{title} on VDSL-100")
             both = [by_control[control][0] for control in (shapers.NONE, shapers.PING)]
@@ -170,5 +170,8 @@ def _slug(name: str) -> str:
     return name.replace(" ", "-")
 
 
-DRAWN = (shapers.NONE, shapers.FIXED, shapers.LAW, shapers.PING)
-"""Those of the study `autorate` that a chart shows: more than four lines hide one another."""
+AUTORATE_DRAWN = (shapers.NONE, shapers.FIXED, shapers.PING, shapers.LAW)
+"""Those that a chart shows: more than four lines hide one another. A control's place is its colour, which is the
+same in the charts of both studies."""
+
+CFOSSPEED_DRAWN = (shapers.NONE, shapers.FIXED, shapers.PING, shapers.BANDWIDTH)

@@ -19,12 +19,12 @@ def heading(records: Sequence[Record]) -> str:
 
 
 def set_up_line(records: Sequence[Record]) -> str:
-    """Link and queue set-up; of several how many there are, as the chart itself names them."""
+    """Link and set-up; of several how many there are, as the chart itself names them."""
     if len({record.manifest.set_up for record in records}) == 1:
         return records[0].manifest.set_up
     links = _joined((record.manifest.link["title"] for record in records), "links")
     queues = list(dict.fromkeys(queue_name(record) for record in records))
-    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(queues)} queue set-ups'}"
+    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(queues)} set-ups'}"
 
 
 def origin_line(records: Sequence[Record]) -> str:
