@@ -24,14 +24,14 @@ export function words(letter: Grade): Words {
       return {
         colour: "fair",
         verdict: "Your line gets a little slow when it is busy",
-        meaning: "Most things go on well during a download; fast games suffer.",
+        meaning: "Packets wait for a moment in a queue while somebody downloads or uploads.",
         advice: CURE,
       };
     case "C":
       return {
         colour: "fair",
         verdict: "Your line gets slow when it is busy",
-        meaning: "Packets wait in a queue that is too long: calls falter and pages hesitate during a download.",
+        meaning: "Packets wait in a queue that is too long while somebody downloads or uploads.",
         advice: CURE,
       };
     case "D":
@@ -40,15 +40,14 @@ export function words(letter: Grade): Words {
         colour: "poor",
         verdict: "Your line gets very slow when it is busy",
         meaning:
-          "Packets wait in a queue that is far too long (bufferbloat): one download or upload spoils calls, " +
-          "games and pages for everybody.",
+          "Packets wait in a queue that is far too long (bufferbloat): one download or upload disturbs everybody.",
         advice: CURE,
       };
   }
 }
 
 const CURE =
-  "A router with a good queue cures this: switch on SQM (cake or fq_codel), at about 95 % of your line's rate. " +
+  "A router with a good queue cures this: switch on SQM (cake or fq_codel), at about 90 % of the rates above. " +
   "More bandwidth does not.";
 
 /** What a latency under load allows: bounds in ms of round trip. */
