@@ -239,7 +239,7 @@ def test_the_official_msak_client_completes(clients: dict[str, Future[Any]]) -> 
 def test_speedtest_cli_completes(clients: dict[str, Future[Any]]) -> None:
     result = clients["speedtest_cli"].result()
     # Its clock starts before its first connection; its requests are many and short. An upload is over for it
-    # when its socket has taken the bytes: two connections hold 10 MB each (tcp_wmem, tcp_rmem), in ten seconds.
+    # when its sockets have taken the bytes: two connections hold 10 MB each (tcp_wmem, tcp_rmem), in 10 s.
     for direction, held_mbit in (("download", 0), ("upload", 16)):
         rate = result[direction] / 1e6
         assert 0.1 * RATE_MBIT < rate < 1.15 * RATE_MBIT + held_mbit, result
