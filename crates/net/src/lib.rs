@@ -23,6 +23,7 @@ mod plan;
 mod probes;
 pub mod sys;
 mod tcp_info;
+mod unsent;
 
 pub use addresses::{Addresses, EchoSession};
 pub use check::{available_congestion_controls, check};
@@ -32,3 +33,4 @@ pub use error::NetError;
 pub use pings::Pings;
 pub use probes::Reflector;
 pub use tcp_info::TcpInfo;
+pub use unsent::Unsent;

@@ -113,6 +113,14 @@ impl TcpInfo {
         (self.long(BYTES_ACKED), self.long(BYTES_RECEIVED))
     }
 
+    /// The rate at which data arrived of late, in bit/s, by when it was sent and acknowledged; 0 before the
+    /// first round trip, `None` before Linux 4.9. Times at which the application had nothing to send do not
+    /// lower it (`net/ipv4/tcp_rate.c`).
+    #[must_use]
+    pub fn delivery_rate_bps(&self) -> Option<u64> {
+        self.get(DELIVERY_RATE).map(|rate| bits(u64::from_ne_bytes(rate)))
+    }
+
     /// Segments with data that arrived, repetitions included.
     #[must_use]
     pub fn received_segments(&self) -> u32 {
@@ -143,7 +151,7 @@ impl TcpInfo {
         self.get::<8>(SNDBUF_LIMITED)?;
         let micros = |at| Duration::from_nanos(self.long(at).saturating_mul(1_000));
         Some(LiveTcp {
-            delivery_rate_bps: bits(self.long(DELIVERY_RATE)),
+            delivery_rate_bps: self.delivery_rate_bps()?,
             busy: micros(BUSY_TIME),
             receive_window_limited: micros(RWND_LIMITED),
             send_buffer_limited: micros(SNDBUF_LIMITED),

@@ -19,10 +19,8 @@ pub mod responsiveness;
 #[cfg(test)]
 mod script;
 mod streams;
-mod unsent;
 pub mod web;
 
 pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
-pub use registry::{Known, METHODS, UnknownMethod, method};
-pub use unsent::UnsentBound;
+pub use registry::{Known, METHODS, UnknownMethod};

@@ -15,6 +15,8 @@ pub mod ookla;
 mod query;
 pub mod responsiveness;
 pub mod throughput1;
+mod unsent;
 pub mod weir;
 
 pub use query::{Query, QueryError};
+pub use unsent::UnsentBound;

@@ -1,4 +1,4 @@
-//! How loads are handed over: how long their messages are, when a server tells how it goes, how much may wait.
+//! How loads are handed over: how long their messages are, when a server tells how it goes.
 
 /// The sizes of the binary messages of ndt7 and throughput1: they grow with what was sent, so that a slow
 /// line is not held up by one long message and a fast one not by many short ones.
@@ -43,11 +43,6 @@ impl Interval {
         ((-uniform.ln() * self.mean_ns as f64) as u64).clamp(self.min_ns, self.max_ns)
     }
 }
-
-/// What may wait unsent in a server's socket where requests share a connection, in bytes: it delays them all
-/// (draft-ietf-ippm-responsiveness-09, section "Server side influence"). 5 ms at 200 Mbit/s; half of it is the
-/// least that wakes a sender.
-pub const UNSENT: u32 = 128 << 10;
 
 /// ndt7 specification, appendix on scaling: a message is a sixteenth of what was sent at most.
 const FRACTION: u64 = 16;

@@ -11,12 +11,12 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_rustls::server::TlsStream;
 use weir_net::TcpInfo;
 
 use crate::admission::Permit;
 use crate::metrics::Metrics;
 use crate::pace::Bucket;
+use crate::secured::Secured;
 
 /// The connection itself. The socket is shared with whoever wants to look at it.
 pub(crate) struct Connection {
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
 /// A connection with or without TLS.
 pub(crate) enum Transport {
     Plain(Connection),
-    Tls(Box<TlsStream<Connection>>),
+    Tls(Box<Secured>),
 }
 
 /// Ends a connection on which nothing moves, or that has been there for too long.
@@ -183,14 +183,14 @@ impl Transport {
     pub fn carries_no_load(&mut self) {
         match self {
             Self::Plain(connection) => connection.free = u64::MAX,
-            Self::Tls(stream) => stream.get_mut().0.free = u64::MAX,
+            Self::Tls(stream) => stream.connection_mut().free = u64::MAX,
         }
     }
 
     pub fn socket(&self) -> &Arc<TcpStream> {
         match self {
             Self::Plain(connection) => connection.socket(),
-            Self::Tls(stream) => stream.get_ref().0.socket(),
+            Self::Tls(stream) => stream.connection().socket(),
         }
     }
 }

@@ -28,6 +28,7 @@ mod program;
 mod requests;
 mod route;
 mod server;
+mod secured;
 mod shared;
 mod stream_test;
 mod throughput1;

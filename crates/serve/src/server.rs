@@ -9,14 +9,13 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
-use weir_protocol::load::UNSENT;
 use weir_protocol::weir::Secret;
 
 use crate::admission::{Admission, Bounds, Refusal, Thing};
@@ -27,6 +26,7 @@ use crate::http::Client;
 use crate::irtt::Irtt;
 use crate::metrics::Metrics;
 use crate::options::{Listen, Options, Service};
+use crate::secured::Secured;
 use crate::shared::Shared;
 use crate::{congestion, ookla, route, tls, weir};
 
@@ -273,12 +273,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     match first {
         Speech::Tls => {
             let secured = timeout(PATIENCE, tls.accept(connection)).await??;
-            if secured.get_ref().1.alpn_protocol() == Some(b"h2") {
-                // Requests of one connection share it: what waits in the socket delays them all.
-                // draft-ietf-ippm-responsiveness-09, section "Server side influence".
-                SockRef::from(&*socket).set_tcp_notsent_lowat(UNSENT)?;
-            }
-            speak_http(shared, Transport::Tls(Box::new(secured)), ends, socket).await
+            speak_http(shared, Transport::Tls(Box::new(Secured::new(secured))), ends, socket).await
         }
         Speech::Http => speak_http(shared, Transport::Plain(connection), ends, socket).await,
         Speech::Ookla if shared.serves(Service::Ookla) && shared.secret.is_none() => {

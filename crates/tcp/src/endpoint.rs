@@ -185,6 +185,12 @@ impl Endpoint {
         self.sender.acked_bytes()
     }
 
+    /// Bytes that the peer is known to have, in order or not, in whole segments (`tcpi_delivered`).
+    #[must_use]
+    pub fn reached_bytes(&self) -> u64 {
+        u64::from(self.sender.delivered) * u64::from(self.sender.mss)
+    }
+
     /// Bytes that were written and never sent (`tcpi_notsent_bytes`, and what the buffer has no room for).
     #[must_use]
     pub const fn unsent_bytes(&self) -> u64 {

@@ -17,10 +17,10 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_core::Duration;
 use weir_net::TcpInfo;
-use weir_probe::{Event, Id, News, UnsentBound};
+use weir_probe::{Event, Id, News};
 
 use super::drive::{Told, tell};
-use super::transport::{Dialer, Stream, bound_unsent};
+use super::transport::{Dialer, Stream};
 
 /// A connection on which requests are sent.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub(super) type Life = tokio::task::JoinHandle<()>;
 
 impl Http {
     /// Speaks HTTP/1.1 over a connection.
-    pub async fn one(stream: Box<dyn Stream>, socket: Arc<Socket>) -> hyper::Result<(Self, Life)> {
+    pub async fn one(stream: Stream, socket: Arc<Socket>) -> hyper::Result<(Self, Life)> {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let life = tokio::spawn(async move {
             // Requests say what goes wrong.
@@ -51,7 +51,7 @@ impl Http {
     }
 
     /// Speaks HTTP/2 over a connection.
-    pub async fn two(stream: Box<dyn Stream>, socket: Arc<Socket>) -> hyper::Result<(Self, Life)> {
+    pub async fn two(stream: Stream, socket: Arc<Socket>) -> hyper::Result<(Self, Life)> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
@@ -173,22 +173,20 @@ impl<'r> Acknowledged<'r> {
         Self { id, socket, seen: AtomicU64::new(delivered(socket)), told }
     }
 
-    /// Tells what came on top since the last look, and returns how many bytes that is.
-    fn look(&self) -> u64 {
+    /// Tells what came on top since the last look.
+    fn look(&self) {
         let now = delivered(self.socket);
         let bytes = now.saturating_sub(self.seen.fetch_max(now, Ordering::Relaxed));
         if bytes > 0 {
             tell(self.told, Event::Sent { id: self.id, bytes });
         }
-        bytes
     }
 
-    /// Looks for as long as it is let, and keeps the socket's own buffer short.
+    /// Looks for as long as it is let.
     async fn keep_looking(&self) {
-        let mut bound = UnsentBound::default();
         loop {
             tokio::time::sleep(LOOK).await;
-            bound_unsent(self.socket, bound.look(self.look()));
+            self.look();
         }
     }
 }
@@ -243,5 +241,6 @@ impl Body for Upload {
 const WINDOW: u32 = 16 << 20;
 /// A piece of an upload's body, and what waits of it to be framed.
 pub(super) const CHUNK: usize = 16 << 10;
-const LOOK: std::time::Duration = std::time::Duration::from_nanos(UnsentBound::LOOK.as_nanos());
+/// How often it is looked what was acknowledged.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 const LONGEST_TEXT: usize = 64 << 10;

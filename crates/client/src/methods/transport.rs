@@ -1,8 +1,10 @@
 //! Connections: TCP, and TLS over it.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,26 +14,127 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
 };
 use socket2::{SockRef, Socket};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use weir_core::Duration;
-use weir_probe::UnsentBound;
+use weir_net::Unsent;
+use weir_protocol::UnsentBound;
 
 use super::address::Url;
 
-/// A stream of bytes both ways.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 /// An open connection, and how long its handshakes took.
 pub(super) struct Transport {
-    pub stream: Box<dyn Stream>,
+    pub stream: Stream,
     /// The same connection, to ask its kernel.
     pub socket: Arc<Socket>,
     pub tcp: Duration,
     /// Brought to one round trip.
     pub tls: Option<Duration>,
+}
+
+/// A stream of bytes both ways, of which little waits unsent.
+pub(super) struct Stream {
+    carrier: Carrier,
+    socket: Arc<Socket>,
+    /// `None` if the bound does not follow the rate.
+    unsent: Option<Unsent>,
+}
+
+enum Carrier {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    fn new(carrier: Carrier, socket: &Arc<Socket>) -> Self {
+        Self { carrier, socket: Arc::clone(socket), unsent: Some(Unsent::default()) }
+    }
+
+    /// From now on so many bytes may wait, whatever the rate is.
+    pub fn hold(&mut self, bound: u32) {
+        self.unsent = None;
+        // A connection that is gone tells so elsewhere.
+        let _ = self.socket.set_tcp_notsent_lowat(bound);
+        self.bound_records(bound);
+    }
+
+    fn keep_short(&mut self) {
+        let Some(unsent) = &mut self.unsent else { return };
+        if let Some(bound) = unsent.look(&self.socket) {
+            self.bound_records(bound);
+        }
+    }
+
+    fn bound_records(&mut self, bound: u32) {
+        if let Carrier::Tls(stream) = &mut self.carrier {
+            stream.get_mut().1.set_buffer_limit(Some(UnsentBound::of_records(bound) as usize));
+        }
+    }
+}
+
+/// Forwards a call to whichever it is.
+macro_rules! forward {
+    ($carrier:expr, $stream:ident => $call:expr) => {
+        match $carrier {
+            Carrier::Plain($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+            Carrier::Tls($stream) => {
+                let $stream = Pin::new($stream);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        forward!(&mut self.get_mut().carrier, stream => stream.poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        me.keep_short();
+        forward!(&mut me.carrier, stream => stream.poll_write(context, data))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        me.keep_short();
+        forward!(&mut me.carrier, stream => stream.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.carrier {
+            Carrier::Plain(stream) => stream.is_write_vectored(),
+            Carrier::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(&mut self.get_mut().carrier, stream => stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(&mut self.get_mut().carrier, stream => stream.poll_shutdown(context))
+    }
 }
 
 /// How connections to one server are made.
@@ -54,10 +157,10 @@ impl Dialer {
         let tcp = span(began);
         stream.set_nodelay(true)?;
         let socket = SockRef::from(&stream).try_clone()?;
-        socket.set_tcp_notsent_lowat(UnsentBound::LEAST)?;
         let socket = Arc::new(socket);
         if !self.url.tls {
-            return Ok(Transport { stream: Box::new(stream), socket, tcp, tls: None });
+            let stream = Stream::new(Carrier::Plain(stream), &socket);
+            return Ok(Transport { stream, socket, tcp, tls: None });
         }
         let mut config = self.config()?;
         config.alpn_protocols = vec![protocol.to_vec()];
@@ -70,7 +173,8 @@ impl Dialer {
         let trips =
             if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) { 1 } else { 2 };
         let tls = Some(Duration::from_nanos(took.as_nanos() / trips));
-        Ok(Transport { stream: Box::new(stream), socket, tcp, tls })
+        let stream = Stream::new(Carrier::Tls(Box::new(stream)), &socket);
+        Ok(Transport { stream, socket, tcp, tls })
     }
 
     fn config(&self) -> io::Result<ClientConfig> {
@@ -130,10 +234,4 @@ impl ServerCertVerifier for Anything {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
     }
-}
-
-/// Lets so many bytes wait unsent in a socket.
-pub(super) fn bound_unsent(socket: &Socket, bytes: u32) {
-    // A connection that is gone tells so elsewhere.
-    let _ = socket.set_tcp_notsent_lowat(bytes);
 }

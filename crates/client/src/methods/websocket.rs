@@ -8,16 +8,17 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, Message};
-use weir_probe::{Event, Id, News, UnsentBound};
+use weir_probe::{Event, Id, News};
+use weir_protocol::UnsentBound;
 use weir_protocol::load::MessageSize;
 
 use super::drive::{Told, tell};
-use super::transport::{Dialer, Stream, Transport, bound_unsent};
+use super::transport::{Dialer, Stream, Transport};
 
 /// The sending half.
-pub(super) type Sender = SplitSink<WebSocketStream<Box<dyn Stream>>, Message>;
+pub(super) type Sender = SplitSink<WebSocketStream<Stream>, Message>;
 /// The receiving half.
-pub(super) type Receiver = SplitStream<WebSocketStream<Box<dyn Stream>>>;
+pub(super) type Receiver = SplitStream<WebSocketStream<Stream>>;
 
 /// Upgrades a connection.
 pub(super) async fn open(
@@ -26,7 +27,7 @@ pub(super) async fn open(
     subprotocol: &'static str,
 ) -> Result<(Sender, Receiver, Handshakes), String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
-    let Transport { stream, socket, tcp, tls } =
+    let Transport { mut stream, tcp, tls, .. } =
         dialer.dial(b"http/1.1").await.map_err(|error| words(&error))?;
     let url = format!("ws://{}{}{path}", dialer.url.authority, dialer.url.base);
     let mut request = url.into_client_request().map_err(|error| words(&error))?;
@@ -36,9 +37,8 @@ pub(super) async fn open(
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST))
         .write_buffer_size(0);
+    stream.hold(UnsentBound::of_websocket());
     let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
-    // An upload of a WebSocket shares its connection with nothing.
-    bound_unsent(&socket, UnsentBound::of_websocket());
     let (frames, _) = opened.map_err(|error| words(&error))?;
     let (sender, receiver) = frames.split();
     Ok((sender, receiver, Handshakes { tcp, tls }))

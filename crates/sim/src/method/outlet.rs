@@ -1,7 +1,7 @@
 //! What stands between an application and its TCP: what the socket takes, and what waits before it.
 
 use weir_core::Time;
-use weir_probe::UnsentBound;
+use weir_protocol::UnsentBound;
 
 /// One end's way out.
 #[derive(Clone, Copy, Debug)]
@@ -13,18 +13,26 @@ pub(crate) struct Outlet {
     /// Bytes taken from the application and not by the socket, and how many may be.
     staged: u64,
     most_staged: u64,
+    secured: bool,
 }
 
 impl Outlet {
     /// A way out over TLS or not.
     pub const fn new(most_unsent: Option<u32>, secured: bool) -> Self {
-        let most_staged = if secured { TLS_BUFFER } else { 1 };
-        Self { most_unsent, waits: false, staged: 0, most_staged }
+        // Without TLS it is the one frame that the socket did not take.
+        let records =
+            UnsentBound::of_records(if let Some(most) = most_unsent { most } else { u32::MAX });
+        let most_staged = if secured { records as u64 } else { 1 };
+        Self { most_unsent, waits: false, staged: 0, most_staged, secured }
     }
 
     /// So many bytes may wait unsent from now on.
     pub const fn bound(&mut self, most_unsent: u32) {
-        self.most_unsent = Some(most_unsent);
+        *self = Self {
+            waits: self.waits,
+            staged: self.staged,
+            ..Self::new(Some(most_unsent), self.secured)
+        };
     }
 
     /// Whether nothing waits before the socket.
@@ -60,37 +68,37 @@ impl Outlet {
     }
 }
 
-/// How fast a client's uploads go, which bounds what may wait unsent.
+/// How fast loads of an end go, which bounds what may wait unsent. The kernel's own estimate, by which real
+/// ends go, is this rate here, where no application is late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UploadRate {
+pub(crate) struct LoadRate {
     bound: UnsentBound,
-    looked: Time,
-    acked: u64,
+    /// When it was looked last, and how many bytes had reached the other end; `None` while there is no load.
+    looked: Option<(Time, u64)>,
 }
 
-impl UploadRate {
-    /// An upload begins when so many bytes are acknowledged.
-    pub fn beginning(now: Time, acked: u64) -> Self {
-        Self { looked: now, acked, ..Self::default() }
+impl LoadRate {
+    /// So many bytes reached the other end by `now`, while there is load: the bound, if it was time to look.
+    pub fn look(&mut self, reached: u64, now: Time) -> Option<u32> {
+        let (then, before) = *self.looked.get_or_insert((now, reached));
+        let span = now.since(then);
+        if span < UnsentBound::LOOK {
+            return None;
+        }
+        self.looked = Some((now, reached));
+        let bits = u128::from(reached - before) * 8;
+        let rate = bits * 1_000_000_000 / u128::from(span.as_nanos());
+        Some(self.bound.look(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
-    /// So many bytes are acknowledged by `now`: the bound, if it was time to look.
-    pub fn look(&mut self, acked: u64, now: Time) -> Option<u32> {
-        let mut found = None;
-        while now.since(self.looked) >= UnsentBound::LOOK {
-            self.looked += UnsentBound::LOOK;
-            let bytes = acked - std::mem::replace(&mut self.acked, acked);
-            found = Some(self.bound.look(bytes));
-        }
-        found
+    /// There is no load: the time until the next one says nothing about the rate.
+    pub const fn pause(&mut self) {
+        self.looked = None;
     }
 }
 
 /// What an application writes at once, in bytes.
 const WRITE: u64 = 64 << 10;
-/// What TLS keeps of records that the socket does not take, in bytes: rustls' bound, at both ends. Without TLS
-/// it is the one frame that the socket did not take.
-const TLS_BUFFER: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -121,11 +129,30 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_an_upload_follows_its_rate() {
-        let mut rate = UploadRate::beginning(Time::from_millis(100), 1_000);
+    fn the_bound_follows_the_rate_of_the_load() {
+        let mut rate = LoadRate::default();
+        assert_eq!(rate.look(1_000, Time::from_millis(100)), None);
         assert_eq!(rate.look(5_000, Time::from_millis(149)), None);
-        assert_eq!(rate.look(1_000, Time::from_millis(150)), Some(UnsentBound::LEAST));
-        let fast = (4..44).map(|n| rate.look(n * 625_000, Time::from_millis(n * 50))).last();
-        assert!(fast.flatten().is_some_and(|bytes| bytes > 62_000), "{fast:?}");
+        assert_eq!(rate.look(11_000, Time::from_millis(150)), Some(UnsentBound::LEAST));
+        // 1.25 MB in 100 ms are 100 Mbit/s.
+        assert_eq!(rate.look(1_261_000, Time::from_millis(250)), Some(62_500));
+        // A second without load says nothing; a look at nothing takes a quarter.
+        rate.pause();
+        assert_eq!(rate.look(1_261_000, Time::from_millis(1_250)), None);
+        assert_eq!(rate.look(1_261_000, Time::from_millis(1_300)), Some(46_875));
+    }
+
+    #[test]
+    fn tls_keeps_no_more_than_the_socket() {
+        let mut outlet = Outlet::new(Some(20_000), true);
+        outlet.stage(16_384);
+        assert!(outlet.wants_more());
+        outlet.bound(14_600);
+        assert!(!outlet.wants_more());
+        outlet.bound(500_000);
+        outlet.stage(49_151);
+        assert!(outlet.wants_more());
+        outlet.stage(1);
+        assert!(!outlet.wants_more(), "64 KiB whatever the bound");
     }
 }

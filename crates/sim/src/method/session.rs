@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{Duration, Packet, Time};
 use weir_path::End;
-use weir_probe::{Connection, Event, Id, News, UnsentBound};
-use weir_protocol::load::{MessageSize, UNSENT};
+use weir_probe::{Connection, Event, Id, News};
+use weir_protocol::UnsentBound;
+use weir_protocol::load::MessageSize;
 use weir_world::LatencyRow;
 
 use super::around::Around;
 use super::ndt7::{Ends, Ndt7Server};
-use super::outlet::{Outlet, UploadRate};
+use super::outlet::{LoadRate, Outlet};
 use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
 use super::server::HttpServer;
 use super::sizes::{
@@ -37,7 +38,7 @@ pub(crate) struct Session {
     requests: BTreeMap<Id, Option<String>>,
     /// HTTP/1.1: requests that wait for the one before.
     waiting: VecDeque<Request>,
-    upload: UploadRate,
+    rates: [LoadRate; 2],
     http: HttpServer,
     ndt7: Option<Ndt7Server>,
     /// When its next measurement is due, as far as that was told.
@@ -59,8 +60,11 @@ impl Session {
     pub fn new(id: Id, kind: Connection, pair: Pair, ends: Ends, secured: bool) -> Self {
         // As `weir serve` does: with HTTP/2 requests share a connection. Where a profile's send buffer has no
         // bounds there have to be some.
-        let server_bound =
-            kind == Connection::Http2 || pair.end(End::Server).profile().send_buffer.is_none();
+        let endless = pair.end(End::Server).profile().send_buffer.is_none();
+        let server_bound = match kind {
+            Connection::Http2 => Some(UnsentBound::LEAST),
+            _ => endless.then_some(INSTEAD_OF_BUFFER),
+        };
         Self {
             id,
             pair,
@@ -72,11 +76,11 @@ impl Session {
             tcp: Duration::ZERO,
             tls: secured.then_some(Duration::ZERO),
             pipes: [Pipe::default(), Pipe::default()],
-            outlets: [Some(UnsentBound::LEAST), server_bound.then_some(UNSENT)]
+            outlets: [Some(UnsentBound::LEAST), server_bound]
                 .map(|most| Outlet::new(most, secured)),
             requests: BTreeMap::new(),
             waiting: VecDeque::new(),
-            upload: UploadRate::default(),
+            rates: [LoadRate::default(); 2],
             ndt7: None,
             told_due: None,
             next_rtt: [Time::ZERO; 2],
@@ -127,8 +131,6 @@ impl Session {
         pipe.say(request_head(&request.path, two), Meaning::Request(request));
         if let Some(bytes) = upload.filter(|&bytes| bytes > 0) {
             pipe.send_body(id, bytes, two, true);
-            let acked = self.pair.end(End::Client).acked_bytes();
-            self.upload = UploadRate::beginning(around.now, acked);
         }
         self.fill(End::Client, around);
     }
@@ -307,15 +309,9 @@ impl Session {
     /// was taken from the application before and not yet by the socket.
     fn fill(&mut self, end: End, around: &mut Around<'_>) {
         let number = end as usize;
+        self.follow_rate(end, around.now);
         if self.pipes[number].is_silent() && self.outlets[number].is_empty() {
             return;
-        }
-        if end == End::Client
-            && self.is_upload()
-            && let Some(bytes) =
-                self.upload.look(self.pair.end(End::Client).acked_bytes(), around.now)
-        {
-            self.outlets[number].bound(bytes);
         }
         loop {
             while self.outlets[number].wants_more() {
@@ -334,10 +330,22 @@ impl Session {
         }
     }
 
-    /// Whether the client sends the body of a request.
-    fn is_upload(&self) -> bool {
-        let is_websocket = matches!(self.kind, Connection::WebSocket { .. });
-        !is_websocket && self.pipes[End::Client as usize].is_loaded()
+    /// What may wait unsent at `end` follows the rate of its load: as in `weir serve` with HTTP/2, and in
+    /// Weir's client with all of HTTP.
+    fn follow_rate(&mut self, end: End, now: Time) {
+        let follows = match end {
+            End::Client => !matches!(self.kind, Connection::WebSocket { .. }),
+            End::Server => self.kind == Connection::Http2,
+        };
+        if !follows {
+            return;
+        }
+        let rate = &mut self.rates[end as usize];
+        if !self.pipes[end as usize].is_loaded() {
+            rate.pause();
+        } else if let Some(bytes) = rate.look(self.pair.end(end).reached_bytes(), now) {
+            self.outlets[end as usize].bound(bytes);
+        }
     }
 
     /// Tells the client's method of load that was acknowledged.
@@ -371,5 +379,7 @@ impl Session {
     }
 }
 
+/// What may wait unsent where no send buffer bounds it, in bytes.
+const INSTEAD_OF_BUFFER: u32 = 128 << 10;
 /// A connection's round trips are kept no oftener.
 const ROUND_TRIPS: Duration = Duration::from_millis(10);

@@ -1,0 +1,66 @@
+//! Keeps short what waits unsent in a socket.
+
+use socket2::Socket;
+use weir_protocol::UnsentBound;
+
+use crate::sys::time::monotonic_ns;
+use crate::tcp_info::TcpInfo;
+
+/// Lets `TCP_NOTSENT_LOWAT` of a connection follow the rate at which it delivers, as its kernel estimates it:
+/// that estimate does not fall when the application is late, as the rate of what it sends would.
+#[derive(Debug, Default)]
+pub struct Unsent {
+    bound: UnsentBound,
+    /// When to look next, on `CLOCK_MONOTONIC`.
+    next_ns: u64,
+}
+
+impl Unsent {
+    /// To be called before every write: looks at the connection if it is time to, sets what may wait unsent
+    /// in its socket, and returns that in bytes. `None` between looks, and if the connection is gone.
+    pub fn look(&mut self, socket: &Socket) -> Option<u32> {
+        let now_ns = monotonic_ns();
+        if now_ns < self.next_ns {
+            return None;
+        }
+        self.next_ns = now_ns + UnsentBound::LOOK.as_nanos();
+        let info = TcpInfo::of(socket).ok()?;
+        let bound = self.bound.look(info.delivery_rate_bps().unwrap_or(UNKNOWN_BPS));
+        socket.set_tcp_notsent_lowat(bound).ok()?;
+        Some(bound)
+    }
+}
+
+/// Kernels before Linux 4.9 know no rate: as loads of the lab have it.
+const UNKNOWN_BPS: u64 = 200_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_socket_is_told_what_the_rate_asks_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut receiver = listener.accept().unwrap().0;
+        let socket = Socket::from(sender.try_clone().unwrap());
+        let mut unsent = Unsent::default();
+        assert_eq!(unsent.look(&socket), Some(UnsentBound::LEAST), "nothing was delivered");
+        assert_eq!(socket.tcp_notsent_lowat().unwrap(), UnsentBound::LEAST);
+        assert_eq!(unsent.look(&socket), None, "it is too early");
+        let data = vec![1; 1 << 20];
+        let reader = std::thread::spawn(move || receiver.read_exact(&mut vec![0; 8 << 20]));
+        for _ in 0..8 {
+            sender.write_all(&data).unwrap();
+        }
+        reader.join().unwrap().unwrap();
+        unsent.next_ns = 0;
+        let rate = TcpInfo::of(&socket).unwrap().delivery_rate_bps().unwrap();
+        assert_eq!(unsent.look(&socket), Some(UnsentBound::at(rate)));
+        assert_eq!(socket.tcp_notsent_lowat().unwrap(), UnsentBound::at(rate));
+        assert!(rate > 0);
+    }
+}
