@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 from weirlab.errors import UsageError
+from weirlab.plots import speedtest
 from weirlab.report import speedtest_study as report
 from weirlab.studies.speedtest_aqm import (
     Cell,
@@ -368,3 +370,32 @@ def test_the_page_says_what_was_run() -> None:
     assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it." in page
     assert " 1 more in which either was over 5 ms" in page
     assert "| lab: real server and client" in page
+
+
+def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
+    alone = Cell(rate_mbps=100, rtt_ms=20, queue="sfq", burst="g0", cross="none", method="ndt7")
+    beside = dataclasses.replace(alone, cross="cubic")
+    found = {
+        alone: [_run(alone, {}, up=_way(30, 20, 20, mbps=90), down=_way(30, 20, 20, mbps=80))],
+        beside: [_run(beside, {}, up=_way(30, 20, 20, mbps=16))],
+        CELL: [_run(CELL, {}, up=_way(30, 20, 20, mbps=1))],
+    }
+    chart = speedtest.CHARTS["throughput-cdf"]
+    cells = chart.select(found, OF)
+    assert set(cells) == {alone, beside}
+    drawn = [
+        {float(x) for line in axes.lines for x in np.asarray(line.get_xdata())}
+        for axes in chart.draw(cells, OF).axes
+    ]
+    # Downloads alone and beside cross traffic, then uploads.
+    assert drawn == [{80.0}, set(), {90.0}, {16.0}]
+
+
+def test_charts_of_the_lab_leave_out_what_was_spoiled() -> None:
+    cell = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="weir")
+    simulated = _run(cell, {"down_loaded_ms": 20.0}, down=_way(30, 20, 20))
+    real = simulated.model_copy(update={"world": "lab"})
+    spoiled = real.model_copy(update={"disturbed": "late"})
+    found = {cell: [simulated, real, spoiled]}
+    assert speedtest.CHARTS["latency-lab"].select(found, OF) == {cell: [real]}
+    assert speedtest.CHARTS["latency"].select(found, OF) == {cell: [simulated]}
