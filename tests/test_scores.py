@@ -109,7 +109,7 @@ def test_an_outcome_is_that_of_its_weakest_part() -> None:
     figures = test_of(loaded("download", 125))
     call, game, stream = quality_of_outcome.applications(figures)
     assert (call["value"], game["value"], stream["value"]) == (95, 50, 100)
-    assert game["says"] == "held back by latency in phase download."
+    assert game["says"] == "held back by latency during the download."
 
 
 def test_the_wait_begins_where_half_of_it_is() -> None:

@@ -87,7 +87,7 @@ def run_all(
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
-    _make_empty(out)
+    make_empty(out)
     return run_into(runs, world, _folders(runs, out), jobs=jobs, watcher=watcher)
 
 
@@ -140,7 +140,12 @@ def _wait_for_all(futures: Sequence[Future[bool]]) -> None:
             future.result()
 
 
-def _make_empty(out: Path) -> None:
+def make_empty(out: Path) -> None:
+    """Makes the folder for records.
+
+    Raises:
+        UsageError: if something stands in it, or it cannot be made.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         occupied = any(out.iterdir())

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 from rich.live import Live
 from rich.markup import escape
 
@@ -35,7 +36,7 @@ from weirlab.shape import (
     table_of,
 )
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
-from weirlab.shape.settings import host_and_port
+from weirlab.shape.settings import host_and_port, time_of
 from weirlab.shape.view import LATE_NS
 from weirlab.ui import console, note, warn
 from weirlab.ui.terminal import messages
@@ -134,7 +135,9 @@ def start(device: str, **words: Any) -> None:
     if words["server"] is not None:
         _check_server(words)
         said.setdefault("reflectors", [f"udp:{words['server']}"])
-    settings = settings_of(device, said, "shape", words["log"])
+    _check_proving(words)
+    where = "shape" if words["config"] is None else f"shape, config `{words['config']}`"
+    settings = settings_of(device, said, where, words["log"])
     settings["open"] = words["prove"]
     choice = _ask(lambda: json.loads(_native.choose_shaper(json.dumps(settings))))
     if words["dry_run"]:
@@ -284,7 +287,7 @@ class _Shown:
 
 
 def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
-    measure_s = _ask(lambda: _native.parse_time(words["measure"])) / 1e9
+    measure_s = time_of("measure", words["measure"]) / 1e9
     rounds = words["rounds"]
     own_traffic = words["load"] is None and words["server"] is None
     prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"], own_traffic=own_traffic)
@@ -334,6 +337,14 @@ class _Led:
             return "stop"
         note(f"{view['device']} is shaped from now on; end it with Ctrl-C")
         return "shape"
+
+
+def _check_proving(words: dict[str, Any]) -> None:
+    """Refuses what only a proof takes, where none is wanted."""
+    context = click.get_current_context()
+    for name in ("load", "rounds", "measure", "most_cost"):
+        if not words["prove"] and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
 
 def _check_server(words: dict[str, Any]) -> None:
@@ -410,8 +421,7 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
     console.print(f"backend {choice['backend']}: {escape(choice['why'])}")
     for name, queue in zip(("egress", "ingress"), choice["queues"], strict=True):
         console.print(f"{name}: {'left alone' if queue is None else escape(queue)}")
-    kind, rates = next(iter(settings["control"].items()))
-    console.print(f"rates: {kind} {escape(json.dumps(rates))}")
+    console.print(f"rates: {_rates_said(settings['control'])}")
     framing = settings["framing"]
     why = f" ({framing_of(settings['device'])['why']})" if words["framing"] in (None, "auto") else ""
     console.print(f"framing: {framing['overhead_bytes']} bytes a packet{escape(why)}")
@@ -424,6 +434,19 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
         )
     else:
         console.print("what is at the device's root and way in would be put back at the end")
+
+
+def _rates_said(control: dict[str, Any]) -> str:
+    """How rates are found, in words."""
+    [(kind, said)] = control.items()
+    rates = [
+        f"{side} {'at most ' if kind == 'auto' else ''}{said[key] / 1e6:g} Mbit/s"
+        for side in ("egress", "ingress")
+        for key in (f"{side}_max_bps", f"{side}_bps")
+        if said.get(key) is not None
+    ]
+    found = f"found by `auto`, mode {said['mode']}" if kind == "auto" else "fixed"
+    return ", ".join([found, *rates])
 
 
 def _decision(line: dict[str, Any]) -> str:

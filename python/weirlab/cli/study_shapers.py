@@ -171,7 +171,7 @@ def _slug(name: str) -> str:
 
 
 AUTORATE_DRAWN = (shapers.NONE, shapers.FIXED, shapers.PING, shapers.LAW)
-"""Those that a chart shows: more than four lines hide one another. A control's place is its colour, which is the
-same in the charts of both studies."""
+"""Those that a chart shows: more than four lines hide one another. A control's place is its colour, which is
+the same in the charts of both studies."""
 
 CFOSSPEED_DRAWN = (shapers.NONE, shapers.FIXED, shapers.PING, shapers.BANDWIDTH)

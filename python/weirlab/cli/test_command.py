@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from weirlab.api import make_empty
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
 from weirlab.net.locate import locate
@@ -90,6 +92,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     read it. A server that speaks only HTTP is measured with what it has, and what is missing is said.
     """  # noqa: D301 - \b keeps click from folding the examples
     if method is not None:
+        _check_words(method, truth=truth)
         beside = NetWorld(host_of(url_of(method, host)), secret_of(auth)) if truth else None
         _foreign(method, url_of(method, host), beside, out, verify=not no_verify, as_json=as_json)
         return
@@ -104,6 +107,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
         return
     world = NetWorld(host, secret_of(auth))
     folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
+    make_empty(folder)
     complete = True
     with RunProgress([plan.run], quiet=as_json) as bar:
 
@@ -119,6 +123,18 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
     if not complete:
         raise Interrupted("interrupted: the figures are those of what was measured until then")
+
+
+def _check_words(method: str, *, truth: bool) -> None:
+    """Refuses what a foreign test would pass over."""
+    context = click.get_current_context()
+    own = ["idle", "load", "ping", "most_flows", "cc", "locate", "seed", "charts"]
+    for name in own if truth else [*own, "out", "auth"]:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            why = "goes with --truth" if name in {"out", "auth"} else "is for Weir's own test"
+            raise UsageError(
+                f"--{name.replace('_', '-')} {why}: `{method}` runs as its official client does; leave it out"
+            )
 
 
 def _foreign(  # noqa: PLR0913 - words of the command line

@@ -7,10 +7,10 @@ import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
-from weirlab.errors import NetError
+from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import open_record
 from weirlab.scores import bufferbloat
@@ -70,10 +70,11 @@ def less(host: str, secret: str | None) -> Less | None:
 
     Raises:
         NetError: if nothing answers there, or a session is refused.
+        UsageError: if `host` is no server's name.
     """
-    if host.startswith("https://"):
+    url = _server(host)
+    if url.scheme == "https":
         return Less(f"server `{host}`: Weir's own protocol is spoken without TLS", host)
-    url = urlsplit(host if "://" in host else f"//{host}")
     if url.path not in {"", "/"}:
         return Less(f"`{host}` is a file: Weir's own protocol has none", url_of("http", host))
     try:
@@ -82,10 +83,30 @@ def less(host: str, secret: str | None) -> Less | None:
         # A URL without a port means port 80, where servers of others listen.
         if "://" in host and url.port is None:
             return Less(str(error), host)
-        raise NetError(str(error)) from error
+        hint = (
+            "; start `weir serve` there, or name its port: HOST:PORT" if "refused (os" in str(error) else ""
+        )
+        raise NetError(f"{error}{hint}") from error
     if why is None:
         return None
     return Less(why, url_of("http", host.removeprefix("http://").rstrip("/")))
+
+
+def _server(written: str) -> SplitResult:
+    """The parts of a server's name or URL."""
+    # An IPv6 address alone has colons and no port.
+    bare = "://" not in written and written.count(":") > 1 and "]" not in written
+    url = urlsplit(written if "://" in written else f"//[{written}]" if bare else f"//{written}")
+    try:
+        known = url.scheme in {"", "http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise UsageError(
+            f"server `{written}`: write HOST, HOST:PORT or [IPV6]:PORT with a port from 1 to 65535, or a URL "
+            "that begins with http:// or https://"
+        )
+    return url
 
 
 def with_grade(result: dict[str, Any]) -> dict[str, Any]:

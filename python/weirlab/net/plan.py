@@ -65,7 +65,13 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
     """
     idle, load = _time("idle", plan.idle), _time("load", plan.load)
     if load < SHORTEST_LOAD_NS:
-        raise UsageError(f"load {plan.load}: write 3s or more: a line takes a second or two to fill")
+        raise UsageError(
+            f"load {plan.load}: write 3s or more, since a line takes time to fill (a number alone means us)"
+        )
+    if idle < SHORTEST_IDLE_NS:
+        raise UsageError(f"idle {plan.idle}: write 1s or more (a number alone means us)")
+    if _time("ping", plan.ping) > LONGEST_PING_NS:
+        raise UsageError(f"ping {plan.ping}: write 200ms or less")
     written = {
         "test": {
             "name": "test",
@@ -122,7 +128,10 @@ def _time(name: str, text: str) -> int:
 
 
 MACHINES_OWN = "default"
+SHORTEST_IDLE_NS = 1_000_000_000
 SHORTEST_LOAD_NS = 3_000_000_000
+LONGEST_PING_NS = 200_000_000
+"""Five within the shortest idle phase."""
 INTERVAL_NS = 500_000_000
 """Between two looks whether the line is full."""
 GAP_NS = 2_000_000_000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +41,13 @@ def method_results(record: Record) -> list[dict[str, Any]]:
 
 def method_table(result: dict[str, Any], truth: Truth | None) -> Table:
     """All its figures by name; the truth below them."""
-    table = Table(title=f"{result['method']}, by {result['formula']}", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    table.add_column("", justify="right", style="bold")
+    title = Text(f"{result['method']}, by {result['formula']}")
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right", style="bold")
     for name, value in _flat(result):
         if name not in {"method", "formula", "failures"}:
-            table.add_row(name, value)
+            table.add_row(name, Text(value))
     if truth is not None:
         table.add_section()
         for name, one in (("before it", truth.idle), ("during it", truth.during)):

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from weirlab.scores.measured import WHEN
 from weirlab.stats.one_way import one_way
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
     """What came through, how long pings took, and all scores."""
-    table = Table(title=record.manifest.set_up, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("", justify="right", style="bold")
-    table.add_column("", style="dim", overflow="fold")
+    title = Text(record.manifest.set_up)
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="bold", max_width=VALUE_WIDTH)
+    table.add_column(style="dim", overflow="fold")
     for name, mbps in (("download", figures.down_mbps), ("upload", figures.up_mbps)):
         if mbps is not None:
             table.add_row(name, f"{mbps:.2f} Mbit/s", "goodput once the line was full")
@@ -40,9 +42,9 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
     table.add_section()
     for score in scores.scores:
         value = f"{score.value} {score.unit}".strip()
-        table.add_row(
-            score.name, value, " ".join(part for part in (score.says, f"[{score.formula}]") if part)
-        )
+        # As it stands: brackets are no markup.
+        words = Text(" ".join(part for part in (score.says, f"[{score.formula}]") if part))
+        table.add_row(score.name, value, words)
     return table
 
 
@@ -66,16 +68,18 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
     worst = figures.worst
     if scores.grade in ("A+", "A"):
         return
-    yield Text(
-        f"It is worst in phase {PHASES[worst.phase]}. The queue in front of the slowest line is too deep."
-    )
+    yield Text(f"It is worst {WHEN[worst.phase]}. The queue in front of the slowest line is too deep.")
     rates = {"download": figures.down_mbps, "upload": figures.up_mbps}
     shaped = [f"{0.9 * mbps:.1f} Mbit/s {name}" for name, mbps in rates.items() if mbps]
     yield Text(
         "What helps: a router with smart queue management (CAKE, or fq_codel under a shaper), set to "
-        f"{' and '.join(shaped)}, 90 % of what was measured; then test again."
+        f"{' and '.join(shaped)}, 90 % of what was measured; then test again. On a Linux "
+        "router `weir shape IFACE` finds the rates by itself."
     )
 
 
 PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
 """What people call the phases."""
+
+VALUE_WIDTH = 22
+"""Leaves as much again for the words beside it where a terminal has 80 columns."""

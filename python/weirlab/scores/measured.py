@@ -163,8 +163,10 @@ def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
     return int(rows["bytes"].sum()) * 8e3 / (end - start)
 
 
-LOADED = ("download", "upload", "load")
-"""The phases with load, in order."""
+WHEN = {"download": "during the download", "upload": "during the upload", "load": "with both at once"}
+"""The phases with load, in order, in words."""
+
+LOADED = tuple(WHEN)
 
 SETTLING_NS = 1_000_000_000
 """Slow start and the first full buffer are no state of the line: at least so much is left out."""

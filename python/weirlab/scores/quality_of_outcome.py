@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.scores.measured import WHEN
+
 if TYPE_CHECKING:
     from weirlab.scores.measured import Loaded, Measured
 
@@ -76,7 +78,7 @@ def applications(figures: Measured) -> list[dict[str, Any]]:
                 "value": round(value),
                 "unit": "of 100",
                 "parts": {part: round(one, 1) for part, one in parts.items()},
-                "says": "perfect." if value >= 100 else f"held back by {weakest} in phase {name}.",
+                "says": "perfect." if value >= 100 else f"held back by {weakest} {WHEN[name]}.",
             }
         )
     return scores

@@ -56,7 +56,7 @@ def rpm(figures: Measured) -> list[dict[str, Any]]:
                 "name": name,
                 "formula": formula,
                 "value": round(value),
-                "unit": "round trips per minute",
+                "unit": "round trips/min",
                 "parts": parts if key == "draft" else {},
                 "says": f"{_band(value)}." if key == "draft" else "",
             }

@@ -85,8 +85,9 @@ def rules_text(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         shipped = ", ".join(f"`{one}`" for one in shipped_rules())
+        why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
-            f"rules `{name}` are neither shipped ({shipped}) nor a file that can be read: {error}"
+            f"rules `{name}` are neither shipped ({shipped}) nor a file that can be read: {why}"
         ) from error
 
 

@@ -58,8 +58,10 @@ def read_config(file: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"config `{file}` cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"config `{file}`: {error}") from error
 
 
 def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None = None) -> dict[str, Any]:
@@ -93,10 +95,25 @@ def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any
         "backend": None if words.backend == "auto" else words.backend,
         "reflectors": [_reflector(reflector) for reflector in words.reflectors],
         "rules": None if words.rules is None else read_rules(words.rules),
-        "time_ns": None if words.time is None else _native.parse_time(words.time),
+        "time_ns": None if words.time is None else time_of("time", words.time),
         "log": None if log is None else str(log.absolute()),
         "open": False,
     }
+
+
+def time_of(name: str, written: str) -> int:
+    """A time of a second or more, in nanoseconds.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    try:
+        nanoseconds = _native.parse_time(written)
+    except _native.NativeError as error:
+        raise UsageError(f"{name}: {error}") from error
+    if nanoseconds < 1_000_000_000:
+        raise UsageError(f"{name} {written}: write 1s or more (a number alone means us)")
+    return nanoseconds
 
 
 def framing_of(device: str) -> dict[str, Any]:
@@ -109,17 +126,33 @@ def framing_of(device: str) -> dict[str, Any]:
 
 
 def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
+    if not shaped:
+        raise UsageError("egress `none` and ingress `none`: nothing would be shaped; leave one of them out")
+    bounds = {"egress": words.egress_max, "ingress": words.ingress_max}
+    for side, most in bounds.items():
+        if most is not None and shaped.get(side) != "auto":
+            raise UsageError(
+                f"{side} max {most}: it bounds `auto`, and {side} is `{getattr(words, side)}`; leave it out"
+            )
     if all(said == "auto" for said in shaped.values()):
-        most = {"egress": words.egress_max, "ingress": words.ingress_max}
-        limits = {f"{side}_max_bps": _native.parse_rate(rate) for side, rate in most.items() if rate}
+        limits = {f"{side}_max_bps": _rate(f"{side} max", rate) for side, rate in bounds.items() if rate}
         return {"auto": {"mode": words.mode, **limits}}
     if "auto" in shaped.values():
         raise UsageError(
             f"egress `{words.egress}` and ingress `{words.ingress}`: write `auto` or a rate for both, or "
             "`none` for one"
         )
-    rates = {side: _native.parse_rate(rate) for side, rate in shaped.items()}
+    if words.mode != "ping":
+        raise UsageError(f"mode {words.mode}: it is `auto`'s, and the rates are set; leave it out")
+    rates = {side: _rate(side, rate) for side, rate in shaped.items()}
     return {"fixed": {"egress_bps": rates.get("egress"), "ingress_bps": rates.get("ingress")}}
+
+
+def _rate(name: str, written: str) -> int:
+    bps = _native.parse_rate(written)
+    if bps < LEAST_BPS:
+        raise UsageError(f"{name} {written}: write 100kbit or more (a number alone means bit/s)")
+    return bps
 
 
 def _reflector(written: str) -> dict[str, str]:
@@ -158,6 +191,9 @@ def _address(host: str) -> str:
     except OSError as error:
         raise UsageError(f"reflector `{host}`: no such host is known") from error
 
+
+LEAST_BPS = 100_000
+"""The controller's own least rate: below it a line would be strangled."""
 
 KINDS = ("udp", "tcp")
 SERVE_PORT = 8080

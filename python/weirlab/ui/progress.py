@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def waiting(what: str, *, quiet: bool) -> Iterator[None]:
     """Shows what is waited for and for how long already; nothing if `quiet`."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=messages, transient=True, disable=quiet) as bar:
+    with Progress(
+        *columns, console=messages, transient=True, disable=quiet or not messages.is_terminal
+    ) as bar:
         bar.add_task(what, total=None)
         yield
 
@@ -55,7 +57,7 @@ class RunProgress:
             TimeRemainingColumn(),
             console=messages,
             transient=True,
-            disable=quiet,
+            disable=quiet or not messages.is_terminal,
         )
         self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
 

@@ -13,9 +13,9 @@ messages = Console(stderr=True, highlight=False)
 
 def note(text: str) -> None:
     """Says something by the way."""
-    messages.print(text, style="dim")
+    messages.print(text, style="dim", markup=False)
 
 
 def warn(text: str) -> None:
     """Says why something should not be trusted."""
-    messages.print(f"warning: {text}", style="bold yellow")
+    messages.print(f"warning: {text}", style="bold yellow", markup=False)
