@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from rich.console import Console
 
 from live import skip_if_late, together, weir_in
 from weirlab import _native
@@ -15,6 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+from weirlab.shape.view import table_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -367,6 +370,23 @@ def test_what_does_not_help_is_undone(
 ) -> None:
     proof = led(10, before, after)
     assert said in str(proof.verdict if isinstance(proof, Proof) else proof)
+
+
+def test_the_view_fits_a_terminal_of_80_columns() -> None:
+    counts = {"backlog_packets": 1234, "sojourn_ns": 12_345_678, "dropped": 123_456, "marked": 123_456}
+    side = {"rate_bps": 998_760_000, "load_bps": 998_760_000, "counts": counts, "unit": "ms"}
+    sides = [
+        {**side, "state": "backing_off", "reason": "clear", "value": 1280.0},
+        {**side, "state": "stalled", "reason": "overdue", "value": 300.0, "rate_bps": None},
+    ]
+    view: Any = {"t_ns": 8_000_000_000, "device": "eth0", "sides": sides, "delays": [], "late_ns": 0}
+    terminal = Console(width=80, file=io.StringIO())
+    terminal.print(table_of(view | {"trouble": None, "warnings": []}))
+    said = cast("io.StringIO", terminal.file).getvalue()
+    for whole in ("998.76 998.76 backing off", "open 998.76 stalled", "1234  12.3  123456 123456"):
+        assert whole in said
+    assert "Mbit/s Mbit/s state" in said
+    assert max(len(line.rstrip()) for line in said.splitlines()) <= 80
 
 
 def test_metrics_are_what_prometheus_reads() -> None:

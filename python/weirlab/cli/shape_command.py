@@ -98,7 +98,7 @@ def command() -> None:
 )
 @click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
 @click.option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
-@click.option("--time", metavar="TIME", help="End by itself, such as after `30min`.")
+@click.option("--time", metavar="TIME", help="End by itself, such as after `1800s`.")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 @click.option("--quiet", is_flag=True, help="Show nothing while it goes on.")

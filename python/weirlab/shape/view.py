@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -98,24 +99,36 @@ def remarks_of(view: ShaperView) -> list[str]:
 
 def table_of(view: ShaperView) -> Table:
     """A view as a table."""
-    table = Table(title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {_delay(view)}", title_justify="left")
+    table = Table(
+        title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {_delay(view)}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+        show_edge=False,
+    )
     table.caption = escape("\n".join(remarks_of(view))) or None
     table.caption_justify = "left"
-    for heading in ("", "rate", "used", "state", "because", "waiting", "dropped", "marked"):
-        table.add_column(heading)
+    # A terminal of 80 columns is enough: only the reason may take a second line.
+    table.add_column("", no_wrap=True)
+    for heading in ("rate,\nMbit/s", "used,\nMbit/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("because")
+    for heading in ("wait,\npackets", "wait,\nms", "dropped", "marked"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, side in zip(SIDES, view["sides"], strict=True):
         if side is not None:
             counts = side["counts"]
-            waiting = f"{counts['backlog_packets']} packets"
-            if counts["sojourn_ns"] is not None:
-                waiting += f", {counts['sojourn_ns'] / 1e6:.1f} ms"
+            sojourn_ns = counts["sojourn_ns"]
             table.add_row(
                 name,
-                _rate(side),
-                f"{side['load_bps'] / 1e6:.2f} Mbit/s",
+                "open" if side["rate_bps"] is None else f"{side['rate_bps'] / 1e6:.2f}",
+                f"{side['load_bps'] / 1e6:.2f}",
                 side["state"].replace("_", " "),
                 _reason(side),
-                waiting,
+                str(counts["backlog_packets"]),
+                "" if sojourn_ns is None else f"{sojourn_ns / 1e6:.1f}",
                 str(counts["dropped"]),
                 str(counts["marked"]),
             )
