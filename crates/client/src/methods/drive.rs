@@ -299,3 +299,91 @@ const LONGEST: Time = Time::from_millis(180_000);
 const POLL: Duration = Duration::from_millis(50);
 /// The longest message.
 const NOISE: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+    use weir_serve::{Options, Running};
+
+    use super::*;
+
+    /// Closes an HTTP/2 connection amid a download without end, and asks until the server has noticed.
+    #[derive(Default)]
+    struct Closes {
+        closed: bool,
+        /// Requests on the second connection, and what the last was answered.
+        asked: Id,
+        status: u16,
+        failure: Option<String>,
+    }
+
+    impl Closes {
+        const LOAD: Id = 1;
+        const DOWNLOAD: Id = 2;
+        const LATER: Id = 3;
+        /// Ten times what a loaded machine should need.
+        const MOST: Id = 1_000;
+
+        fn ask(&mut self, actions: &mut Vec<Action>) {
+            self.asked += 1;
+            let (id, path) = (Self::LATER + self.asked, "/__down?bytes=1".to_owned());
+            actions.push(Action::Request { id, on: Self::LATER, path, upload: None });
+        }
+    }
+
+    impl Method for Closes {
+        fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>) {
+            match event {
+                Event::Begin => {
+                    actions.push(Action::Open { id: Self::LOAD, kind: Connection::Http2 });
+                }
+                Event::Opened { id: Self::LOAD, .. } => {
+                    let (id, path) = (Self::DOWNLOAD, "/large".to_owned());
+                    actions.push(Action::Request { id, on: Self::LOAD, path, upload: None });
+                }
+                Event::Received { id: Self::DOWNLOAD, .. } if !self.closed => {
+                    self.closed = true;
+                    actions.push(Action::Close { id: Self::LOAD });
+                    actions.push(Action::Open { id: Self::LATER, kind: Connection::Http2 });
+                }
+                Event::Opened { id: Self::LATER, .. } => self.ask(actions),
+                Event::Head { id, status, .. } if id > Self::LATER => self.status = status,
+                Event::Ended { id } if id > Self::LATER => {
+                    if self.status == 200 || self.asked == Self::MOST {
+                        actions.push(Action::Finish);
+                    } else {
+                        actions.push(Action::WakeAt(now + Duration::from_millis(10)));
+                    }
+                }
+                Event::Wake => self.ask(actions),
+                Event::Failed { reason, .. } => {
+                    self.failure = Some(reason.to_owned());
+                    actions.push(Action::Finish);
+                }
+                _ => {}
+            }
+        }
+
+        fn result(&self) -> Value {
+            json!({"status": self.status, "failure": self.failure})
+        }
+    }
+
+    #[test]
+    fn requests_of_http2_end_with_their_connection() {
+        // With one test an address, a second one tells whether the first still goes on.
+        let words = ["weir serve", "--listen", "127.0.0.1:0", "--without", "irtt"];
+        let words = words.into_iter().chain(["--max-tests-per-address", "1"]);
+        let server = Running::start(Options::try_parse_from(words).unwrap()).unwrap();
+        let address = server.addresses()[0];
+        let url = Url::parse(&format!("https://{address}")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let result = runtime.block_on(async {
+            let dialer = Dialer::new(url, address, false);
+            let mut drive = Drive::new(Box::<Closes>::default(), dialer).unwrap();
+            drive.run(&mut |_| Verdict::Continue).await.unwrap()
+        });
+        assert_eq!(result, json!({"status": 200, "failure": null}));
+    }
+}
