@@ -12,11 +12,12 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use weir_protocol::{Query, QueryError};
+use weir_protocol::QueryError;
 
 use crate::admission::Refusal;
 use crate::connection::Ends;
 use crate::data;
+use crate::head::{bearer, query};
 use crate::shared::{Shared, Test};
 use crate::weir::Flow;
 
@@ -125,10 +126,8 @@ impl Client {
     /// parameter that M-Lab's clients have for tokens.
     pub fn is_known(&self, request: &Request) -> bool {
         let Some(secret) = &self.server.secret else { return true };
-        let header = request.headers().get(header::AUTHORIZATION);
-        let bearer = header.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let parameter = query(request).get("access_token");
-        bearer.is_some_and(|words| secret.is(words))
+        bearer(request.headers()).is_some_and(|words| secret.is(words))
             || parameter.is_some_and(|words| secret.is(&words))
     }
 
@@ -167,17 +166,6 @@ pub(crate) async fn drain(mut body: Incoming, end: Instant, mut passed: impl FnM
             Ok(Some(Err(_))) | Err(_) => return false,
         }
     }
-}
-
-/// The parameters of a request.
-pub(crate) fn query(request: &Request) -> Query<'_> {
-    Query::new(request.uri().query().unwrap_or_default())
-}
-
-/// The path of a request. One that begins with two slashes is a base that ended with one.
-pub(crate) fn path(request: &Request) -> &str {
-    let path = request.uri().path();
-    path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path)
 }
 
 /// An answer without words.

@@ -16,6 +16,7 @@ mod data;
 mod datagrams;
 mod error;
 mod frames;
+mod head;
 mod http;
 mod irtt;
 mod metrics;
@@ -27,8 +28,8 @@ mod page;
 mod program;
 mod requests;
 mod route;
-mod server;
 mod secured;
+mod server;
 mod shared;
 mod stream_test;
 mod throughput1;
@@ -39,6 +40,8 @@ mod weir;
 pub use error::ServeError;
 #[cfg(fuzzing)]
 pub use frames::exercise as exercise_frames;
+#[cfg(fuzzing)]
+pub use head::exercise as exercise_heads;
 pub use options::{Listen, LogForm, Options, Service};
 pub use program::{Failure, Running, serve};
 pub use server::{Server, Stop};

@@ -11,7 +11,8 @@ use weir_protocol::weir::Direction;
 use weir_protocol::{Query, kernel};
 
 use crate::data;
-use crate::http::{Client, Request, Response, query, refuse, wrong};
+use crate::head::query;
+use crate::http::{Client, Request, Response, refuse, wrong};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
 

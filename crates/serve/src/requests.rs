@@ -3,16 +3,15 @@
 
 use std::time::SystemTime;
 
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::time::Instant;
 use weir_protocol::answers::{self, Answer, Verb};
 use weir_protocol::librespeed::Endpoint;
 use weir_protocol::{QueryError, cloudflare};
 
-use crate::http::{
-    Client, Request, Response, content, empty, other_method, path, query, reads, text, wrong,
-};
+use crate::head::{authority, path, query};
+use crate::http::{Client, Request, Response, content, empty, other_method, reads, text, wrong};
 
 /// `/__down` and `/__up`.
 pub(crate) async fn cloudflare(client: &Client, request: Request) -> Response {
@@ -44,7 +43,7 @@ pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
 
 /// The IETF's responsiveness test.
 pub(crate) async fn responsiveness(client: &Client, request: Request) -> Response {
-    let authority = authority(client, &request);
+    let authority = authority(&request, client.ends.server.port());
     let answer = answers::responsiveness(&asked(client, &request, authority.as_deref()));
     give(client, "rpm", request, Ok(answer)).await
 }
@@ -80,21 +79,12 @@ async fn give(
             Err(response) => response,
         },
         Ok(Answer::OnlyVerb(verb)) => other_method(verb),
-        Ok(Answer::NoHost) => text(StatusCode::BAD_REQUEST, "the header Host is missing\n"),
+        Ok(Answer::NoHost) => {
+            text(StatusCode::BAD_REQUEST, "the header Host is missing or names no host\n")
+        }
         Ok(Answer::NotFound) => text(StatusCode::NOT_FOUND, "there is no such file\n"),
         Err(error) => wrong(&error),
     }
-}
-
-/// How the client reaches this server: as it says.
-fn authority(client: &Client, request: &Request) -> Option<String> {
-    let from_uri = request.uri().authority().map(ToString::to_string);
-    let host = || Some(request.headers().get(header::HOST)?.to_str().ok()?.to_owned());
-    let authority = from_uri.or_else(host)?;
-    // The URLs name HTTPS, whose port is 443 where a plain request would mean 80.
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let port = client.ends.server.port();
-    Some(if has_port || port == 443 { authority } else { format!("{authority}:{port}") })
 }
 
 /// Milliseconds since 1970.

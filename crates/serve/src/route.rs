@@ -9,7 +9,8 @@ use weir_protocol::librespeed::Endpoint;
 use weir_protocol::weir::{self as own, Direction};
 use weir_protocol::{cloudflare, ndt7, responsiveness, throughput1};
 
-use crate::http::{Client, Request, Response, content, empty, path, preflight, text};
+use crate::head::path;
+use crate::http::{Client, Request, Response, content, empty, preflight, text};
 use crate::metrics::CONTENT_TYPE;
 use crate::options::Service;
 use crate::{page, requests, weir};
@@ -114,6 +115,15 @@ fn metrics(client: &Client) -> Response {
         content(CONTENT_TYPE, client.server.metrics.text())
     } else {
         text(StatusCode::FORBIDDEN, "metrics are for this machine only: see --public-metrics\n")
+    }
+}
+
+/// Whatever a path is: what has a route is a path, and only what is safe goes without the secret.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn exercise(path: &str) {
+    if let Some(route) = Route::of(path) {
+        assert!(path.starts_with('/'), "{path}");
+        assert!(!route.needs_secret() || !matches!(route.service(), Service::Weir | Service::Page));
     }
 }
 

@@ -9,7 +9,8 @@ use weir_protocol::weir::Direction;
 
 use crate::connection::{Ends, congestion};
 use crate::data;
-use crate::http::{Client, Request, Response, query, refuse, wrong};
+use crate::head::query;
+use crate::http::{Client, Request, Response, refuse, wrong};
 use crate::ndt7::{kernel_words, name};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;

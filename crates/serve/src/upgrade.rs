@@ -1,13 +1,14 @@
 //! From HTTP to something else on the same connection.
 
 use bytes::Bytes;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::{Method, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::connection::Transport;
+use crate::head::lists;
 use crate::http::{Request, Response, empty, text};
 
 /// A connection that is about to be handed over.
@@ -73,10 +74,4 @@ fn switch(request: &mut Request, protocol: &'static str) -> (Response, Upgrade) 
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(protocol));
     (response, Upgrade(hyper::upgrade::on(request)))
-}
-
-/// Whether a header with a list of names has this one.
-fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(wanted))
 }

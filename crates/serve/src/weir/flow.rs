@@ -22,8 +22,9 @@ use weir_protocol::weir::{
 
 use crate::connection::{Transport, congestion, tcp_info};
 use crate::data;
+use crate::head::query;
 use crate::http::{
-    Body, Client, Load, Request, Response, content, drain, empty, other_method, query, text,
+    Body, Client, Load, Request, Response, content, drain, empty, other_method, text,
 };
 use crate::upgrade;
 

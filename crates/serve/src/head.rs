@@ -1,0 +1,155 @@
+//! What the head of a request says, where no library reads it.
+
+use hyper::Request;
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::http::uri::Authority;
+use weir_protocol::Query;
+
+/// The parameters of a request.
+pub(crate) fn query<B>(request: &Request<B>) -> Query<'_> {
+    Query::new(request.uri().query().unwrap_or_default())
+}
+
+/// The path of a request. One that begins with two slashes is a base that ended with one.
+pub(crate) fn path<B>(request: &Request<B>) -> &str {
+    let path = request.uri().path();
+    path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
+/// Whether a header with a list of names has this one.
+pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(wanted))
+}
+
+/// The secret that a request tells: in the header of RFC 6750.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// How the client reaches this server over HTTPS, as it says: host, and port unless 443. `here` is the port
+/// at which it did; `None` if what it says is no host.
+pub(crate) fn authority<B>(request: &Request<B>, here: u16) -> Option<String> {
+    let from_uri = request.uri().authority().cloned();
+    let from_header = || request.headers().get(header::HOST)?.to_str().ok()?.parse().ok();
+    let said: Authority = from_uri.or_else(from_header)?;
+    let host = Some(said.host()).filter(|host| !host.is_empty())?;
+    // The URLs name HTTPS, whose port is 443 where a plain request would mean 80.
+    Some(match said.port_u16().unwrap_or(here) {
+        443 => host.to_owned(),
+        port => format!("{host}:{port}"),
+    })
+}
+
+/// Reads `data` as the head of a request: its target, then a header a line. What is answered makes sense.
+#[cfg(any(test, fuzzing))]
+pub fn exercise(data: &[u8]) {
+    use weir_protocol::answers::{self, Answer, Verb};
+    let Some(request) = request(data) else { return };
+    let headers = request.headers();
+    for name in [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_PROTOCOL] {
+        for wanted in ["upgrade", "websocket", "weir.v1"] {
+            let told = lists(headers, &name, wanted);
+            assert_eq!(lists(&joined(headers, &name), &name, wanted), told, "{headers:?}");
+        }
+    }
+    assert!(
+        bearer(headers).is_none_or(|secret| headers[header::AUTHORIZATION].len() > secret.len())
+    );
+    let path = path(&request);
+    assert!(!path.starts_with("//") || request.uri().path().starts_with("///"));
+    crate::route::exercise(path);
+    let authority = authority(&request, 8080);
+    for verb in [Verb::Get, Verb::Post, Verb::Other] {
+        let (query, authority) = (query(&request), authority.as_deref());
+        let client = std::net::Ipv4Addr::LOCALHOST.into();
+        match answers::answer(&answers::Request { path, query, verb, client, authority }) {
+            Ok(Answer::Noise(bytes)) => assert!(bytes <= weir_protocol::ookla::MOST_BYTES),
+            Ok(Answer::Words(kind, words)) if kind.starts_with("application/json") => {
+                let told: serde_json::Value = serde_json::from_str(&words).expect("it is JSON");
+                if let Some(url) = told["urls"]["small_download_url"].as_str() {
+                    let url: hyper::Uri = url.parse().expect("it is a URL");
+                    assert_eq!((url.scheme_str(), url.path()), (Some("https"), "/small"));
+                    assert_eq!(url.authority().map(Authority::as_str), authority);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => assert!(error.to_string().len() < 300, "{error}"),
+        }
+    }
+}
+
+/// A request whose target is the first line of `data`, and whose headers the others are, as hyper takes them.
+#[cfg(any(test, fuzzing))]
+fn request(data: &[u8]) -> Option<Request<()>> {
+    let mut lines = data.split(|&byte| byte == b'\n');
+    let mut request = Request::new(());
+    *request.uri_mut() = hyper::Uri::try_from(lines.next()?).ok()?;
+    for line in lines {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let name = HeaderName::from_bytes(&line[..colon]).ok()?;
+        let value = hyper::header::HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
+        request.headers_mut().append(name, value);
+    }
+    Some(request)
+}
+
+/// The headers of that name as one (RFC 9110, section 5.3).
+#[cfg(any(test, fuzzing))]
+fn joined(headers: &HeaderMap, name: &HeaderName) -> HeaderMap {
+    let values: Vec<_> =
+        headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    let value = values.join(", ").parse().expect("a list of values is a value");
+    HeaderMap::from_iter([(name.clone(), value)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(lines: &str, here: u16) -> Option<String> {
+        authority(&request(lines.as_bytes()).unwrap(), here)
+    }
+
+    #[test]
+    fn the_server_is_where_the_client_says() {
+        assert_eq!(reached("/\nhost: test", 8080).unwrap(), "test:8080");
+        assert_eq!(reached("/\nhost: test", 443).unwrap(), "test");
+        assert_eq!(reached("/\nhost: test:443", 8080).unwrap(), "test");
+        assert_eq!(reached("/\nhost: [::1]", 8080).unwrap(), "[::1]:8080");
+        assert_eq!(reached("/\nhost: [::1]:9", 8080).unwrap(), "[::1]:9");
+        assert_eq!(reached("https://a:7/\nhost: b:9", 8080).unwrap(), "a:7");
+    }
+
+    #[test]
+    fn a_host_that_makes_no_sense_is_none() {
+        // An empty port is none, and what stands before an @ is not for others.
+        assert_eq!(reached("/\nhost: test:", 8080).unwrap(), "test:8080");
+        assert_eq!(reached("/\nhost: me@test", 8080).unwrap(), "test:8080");
+        for host in ["", ":8080", "a/b", "a\"b", "a b", "[::1", "test:99999x"] {
+            assert_eq!(reached(&format!("/\nhost: {host}"), 8080), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_list_may_come_in_several_headers() {
+        let request =
+            request(b"/\nconnection: keep-alive\nconnection: foo , Upgrade\nconnection: \xff")
+                .unwrap();
+        assert!(lists(request.headers(), &header::CONNECTION, "upgrade"));
+        assert!(!lists(request.headers(), &header::CONNECTION, "up"));
+        assert!(!lists(request.headers(), &header::UPGRADE, "upgrade"));
+    }
+
+    /// The corpus of the fuzz target `serve_heads`, every file also cut short at every byte.
+    #[test]
+    fn heads_of_the_corpus_are_answered_with_sense() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/serve_heads");
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+        assert!(files.len() >= 10);
+        for file in files {
+            let data = std::fs::read(file.unwrap().path()).unwrap();
+            (0..=data.len()).for_each(|length| exercise(&data[..length]));
+        }
+    }
+}
