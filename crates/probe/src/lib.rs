@@ -10,6 +10,7 @@
 pub mod cloudflare;
 mod figures;
 pub mod librespeed;
+mod loss;
 mod method;
 pub mod ndt7;
 pub mod ookla;

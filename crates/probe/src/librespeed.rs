@@ -295,7 +295,7 @@ mod tests {
 
     /// A line of so many bytes a millisecond, 20 ms away.
     fn run(rate: fn(u64) -> u64, knows: fn(&str) -> bool) -> (Value, u64) {
-        Script { rate, trip: 20, loaded: 20, knows }.run(&mut Librespeed::new())
+        Script { rate, trip: 20, loaded: 20, knows, arrive: None }.run(&mut Librespeed::new())
     }
 
     #[test]

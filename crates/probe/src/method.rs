@@ -31,6 +31,8 @@ pub enum Connection {
         /// What `Sec-WebSocket-Protocol` says.
         subprotocol: &'static str,
     },
+    /// Lines of text over TCP without TLS, and datagrams to the port of the same number.
+    Lines,
 }
 
 /// What is to be done.
@@ -60,6 +62,20 @@ pub enum Action {
         id: Id,
         /// How long they are.
         sizes: MessageSize,
+    },
+    /// Send a line over a connection of lines.
+    Say {
+        /// Over which.
+        id: Id,
+        /// It, without its end.
+        line: String,
+    },
+    /// Send a datagram to where a connection of lines leads. Nobody tells whether it arrives.
+    Datagram {
+        /// Which connection.
+        id: Id,
+        /// What it holds.
+        text: String,
     },
     /// Close a connection with all its requests, or break off a request. No event comes of it.
     Close {
@@ -110,7 +126,7 @@ pub enum Event<'a> {
         /// How many.
         bytes: u64,
     },
-    /// A text has come: a message, or the body of a response that is JSON.
+    /// A text has come: a message, a line without its end, or the body of a response that is JSON.
     Text {
         /// Over which connection, or of which request.
         id: Id,

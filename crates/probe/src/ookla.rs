@@ -6,13 +6,14 @@
 //! which size of file; the download is sampled 30 times a second, its samples make 20 slices, the fastest 2
 //! and the slowest 6 are dropped, the other 12 averaged; the upload goes in chunks, of which the fastest half
 //! is averaged. Later texts add that sizes adapt while the test runs, and that latency is also measured under
-//! load, over a connection of its own, and shown as an interquartile mean. Paths are OoklaServer's. What is
-//! published nowhere is ours, and named so in the constants.
+//! load, over a connection of its own, and shown as an interquartile mean, and packet loss (`loss.rs`). Paths
+//! are OoklaServer's. What is published nowhere is ours, and named so in the constants.
 
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
+use crate::loss::Loss;
 use crate::method::{Action, Event, Method};
 use crate::streams::{Answer, Heard, Streams};
 
@@ -22,6 +23,7 @@ pub struct Ookla {
     stage: Stage,
     loads: Streams,
     probes: Streams,
+    loss: Loss,
     /// How many requests there were, which keeps caches away.
     asked: u32,
     /// What a small file, or a small chunk, showed.
@@ -49,6 +51,8 @@ enum Stage {
     /// One small file or chunk.
     Estimate(Way),
     Load(Way),
+    /// Both directions are done; datagrams are still being counted.
+    Counting,
     Over,
 }
 
@@ -71,20 +75,15 @@ struct Direction {
     latency_ms: Vec<f64>,
 }
 
-impl Default for Ookla {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Ookla {
-    /// A test of latency and both directions.
+    /// A test of latency, both directions and loss, whose name is made of `chance`.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(chance: u128) -> Self {
         Self {
             stage: Stage::Before,
             loads: Streams::numbered_above(0),
             probes: Streams::numbered_above(PROBES),
+            loss: Loss::new(chance),
             asked: 0,
             estimate_mbps: 0.0,
             began: Time::ZERO,
@@ -109,7 +108,7 @@ impl Ookla {
             Stage::Estimate(way) => (FIRST_BYTES, way),
             Stage::Load(Way::Down) => (size(&FILES), Way::Down),
             Stage::Load(Way::Up) => (size(&CHUNKS), Way::Up),
-            Stage::Before | Stage::Latency | Stage::Over => return,
+            Stage::Before | Stage::Latency | Stage::Counting | Stage::Over => return,
         };
         let request = match way {
             Way::Down => (format!("/download?size={bytes}&nocache={x}"), None),
@@ -140,7 +139,7 @@ impl Ookla {
                 self.next_probe = Some(now + PAUSE);
                 actions.push(Action::WakeAt(now + PAUSE));
             }
-            Stage::Before | Stage::Estimate(_) | Stage::Over => {}
+            Stage::Before | Stage::Estimate(_) | Stage::Counting | Stage::Over => {}
         }
     }
 
@@ -186,7 +185,7 @@ impl Ookla {
                 self.chunks.push(mbps(bytes, answer.took.as_secs_f64()));
                 &CHUNKS
             }
-            Stage::Before | Stage::Latency | Stage::Over => return,
+            Stage::Before | Stage::Latency | Stage::Counting | Stage::Over => return,
         };
         if answer.took < LEAST && self.sizes[place] + 1 < sizes.len() {
             self.sizes[place] += 1;
@@ -228,7 +227,10 @@ impl Ookla {
                 self.probes.open(actions);
                 self.estimate(Way::Up, actions);
             }
-            Way::Up => self.finish(actions),
+            Way::Up => {
+                self.stage = Stage::Counting;
+                self.loss.finish(now, actions);
+            }
         }
     }
 
@@ -240,8 +242,17 @@ impl Ookla {
     fn finish(&mut self, actions: &mut Vec<Action>) {
         self.loads.close(actions);
         self.probes.close(actions);
+        self.loss.close(actions);
         self.stage = Stage::Over;
         actions.push(Action::Finish);
+    }
+
+    fn hear_streams(&mut self, now: Time, event: &Event<'_>, actions: &mut Vec<Action>) {
+        if let Some(heard) = self.loads.hear(now, event, actions) {
+            self.hear_loads(heard, now, actions);
+        } else if let Some(heard) = self.probes.hear(now, event, actions) {
+            self.hear_probes(heard, now, actions);
+        }
     }
 
     fn hear_loads(&mut self, heard: Heard, now: Time, actions: &mut Vec<Action>) {
@@ -282,14 +293,16 @@ impl Method for Ookla {
             Event::Begin => {
                 self.stage = Stage::Latency;
                 self.probes.open(actions);
+                Loss::begin(actions);
             }
             Event::Wake => self.on_wake(now, actions),
             _ => {}
         }
-        if let Some(heard) = self.loads.hear(now, &event, actions) {
-            self.hear_loads(heard, now, actions);
-        } else if let Some(heard) = self.probes.hear(now, &event, actions) {
-            self.hear_probes(heard, now, actions);
+        if !self.loss.on(now, &event, actions) {
+            self.hear_streams(now, &event, actions);
+        }
+        if self.stage == Stage::Counting && self.loss.is_over() {
+            self.finish(actions);
         }
     }
 
@@ -325,7 +338,9 @@ impl Method for Ookla {
                            interquartile means under load",
             "download": direction(Way::Down),
             "upload": direction(Way::Up),
-            "missing": ["packet loss: needs Ookla's datagrams"],
+            "packet_loss_percent": self.loss.percent(),
+            "datagrams": self.loss.counts(),
+            "missing": self.loss.missing().into_iter().collect::<Vec<_>>(),
             "failures": [self.failure],
         })
     }
@@ -389,7 +404,8 @@ mod tests {
     use crate::script::Script;
 
     fn run(rate: fn(u64) -> u64, knows: fn(&str) -> bool) -> (Value, u64) {
-        Script { rate, trip: 20, loaded: 60, knows }.run(&mut Ookla::new())
+        let arrive: Option<fn(u32) -> bool> = Some(|index| index % 4 != 1);
+        Script { rate, trip: 20, loaded: 60, knows, arrive }.run(&mut Ookla::new(7))
     }
 
     #[test]
@@ -405,6 +421,15 @@ mod tests {
         }
         let down = result["download_mbps"].as_f64().unwrap();
         assert!((down - 80.0).abs() < 1e-3, "{result}");
+        // Of 0 to n - 1 every fourth is lost, from 1 on.
+        let sent = result["datagrams"]["sent"].as_u64().unwrap();
+        let arrived = (0..sent).filter(|index| index % 4 != 1);
+        let (count, highest) = (arrived.clone().count(), arrived.last().unwrap());
+        assert!((300..330).contains(&sent), "{result}");
+        assert_eq!(result["datagrams"]["received"], count);
+        let percent = (1.0 - count as f64 / (highest + 1) as f64) * 100.0;
+        assert_eq!(result["packet_loss_percent"], percent);
+        assert_eq!(result["missing"], json!([]));
         // While one connection waits for its answer the others have its share: the fastest half shows more
         // than there is.
         let up = result["upload_mbps"].as_f64().unwrap();
@@ -451,6 +476,24 @@ mod tests {
         assert!((down - 2.0).abs() < 0.01, "{result}");
         let up = result["upload_mbps"].as_f64().unwrap();
         assert!((up - 2.0).abs() < 0.01, "{result}");
+    }
+
+    #[test]
+    fn a_server_that_counts_no_datagrams_is_no_failure() {
+        let of = |arrive: Option<fn(u32) -> bool>| {
+            let script = Script { rate: |_| 10_000, trip: 20, loaded: 60, knows: |_| true, arrive };
+            let (result, ended) = script.run(&mut Ookla::new(7));
+            assert_eq!(result["failures"], json!([null]));
+            assert_eq!(result["packet_loss_percent"], Value::Null);
+            assert_eq!(result["datagrams"]["received"], Value::Null);
+            (result["missing"][0].as_str().unwrap().to_owned(), ended)
+        };
+        let (missing, without) = of(None);
+        assert_eq!(missing, "packet loss: refused");
+        let (none_came, ended) = of(Some(|_| false));
+        assert!(none_came.ends_with(" datagrams: no UDP there"), "{none_came}");
+        // A second for late ones, and a round trip to be told.
+        assert_eq!(ended - without, 1_020);
     }
 
     #[test]

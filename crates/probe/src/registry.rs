@@ -15,7 +15,7 @@ pub struct Known {
     pub name: &'static str,
     /// Whether it is made for HTTP/2, and with it TLS, only.
     pub needs_tls: bool,
-    begin: fn() -> Box<dyn Method>,
+    begin: fn(u128) -> Box<dyn Method>,
 }
 
 /// A method that there is not.
@@ -27,12 +27,12 @@ pub struct UnknownMethod {
 
 /// All methods.
 pub const METHODS: &[Known] = &[
-    Known { name: "ndt7", needs_tls: false, begin: || Box::new(Ndt7::new()) },
-    Known { name: "cloudflare", needs_tls: false, begin: || Box::new(Cloudflare::new()) },
-    Known { name: "librespeed", needs_tls: false, begin: || Box::new(Librespeed::new()) },
-    Known { name: "ookla", needs_tls: false, begin: || Box::new(Ookla::new()) },
-    Known { name: "rpm", needs_tls: true, begin: || Box::new(Responsiveness::new()) },
-    Known { name: "http", needs_tls: false, begin: || Box::new(Web::new()) },
+    Known { name: "ndt7", needs_tls: false, begin: |_| Box::new(Ndt7::new()) },
+    Known { name: "cloudflare", needs_tls: false, begin: |_| Box::new(Cloudflare::new()) },
+    Known { name: "librespeed", needs_tls: false, begin: |_| Box::new(Librespeed::new()) },
+    Known { name: "ookla", needs_tls: false, begin: |chance| Box::new(Ookla::new(chance)) },
+    Known { name: "rpm", needs_tls: true, begin: |_| Box::new(Responsiveness::new()) },
+    Known { name: "http", needs_tls: false, begin: |_| Box::new(Web::new()) },
 ];
 
 impl Known {
@@ -45,17 +45,11 @@ impl Known {
         found.ok_or_else(|| UnknownMethod { name: name.to_owned() })
     }
 
-    /// A test by this method, not begun yet.
+    /// A test by this method, not begun yet. `chance` are random bits, for names that no other test has.
     #[must_use]
-    pub fn begin(&self) -> Box<dyn Method> {
-        (self.begin)()
+    pub fn begin(&self, chance: u128) -> Box<dyn Method> {
+        (self.begin)(chance)
     }
-}
-
-/// A test by the method of that name, not begun yet; `None` if there is no such method.
-#[must_use]
-pub fn method(name: &str) -> Option<Box<dyn Method>> {
-    Known::named(name).ok().map(Known::begin)
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -69,9 +63,8 @@ mod tests {
     #[test]
     fn every_method_says_its_own_name() {
         for known in METHODS {
-            assert_eq!(known.begin().result()["method"], known.name);
+            assert_eq!(known.begin(0).result()["method"], known.name);
         }
-        assert!(method("ndt5").is_none());
         let error = Known::named("ndt5").unwrap_err().to_string();
         assert!(error.starts_with("method `ndt5`: there are ndt7, cloudflare"), "{error}");
     }

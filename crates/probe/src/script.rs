@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_core::{Duration, Time};
 
-use crate::method::{Action, Event, Id, Method};
+use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
+
+use crate::method::{Action, Connection, Event, Id, Method};
 
 /// A line and its server, to the millisecond.
 pub(crate) struct Script {
@@ -16,6 +18,8 @@ pub(crate) struct Script {
     pub loaded: u64,
     /// To which paths the server answers 200; to others 404.
     pub knows: fn(&str) -> bool,
+    /// Which datagrams arrive, by their index; `None` for a server that speaks no lines.
+    pub arrive: Option<fn(u32) -> bool>,
 }
 
 /// Requests of at most so many bytes pass beside the loads.
@@ -34,7 +38,7 @@ impl Script {
         let mut actions = Vec::new();
         let mut agenda: BTreeMap<(u64, u32), Due> = BTreeMap::new();
         let mut loads: BTreeMap<Id, Load> = BTreeMap::new();
-        let mut count = 0;
+        let (mut count, mut counted) = (0, LossCount::default());
         test.on(Time::ZERO, Event::Begin, &mut actions);
         for now in 0_u64..200_000 {
             // What is answered at once may ask for more at once.
@@ -44,6 +48,25 @@ impl Script {
                     let mut at = |when: u64, due: Due| _ = agenda.insert((when, count), due);
                     let trip = if loads.is_empty() { self.trip } else { self.loaded };
                     match action {
+                        Action::Open { id, kind: Connection::Lines } if self.arrive.is_none() => {
+                            at(now + trip, Due::Refused(id));
+                        }
+                        Action::Say { id, line } => {
+                            let answer = match Command::parse(line.as_bytes()) {
+                                Ok(Command::Hello(Some(_))) => HELLO.to_owned(),
+                                Ok(Command::Ping) => pong(now),
+                                Ok(Command::Loss) => counted.answer(),
+                                Ok(Command::StartLoss) => continue,
+                                other => panic!("{line}: {other:?}"),
+                            };
+                            at(now + trip, Due::Line(id, answer));
+                        }
+                        Action::Datagram { text, .. } => {
+                            let index = LossDatagram::parse(text.as_bytes()).unwrap().index;
+                            if self.arrive.is_some_and(|arrives| arrives(index)) {
+                                counted.arrived(index);
+                            }
+                        }
                         Action::Open { id, .. } => at(now + trip, Due::Opened(id, trip)),
                         Action::Request { id, upload, path, .. } => {
                             let status = if (self.knows)(&path) { 200 } else { 404 };
@@ -82,6 +105,10 @@ impl Script {
             Due::Opened(id, trip) => {
                 let tcp = Duration::from_millis(trip);
                 test.on(time, Event::Opened { id, tcp, tls: None }, actions);
+            }
+            Due::Refused(id) => test.on(time, Event::Failed { id, reason: "refused" }, actions),
+            Due::Line(id, line) => {
+                test.on(time, Event::Text { id, text: line.trim_end() }, actions);
             }
             Due::Head(id) => test.on(time, Event::Head { id, status: 200, server: None }, actions),
             Due::Answer(id, status, bytes) => {
@@ -128,9 +155,11 @@ impl Script {
     }
 }
 
-#[derive(Clone, Copy)]
 enum Due {
     Wake,
+    Refused(Id),
+    /// With its end.
+    Line(Id, String),
     /// After so many milliseconds.
     Opened(Id, u64),
     Head(Id),

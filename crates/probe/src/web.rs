@@ -427,7 +427,7 @@ mod tests {
     use crate::script::Script;
 
     fn run(knows: fn(&str) -> bool) -> Value {
-        let script = Script { rate: |_| 10_000, trip: 20, loaded: 60, knows };
+        let script = Script { rate: |_| 10_000, trip: 20, loaded: 60, knows, arrive: None };
         script.run(&mut Web::new()).0
     }
 

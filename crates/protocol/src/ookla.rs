@@ -1,4 +1,5 @@
-//! Ookla's protocols as its older clients speak them: lines over TCP, loss over UDP, files over HTTP.
+//! Ookla's protocols as its older clients speak them: lines over TCP, loss over UDP, files over HTTP; the
+//! server's half, and of loss the client's too.
 //!
 //! There is no specification; this is what speedtest-cli 2.1.3 and the open reimplementations of the TCP
 //! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
@@ -100,6 +101,12 @@ pub struct LossDatagram<'a> {
 }
 
 impl<'a> LossDatagram<'a> {
+    /// Writes it; servers look at the index and the name only.
+    #[must_use]
+    pub fn text(&self, nonce: u64) -> String {
+        format!("LOSS {nonce} {} {}", self.index, self.name)
+    }
+
     /// Reads one, `None` if it is something else.
     #[must_use]
     pub fn parse(datagram: &'a [u8]) -> Option<Self> {
@@ -144,6 +151,42 @@ impl LossCount {
     #[must_use]
     pub fn answer(&self) -> String {
         format!("PLOSS {} {} {}\n", self.received, self.duplicates, self.highest.unwrap_or(0))
+    }
+}
+
+/// What the answer to [`Command::Loss`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossReport {
+    /// Datagrams that arrived, those that did again included.
+    pub received: u64,
+    /// Those that arrived again.
+    pub duplicates: u64,
+    /// The highest index of them; 0 too if there were none.
+    pub highest: u32,
+}
+
+impl LossReport {
+    /// Reads a line without its end, `None` if it is something else or cannot be true.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        if words.next()? != "PLOSS" {
+            return None;
+        }
+        let report = Self {
+            received: words.next()?.parse().ok()?,
+            duplicates: words.next()?.parse().ok()?,
+            highest: words.next()?.parse().ok()?,
+        };
+        let different = report.received.checked_sub(report.duplicates)?;
+        (different <= u64::from(report.highest) + 1).then_some(report)
+    }
+
+    /// The share that was lost, from 0 to 1, of those up to the highest that arrived; `None` if none did.
+    #[must_use]
+    pub fn loss(&self) -> Option<f64> {
+        let different = (self.received - self.duplicates) as f64;
+        (different > 0.0).then(|| 1.0 - different / (f64::from(self.highest) + 1.0))
     }
 }
 
@@ -241,6 +284,25 @@ mod tests {
             count.arrived(index);
         }
         assert_eq!(count.answer(), "PLOSS 5 1 400\n");
+    }
+
+    #[test]
+    fn what_the_server_counted_is_what_the_client_reads() {
+        let mut count = LossCount::default();
+        for index in [0, 3, 3, 1, 9] {
+            let datagram = LossDatagram { index, name: "abc" };
+            let text = datagram.text(17);
+            assert_eq!(LossDatagram::parse(text.as_bytes()), Some(datagram));
+            count.arrived(index);
+        }
+        let report = LossReport::parse(count.answer().trim_end()).unwrap();
+        assert_eq!(report, LossReport { received: 5, duplicates: 1, highest: 9 });
+        assert_eq!(report.loss(), Some(0.6));
+        let none = LossReport::parse(LossCount::default().answer().trim_end()).unwrap();
+        assert_eq!(none.loss(), None);
+        for wrong in ["", "PLOSS 1 0", "PLOSS 1 2 5", "PLOSS 7 0 5", "PONG 1 0 5", "PLOSS -1 0 5"] {
+            assert_eq!(LossReport::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ def _flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]
         if isinstance(value, dict):
             yield from _flat(value, f"{full}: ")
         elif isinstance(value, list):
-            yield full, ", ".join(str(one) for one in value)
+            yield full, ", ".join(str(one) for one in value) or "-"
         elif isinstance(value, float):
             yield full, f"{value:.2f}"
         else:

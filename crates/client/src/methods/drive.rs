@@ -7,6 +7,7 @@ use std::time::Duration as WallDuration;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
@@ -16,6 +17,7 @@ use weir_world::Verdict;
 
 use super::address::Url;
 use super::http::{self, CHUNK, Http, Life, Upload};
+use super::lines::{self, Lines};
 use super::transport::Dialer;
 use super::websocket;
 use crate::ClientError;
@@ -57,7 +59,7 @@ pub fn run_method(
         .map_err(|error| ClientError::io("starting the test", &error))?;
     let dialer = Dialer::new(url, address, request.verify);
     let result = runtime.block_on(async {
-        let mut drive = Drive::new(known.begin(), dialer)?;
+        let mut drive = Drive::new(known.begin(chance()?), dialer)?;
         drive.run(&mut progress).await
     });
     runtime.shutdown_background();
@@ -85,6 +87,10 @@ pub(super) enum Happened {
         receiver: websocket::Receiver,
         tcp: Duration,
         tls: Option<Duration>,
+    },
+    Lines {
+        id: Id,
+        lines: Lines,
     },
     News(News),
 }
@@ -124,14 +130,13 @@ struct Drive {
 enum Open {
     Http(Http, Life),
     WebSocket(Option<websocket::Sender>),
+    Lines(UnboundedSender<String>, UdpSocket),
 }
 
 impl Drive {
     fn new(method: Box<dyn Method>, dialer: Dialer) -> Result<Self, ClientError> {
         let mut noise = vec![0; NOISE];
-        getrandom::fill(&mut noise).map_err(|error| {
-            ClientError::new(format!("this machine has no random numbers: {error}"))
-        })?;
+        fill(&mut noise)?;
         let (tell, told) = unbounded_channel();
         Ok(Self {
             method,
@@ -208,6 +213,19 @@ impl Drive {
                     self.tasks.insert(LOADS + id, task.abort_handle());
                 }
             }
+            Action::Say { id, line } => {
+                if let Some(Open::Lines(lines, _)) = self.open.get(&id) {
+                    // Once it has failed, the receiving half says so.
+                    let _ = lines.send(line);
+                }
+            }
+            Action::Datagram { id, text } => {
+                if let Some(Open::Lines(_, datagrams)) = self.open.get(&id) {
+                    // What cannot be sent is lost, as what is lost on the way; where nobody listens, the
+                    // answer to the one before is an error here.
+                    let _ = datagrams.try_send(text.as_bytes());
+                }
+            }
             Action::Close { id } => {
                 // HTTP/2 keeps a connection as long as a request of it goes on.
                 let requests = self.requests.remove(&id).unwrap_or_default();
@@ -251,10 +269,31 @@ impl Drive {
                 self.watch(id, &task);
                 News::Event(Event::Opened { id, tcp, tls })
             }
+            Happened::Lines { id, lines: Lines { reads, writes, datagrams, tcp } } => {
+                let (say, said) = unbounded_channel();
+                self.open.insert(id, Open::Lines(say, datagrams));
+                let receiving = tokio::spawn(lines::receive(id, reads, self.tell.clone()));
+                self.watch(id, &receiving);
+                let sending = tokio::spawn(lines::send(writes, said));
+                self.watch(LOADS + id, &sending);
+                News::Event(Event::Opened { id, tcp, tls: None })
+            }
             Happened::News(news) => news,
         };
         self.method.on(now, news.event(), actions);
     }
+}
+
+/// Random bits.
+fn chance() -> Result<u128, ClientError> {
+    let mut bytes = [0; 16];
+    fill(&mut bytes)?;
+    Ok(u128::from_ne_bytes(bytes))
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), ClientError> {
+    getrandom::fill(bytes)
+        .map_err(|error| ClientError::new(format!("this machine has no random numbers: {error}")))
 }
 
 async fn open(id: Id, kind: Connection, dialer: Dialer, told: UnboundedSender<Told>) {
@@ -267,6 +306,10 @@ async fn open(id: Id, kind: Connection, dialer: Dialer, told: UnboundedSender<To
                 Err(reason) => News::Failed { id, reason }.into(),
             }
         }
+        Connection::Lines => match lines::open(&dialer).await {
+            Ok(lines) => Happened::Lines { id, lines },
+            Err(error) => News::Failed { id, reason: error.to_string() }.into(),
+        },
         Connection::Http1 | Connection::Http2 => {
             let two = kind == Connection::Http2;
             match open_http(&dialer, two).await {

@@ -6,6 +6,7 @@
 mod address;
 mod drive;
 mod http;
+mod lines;
 mod transport;
 mod websocket;
 

@@ -150,12 +150,18 @@ impl Dialer {
         Self { url, address, verify }
     }
 
-    /// Opens a connection on which `protocol` (an ALPN name) is spoken.
-    pub async fn dial(&self, protocol: &[u8]) -> io::Result<Transport> {
+    /// Opens a connection, and says how long that took.
+    pub async fn connect(&self) -> io::Result<(TcpStream, Duration)> {
         let began = Instant::now();
         let stream = TcpStream::connect(self.address).await?;
         let tcp = span(began);
         stream.set_nodelay(true)?;
+        Ok((stream, tcp))
+    }
+
+    /// Opens a connection on which `protocol` (an ALPN name) is spoken.
+    pub async fn dial(&self, protocol: &[u8]) -> io::Result<Transport> {
+        let (stream, tcp) = self.connect().await?;
         let socket = SockRef::from(&stream).try_clone()?;
         let socket = Arc::new(socket);
         if !self.url.tls {

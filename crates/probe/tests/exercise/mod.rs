@@ -9,7 +9,7 @@ use weir_probe::{Action, Event, Id, METHODS, Method};
 /// Takes `data` as what happens to every method that there is.
 pub fn methods(data: &[u8]) {
     for known in METHODS {
-        let mut run = Run::of(known.begin());
+        let mut run = Run::of(known.begin(7));
         let mut rest = data;
         while let [kind, which, amount, after @ ..] = rest {
             rest = run.step(*kind, *which, *amount, after);
@@ -130,6 +130,9 @@ impl Run {
                 Action::WakeAt(at) => drop(self.wakes.insert(at)),
                 Action::Close { id } => self.forget(id),
                 Action::Finish => self.over = true,
+                Action::Say { id, .. } | Action::Datagram { id, .. } => {
+                    assert!(self.live.iter().any(|live| live.id == id), "{id} is closed");
+                }
                 Action::Load { .. } => {}
             }
         }

@@ -3,7 +3,7 @@
 
 use weir_protocol::irtt::{self, Answer, Request, Stamp, Window, opened};
 use weir_protocol::librespeed::{self, Endpoint};
-use weir_protocol::ookla::{self, Command, LossCount, LossDatagram};
+use weir_protocol::ookla::{self, Command, LossCount, LossDatagram, LossReport};
 use weir_protocol::weir::{
     ClientMessage, ECHO_BYTES, EchoReply, EchoRequest, Mac, ServerMessage, Token, echoes,
 };
@@ -17,6 +17,7 @@ pub fn datagrams(data: &[u8]) {
         count.arrived(loss.index);
         count.arrived(loss.index);
         assert_eq!(count.answer(), format!("PLOSS 2 1 {}\n", loss.index));
+        assert_eq!(LossDatagram::parse(loss.text(1).as_bytes()), Some(loss));
     }
     for key in [None, Some(KEY)] {
         irtt(data, key);
@@ -103,6 +104,9 @@ pub fn words(data: &[u8]) {
     }
     if let Ok(mac) = text.parse::<Mac>() {
         assert!(mac.to_string().eq_ignore_ascii_case(text));
+    }
+    if let Some(report) = LossReport::parse(text) {
+        assert!(report.loss().is_none_or(|loss| (0.0..1.0).contains(&loss)));
     }
     assert!(ookla::image_bytes(text).is_none_or(|bytes| bytes > 200_000));
     let _ = Endpoint::of(text);

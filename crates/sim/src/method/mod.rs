@@ -56,7 +56,8 @@ impl SpeedTests {
         }
         let tests = scenario.methods.iter().enumerate().map(|(number, spec)| {
             let known = Known::named(&spec.kind).expect("the scenario was checked");
-            Test::new(number, known.begin(), scenario, seed)
+            let chance = seed.derive("chance of methods").derive(&number.to_string()).get();
+            Test::new(number, known.begin(chance.into()), scenario, seed)
         });
         let tests: Vec<_> = tests.collect();
         let timers = own + tests.len() as Source;
@@ -235,6 +236,10 @@ impl SpeedTests {
     ) {
         let test = &mut self.tests[number];
         match action {
+            Action::Open { id, kind: Connection::Lines } => {
+                let reason = "the simulator carries no datagrams of speed tests".to_owned();
+                test.news.push_back(News::Failed { id, reason });
+            }
             Action::Open { id, kind } => {
                 let connection = self.open_session(number, id, kind, network);
                 self.work_on(connection, network, now, sink, Session::open);
@@ -257,6 +262,8 @@ impl SpeedTests {
                     });
                 }
             }
+            // Of a connection that was refused.
+            Action::Say { .. } | Action::Datagram { .. } => {}
             Action::Close { id } => {
                 if let Some(connection) = test.connections.remove(&id) {
                     self.close(connection, network);

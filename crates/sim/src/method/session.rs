@@ -189,7 +189,7 @@ impl Session {
                 return;
             }
             Connection::Http2 => pipe.say(PREFACE, Meaning::Preface),
-            Connection::Http1 => {}
+            Connection::Http1 | Connection::Lines => {}
         }
         self.on_open(around);
     }
