@@ -104,6 +104,55 @@ async fn ookla_speaks_lines_on_the_same_port() {
     assert_eq!(soon(stream.read(&mut [0; 8])).await.unwrap(), 0, "then it is closed");
 }
 
+#[tokio::test]
+async fn ookla_s_lines_may_come_together() {
+    let (_server, address) = serve(&[]);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // All in one segment; the smallest download, and an upload whose only line is all of it.
+    stream.write_all(b"HI\nPING 5\nDOWNLOAD 10\nUPLOAD 12 0\nPLOSS\nQUIT\n").await.unwrap();
+    let mut answers = String::new();
+    soon(stream.read_to_string(&mut answers)).await.unwrap();
+    let lines: Vec<_> = answers.lines().collect();
+    assert!(lines[0].starts_with("HELLO 2.9 (2.9.0) "), "{answers}");
+    assert_eq!((lines[1].len(), lines[2]), (18, "DOWNLOAD "));
+    assert_eq!(lines[3].rsplit_once(' ').unwrap().0, "OK 12");
+    assert_eq!(lines[4..], ["ERROR say INITPLOSS first"]);
+}
+
+#[tokio::test]
+async fn ookla_s_lines_may_come_in_pieces() {
+    let (_server, address) = serve(&[]);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    for byte in b"HI\nUPLOAD 14 0\nx\nQUIT\n" {
+        stream.write_all(&[*byte]).await.unwrap();
+    }
+    let mut answers = String::new();
+    soon(stream.read_to_string(&mut answers)).await.unwrap();
+    assert!(answers.lines().nth(1).unwrap().starts_with("OK 14 "), "{answers}");
+}
+
+#[tokio::test]
+async fn what_ookla_s_lines_may_not_be_ends_the_connection() {
+    let (_server, address) = serve(&[]);
+    for (words, answer) in [
+        (&b"DOWNLOAD 9\n"[..], "ERROR fewer bytes than the answer has\n"),
+        (b"DOWNLOAD 10737418241\n", "ERROR more bytes than allowed\n"),
+        (b"UPLOAD 10 0\n", "ERROR fewer bytes than the command has\n"),
+        (b"UPLOAD\n", "ERROR a number of bytes is missing\n"),
+        (b"PI\xff\n", "ERROR a command is ASCII text\n"),
+        // No line at all.
+        (&[b'P', b'I'].repeat(200), ""),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(words).await.unwrap();
+        let mut told = Vec::new();
+        // What it did not read before it closes makes that a reset.
+        let _ = soon(stream.read_to_end(&mut told)).await;
+        assert_eq!(String::from_utf8_lossy(&told), answer);
+    }
+}
+
 async fn say(stream: &mut BufStream<TcpStream>, words: &[u8]) -> String {
     stream.write_all(words).await.unwrap();
     stream.flush().await.unwrap();
