@@ -370,6 +370,9 @@ def test_the_page_says_what_was_run() -> None:
     assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it." in page
     assert " 1 more in which either was over 5 ms" in page
     assert "| lab: real server and client" in page
+    # Where both worlds ran: goodput, own flow and pings; nothing was loaded down.
+    row = "| cake | none | ndt7 | 1 | none / 90.0 | none / 90.0 | none / 30.0 | none / 30.0 | none / 20.0 |"
+    assert row in page
 
 
 def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:

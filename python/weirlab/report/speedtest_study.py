@@ -20,6 +20,7 @@ from weirlab.studies.speedtest_aqm.lab import MOST_LATE_MS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from weirlab.scenario.models import Direction
     from weirlab.studies.speedtest_aqm.calibration import Gap, Range, Row
     from weirlab.studies.speedtest_aqm.design import Cell, Study
     from weirlab.studies.speedtest_aqm.figures import Run
@@ -81,6 +82,7 @@ def page(found: Found, of: Study, took: str | None) -> str:
         _what_ran(found, of, took),
         _statements(judged(found, of)),
         *_calibration(rows, calibration.stand_in(found), of),
+        _worlds(found),
         _reported(found, of),
         _throughput(found, of),
         _shares(found, of),
@@ -289,6 +291,61 @@ def _range(found: Range | None) -> str:
     if found.low == found.high:
         return f"{found.median:.1f}"
     return f"{found.median:.1f} ({found.low:.1f} to {found.high:.1f})"
+
+
+def _worlds(found: Found) -> str:
+    """The cells that ran in both worlds."""
+    rows = []
+    for cell, runs in found.items():
+        lab, sim = (
+            [run for run in runs if run.world == world and run.disturbed is None] for world in ("lab", "sim")
+        )
+        if lab and sim:
+            figures = [
+                _down_up(some, figure) for figure in (_mbps, _own_ms, _other_ms) for some in (lab, sim)
+            ]
+            rows.append(line([cell.queue, cell.cross, cell.method, str(len(lab)), *figures]))
+    if not rows:
+        return ""
+    return "\n".join(
+        [
+            "## Lab and simulator beside each other",
+            "",
+            (
+                "Down / up, medians of runs, while the method loaded that direction: what it received in "
+                "Mbit/s; round trips of its own flow and of pings in another, in ms."
+            ),
+            "",
+            line(
+                [
+                    "queue",
+                    "beside",
+                    "method",
+                    "runs in the lab",
+                    *(f"{what}, {world}" for what in ("Mbit/s", "own", "other") for world in ("lab", "sim")),
+                ]
+            ),
+            line([*["---"] * 3, *["---:"] * 7]),
+            *rows,
+        ]
+    )
+
+
+def _down_up(runs: Sequence[Run], figure: Callable[[Run, Direction], float | None]) -> str:
+    values = [[value for run in runs if (value := figure(run, way)) is not None] for way in WAYS]
+    return " / ".join(f"{median(some):.1f}" if some else "none" for some in values)
+
+
+def _mbps(run: Run, way: Direction) -> float | None:
+    return run.ways[way].mbps if way in run.ways else None
+
+
+def _own_ms(run: Run, way: Direction) -> float | None:
+    return calibration.true_ms(run, way, "own")
+
+
+def _other_ms(run: Run, way: Direction) -> float | None:
+    return calibration.true_ms(run, way, "other")
 
 
 def _reported(found: Found, of: Study) -> str:
