@@ -121,6 +121,7 @@ def test_a_simulated_cell_is_kept_and_goes_on(tmp_path: Path) -> None:
     assert run.result["down_loaded_ms"] == pytest.approx(down.other.median, abs=3)
     assert run.seconds == 18.0
     assert measure.all_kept(tmp_path / "sim") == {CELL: [run]}
+    assert measure.everything(tmp_path, OF) == {CELL: [run]}
     assert simulate(2)[0] == run
     assert started == [1, 1]
     kept = measure.file_of(tmp_path / "sim" / CELL.folder / "seed-1")
@@ -240,7 +241,7 @@ def test_both_ends_of_the_lab_send_as_the_cell_says(tmp_path: Path) -> None:
     assert " test server --idle 3s --load 8s --no-charts --json " in words
     # Five streams of a tenth of the rate, until after the test, 22 s at most, and 5 s before it.
     scenario = cross.run_of(beside, OF).scenario
-    assert scenario["duration_ns"] == (22 + 5 + 25) * 1_000_000_000
+    assert scenario["duration_ns"] == (22 + 5 + 60) * 1_000_000_000
     assert [one["period_ns"] for one in scenario["probes"]] == [1_142_400] * 5
     assert scenario["path"] == {"up": [], "down": []}
 

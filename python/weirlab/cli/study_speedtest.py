@@ -84,19 +84,19 @@ def run(wanted: Wanted) -> None:
 
 
 def _measure(wanted: Wanted, of: speedtest_aqm.Study, out: Path) -> Found:
-    """The figures of the world that was named; with those of the other one if they stand in `out`."""
+    """The figures of what is wanted, run now if need be, and all others that stand in `out`."""
 
     def watching(todo: Sequence[ResolvedRun]) -> RunProgress:
         return RunProgress(todo, title=f"Speed tests ({wanted.world})", quiet=wanted.quiet)
 
     if wanted.world == "lab":
         cells = speedtest_aqm.chosen(speedtest_aqm.lab_cells(of), wanted.only, repetitions=wanted.repetitions)
-        found = lab.experiment(cells, out, of=of, watching=watching)
-        return measure.together(found, measure.all_kept(out / "sim"))
+        lab.experiment(cells, out, of=of, watching=watching)
+        return measure.everything(out, of)
     known = speedtest_aqm.all_cells(of) if wanted.full else speedtest_aqm.usual_cells(of)
     cells = speedtest_aqm.chosen(known, wanted.only, repetitions=wanted.repetitions)
-    found = measure.simulate(cells, out, of=of, jobs=wanted.jobs, watching=watching)
-    return measure.together(found, measure.all_kept(out / "lab"))
+    measure.simulate(cells, out, of=of, jobs=wanted.jobs, watching=watching)
+    return measure.everything(out, of)
 
 
 def _leave(found: Found, of: speedtest_aqm.Study, out: Path, took: str) -> None:

@@ -69,7 +69,7 @@ def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
             "test": {
                 "name": "speedtest-aqm",
                 "title": f"{cell.method} beneath {cell.queue}, in the lab",
-                "phases": {"load": cross.lasts_ns(cell, of)},
+                "phases": {"load": of.method_named(cell.method).longest + design.LEAD_NS + AROUND_NS},
             },
             "link": design.link(cell),
             "queue": [design.queue_words(cell, of)],
@@ -288,6 +288,9 @@ def disturbed(quality: Mapping[str, Any], programs_late_ms: float) -> str | None
         return f"a tenth of the pings were sent {programs_late_ms:.1f} ms or more too late"
     return None
 
+
+AROUND_NS = 25_000_000_000
+"""What comes on top of a method's own time, as a rule."""
 
 ATTEMPTS = 3
 """How often a run is made that the machine disturbs."""

@@ -125,9 +125,15 @@ def all_kept(folder: Path) -> Found:
     return found
 
 
-def together(first: Found, second: Found) -> Found:
-    """The runs of both."""
-    return {cell: [*first.get(cell, []), *second.get(cell, [])] for cell in [*first, *second]}
+def everything(out: Path, of: Study) -> Found:
+    """All figures of both worlds, by cell in the order of the usual cells, then of the grid.
+
+    Raises:
+        UsageError: if some are damaged.
+    """
+    sim, lab = all_kept(out / "sim"), all_kept(out / "lab")
+    order = dict.fromkeys([*design.usual_cells(of), *design.all_cells(of), *sim, *lab])
+    return {cell: runs for cell in order if (runs := [*sim.get(cell, []), *lab.get(cell, [])])}
 
 
 def kept(run: ResolvedRun, folder: Path) -> Run | None:
