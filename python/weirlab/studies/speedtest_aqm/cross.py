@@ -53,8 +53,8 @@ def lasts_ns(cell: design.Cell, of: design.Study) -> int:
 
 
 MARGIN_NS = 60_000_000_000
-"""Programs that start, on a busy machine late, the time without load, and the load both ways with which Weir's
-own test ends."""
+"""Programs that start, on a busy machine late, the time without load, and the load both ways with which
+Weir's own test ends."""
 
 if __name__ == "__main__":
     sys.exit(main())
