@@ -1,6 +1,7 @@
 //! Starting, stopping and ending all threads.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -113,7 +114,7 @@ impl Ends {
         let board = Arc::new(Board::new(Arc::clone(&plan)));
         let (arrivals, arrived) = mpsc::channel();
 
-        let mut starting = Starting { plan: &plan, threads: 0, ready: mpsc::channel() };
+        let mut starting = Starting { plan: &plan, gates: Vec::new(), ready: mpsc::channel() };
         let mut others = Vec::new();
         let echo = Arc::clone(&plan);
         let echo = move || Echo::new(&echo, arrivals);
@@ -184,10 +185,12 @@ impl Ends {
 /// What a thread says when it is ready to run, or cannot be.
 type Prepared = Result<(), NetError>;
 
-/// Threads that are being started.
+/// Threads that are being started. None runs before all are prepared: a client that is faster than its server
+/// would find nobody listening. Whatever happens, they go on when this is dropped.
 struct Starting<'p> {
     plan: &'p Arc<Plan>,
-    threads: usize,
+    /// One a thread; nothing is ever sent.
+    gates: Vec<Sender<Infallible>>,
     ready: (Sender<Prepared>, Receiver<Prepared>),
 }
 
@@ -200,7 +203,8 @@ impl Starting<'_> {
         prepare: impl FnOnce() -> Result<P, NetError> + Send + 'static,
         run: impl FnOnce(P) -> Result<T, NetError> + Send + 'static,
     ) -> Result<Thread<T>, NetError> {
-        self.threads += 1;
+        let (gate, opened) = mpsc::channel();
+        self.gates.push(gate);
         let (plan, ready, label) = (Arc::clone(self.plan), self.ready.0.clone(), name.to_owned());
         let body = move || {
             let _ending = Ending(&plan);
@@ -211,6 +215,7 @@ impl Starting<'_> {
             let result = match prepared {
                 Ok(prepared) => {
                     let _ = ready.send(Ok(()));
+                    let _ = opened.recv();
                     run(prepared)
                 }
                 Err(error) => {
@@ -233,7 +238,7 @@ impl Starting<'_> {
 
     /// Waits until all are prepared, and returns the first error.
     fn wait(self) -> Option<NetError> {
-        (0..self.threads).filter_map(|_| self.ready.1.recv().ok()?.err()).next()
+        (0..self.gates.len()).filter_map(|_| self.ready.1.recv().ok()?.err()).next()
     }
 }
 

@@ -103,7 +103,7 @@ fn addresses(net: u8) -> Addresses {
 
 fn start(scenario: Scenario, net: u8) -> Result<(Ends, mpsc::Receiver<Sample>), NetError> {
     let (sender, receiver) = mpsc::channel();
-    let clock = Clock::starting_in(Duration::from_millis(30));
+    let clock = Clock::starting_in(Duration::from_millis(200));
     let setting = (&Arc::new(scenario), Seed::new(1), clock);
     let ends = Ends::start_at(addresses(net), setting, Place::here(), Place::here(), sender)?;
     Ok((ends, receiver))
