@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,11 +31,12 @@ def lab_refusal() -> str | None:
     return None if done.returncode == 0 else done.stderr.strip()
 
 
-def weir(*words: str, **more: object) -> subprocess.CompletedProcess[str]:
+def weir(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """Runs `weir` to its end."""
-    return subprocess.run(
+    done: subprocess.CompletedProcess[str] = subprocess.run(
         [*WEIR, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **more
-    )  # type: ignore[call-overload, no-any-return]
+    )
+    return done
 
 
 REFUSAL = lab_refusal()

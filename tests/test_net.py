@@ -84,8 +84,20 @@ Runs = dict[str, "Future[Measured]"]
 def own(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Our own test behind a deep FIFO and behind CAKE, and a scenario: three lines at once."""
     test = ("test", "server", "--idle", "2s", "--load", "6s", "--locate", "--out", "o", "--json")
-    rrul = ("run", "rrul", "--world", "net", "--host", "server", "--idle", "1s", "--load", "4s")
-    rrul = (*rrul, "--cooldown", "1s", "--no-charts", "--out", "o", "--json")
+    phases = ("--idle", "1s", "--load", "4s", "--cooldown", "1s")
+    rrul = (
+        "run",
+        "rrul",
+        "--world",
+        "net",
+        "--host",
+        "server",
+        *phases,
+        "--no-charts",
+        "--out",
+        "o",
+        "--json",
+    )
     folder = tmp_path_factory.mktemp
     return together(
         {
