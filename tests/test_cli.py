@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live import PATIENCE_S
+from weirlab.cli import weir as group
+from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.report import cautions, quality_table
 
@@ -218,3 +221,29 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert "Realtime Response Under Load" in out
     assert "interrupted: the figures are those of what was measured until then" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("test ftp://host", "`ftp://host`: write HOST, HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"),
+        ("test host:99999", "`host:99999`: write HOST"),
+        ("test host --idle 4", "idle 4: write 1s or more (a number alone means us)"),
+        ("test host --load 2s", "load 2s: write 3s or more"),
+        ("test host --ping 60s", "ping 60s: write 200ms or less"),
+        ("test host --method ndt7 --locate", "--locate is for Weir's own test"),
+        ("test host --method ndt7 --out o", "--out goes with --truth"),
+        ("shape lo --rounds 5", "--rounds goes with --prove"),
+        ("shape lo --time 30", "time 30: write 1s or more"),
+        ("shape lo --egress 20 --ingress none", "egress 20: write 100kbit or more"),
+        ("shape lo --egress none --ingress none", "nothing would be shaped"),
+        ("shape lo --egress none --egress-max 5mbit", "it bounds `auto`, and egress is `none`"),
+        ("shape lo --egress 5mbit --ingress 5mbit --mode bandwidth", "mode bandwidth: it is `auto`'s"),
+        ("study cfosspeed --span 10", "--span 10: write 2s or more"),
+        ("study cfosspeed --only down --only across", "no direction `across` (known: down, up)"),
+        ("study cfosspeed --json --markdown", "only one of them can be printed"),
+    ],
+)
+def test_what_would_be_passed_over_is_refused(words: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        group.main(words.split(), standalone_mode=False)

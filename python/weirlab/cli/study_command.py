@@ -95,6 +95,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if name is None or as_list:
         _list(as_json=as_json)
         return
+    if as_json and as_markdown:
+        raise UsageError("--json and --markdown: only one of them can be printed; leave one out")
     _check(name, lab=lab, world=world, repeat=repeat, full=full)
     if span is not None and name != "cfosspeed":
         raise UsageError(f"--span {span}: only study `cfosspeed` has it; `{name}` has not")
@@ -147,7 +149,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
             study_shapers.Wanted(
                 only=only,
                 world=world,
-                span_ns=None if span is None else _time(span),
+                span_ns=None if span is None else _span(span),
                 seeds=repeat or seeds or (5 if world == "sim" else 1),
                 jobs=jobs,
                 out=out,
@@ -186,11 +188,14 @@ def _check(name: str, *, lab: bool, world: str, repeat: int | None, full: bool) 
         )
 
 
-def _time(written: str) -> int:
+def _span(written: str) -> int:
     try:
-        return _native.parse_time(written)
+        span_ns = _native.parse_time(written)
     except _native.NativeError as error:
         raise UsageError(f"--span: {error}") from error
+    if span_ns < SHORTEST_SPAN_NS:
+        raise UsageError(f"--span {written}: write 2s or more (a number alone means us)")
+    return span_ns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +278,10 @@ def _run(  # noqa: PLR0913 - what was said on the line
         linux.result(experiment, [record for record in records if record.label == experiment.name])
         for experiment in experiments
     ]
+
+
+SHORTEST_SPAN_NS = 2_000_000_000
+"""Ten of the pings that the report sent, every 200 ms."""
 
 
 def _list(*, as_json: bool) -> None:

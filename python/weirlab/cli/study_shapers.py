@@ -88,6 +88,10 @@ def _autorate(wanted: Wanted, folder: Path) -> None:
 
 
 def _cfosspeed(wanted: Wanted, folder: Path) -> None:
+    for direction in wanted.only:
+        if direction not in cfosspeed.DIRECTIONS:
+            known = ", ".join(cfosspeed.DIRECTIONS)
+            raise UsageError(f"study `cfosspeed` has no direction `{direction}` (known: {known})")
     rows = []
     for direction in cfosspeed.DIRECTIONS:
         if wanted.only and direction not in wanted.only:
@@ -107,9 +111,6 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
             draw("shaper", firsts, folder / f"{direction}-shaper.png", title=f"{title} on VDSL-100")
             both = [by_control[control][0] for control in (shapers.NONE, shapers.PING)]
             draw("overlay", both, folder / f"{direction}-overlay.png", title=f"{title} on VDSL-100")
-    if not rows:
-        known = ", ".join(cfosspeed.DIRECTIONS)
-        raise UsageError(f"study `cfosspeed` has no direction `{wanted.only[0]}` (known: {known})")
     brief, full = (
         [report.cfosspeed_cells(row, intervals=intervals) for row in rows] + report.reported_cells()
         for intervals in (False, True)
