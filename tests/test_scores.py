@@ -215,3 +215,19 @@ def test_a_truncated_foreign_test_is_a_caution() -> None:
     truncated, far = warnings_of_method(result)
     assert truncated.startswith("the upload ended after 1.1 s where 10 s were due")
     assert far.startswith("the server is 150 ms away")
+
+
+def test_a_foreign_test_says_which_figures_it_lacks() -> None:
+    cloudflare = {
+        "method": "cloudflare",
+        "latency_ms": 1.0,
+        "down_loaded_latency_ms": None,
+        "download_mbps": 9000.0,
+        "upload_mbps": None,
+    }
+    assert warnings_of_method(cloudflare) == [
+        "no download took 250 ms: this method then has no latency under load",
+        "no upload took 10 ms: this method then has no rate for it",
+    ]
+    rpm = {"method": "rpm", "download": {"rpm": 12.3}, "upload": {"rpm": None}}
+    assert warnings_of_method(rpm) == ["no probe was answered in the upload: it has no responsiveness"]

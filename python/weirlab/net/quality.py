@@ -57,8 +57,16 @@ def _of_its_latency(result: dict[str, Any]) -> Iterator[str]:
     idle = result.get("latency_ms")
     if idle is not None and idle > FAR_MS:
         yield _far(idle)
-    if result["method"] == "cloudflare" and result["down_loaded_latency_ms"] is None:
-        yield "no download took 250 ms: this method then has no latency under load"
+    if result["method"] == "cloudflare":
+        if result["down_loaded_latency_ms"] is None:
+            yield "no download took 250 ms: this method then has no latency under load"
+        for direction in ("download", "upload"):
+            if result[f"{direction}_mbps"] is None:
+                yield f"no {direction} took 10 ms: this method then has no rate for it"
+    if result["method"] == "rpm":
+        for direction in ("download", "upload"):
+            if result[direction] is not None and result[direction]["rpm"] is None:
+                yield f"no probe was answered in the {direction}: it has no responsiveness"
 
 
 def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str]:
