@@ -88,7 +88,7 @@ fn request(data: &[u8]) -> Option<Request<()>> {
     for line in lines {
         let colon = line.iter().position(|&byte| byte == b':')?;
         let name = HeaderName::from_bytes(&line[..colon]).ok()?;
-        let value = hyper::header::HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
+        let value = header::HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
         request.headers_mut().append(name, value);
     }
     Some(request)
