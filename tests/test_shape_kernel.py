@@ -249,7 +249,7 @@ print(json.dumps([rates, first, then, last, settle(before) == before]))
     )
     assert same
     whole = 4_000_000 // 8
-    shares = {hex(0x77650000 + number): whole * parts // 29 for number, parts in enumerate((1, 16, 8, 4), 1)}
+    shares = {hex(0x77650000 + number): whole // parts for number, parts in enumerate((16, 16, 2, 4), 1)}
     assert {handle: rate for handle, _, rate in rates} == {"0x77650010": whole, **shares}
     assert {above for handle, above, _ in rates if handle in shares} == {"0x77650010"}
     for side in range(2):

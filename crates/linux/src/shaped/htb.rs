@@ -1,8 +1,7 @@
 //! What the kernel is told of an `htb` that holds packets back: one class, or four tiers below one.
 //!
-//! The tiers are those of `cake diffserv4`. Cake's tins share a rate that all of them want as their
-//! thresholds are to each other: 1/16, 1, 1/2 and 1/4. Each tier is guaranteed that share, may borrow what
-//! the others leave, and those above go first within what they are guaranteed.
+//! The tiers are those of `cake diffserv4`, and share a rate that all want as its tins do: bulk, video and
+//! voice have 1/16, 1/2 and 1/4 of it first, and best effort has what is left before they have more.
 
 use weir_core::{Dscp, Framing, Rate};
 use weir_link::Cells;
@@ -69,8 +68,11 @@ impl Place {
         let each = TIERS.into_iter().zip(guaranteed(rate)).zip(self.ceilings);
         for ((tier, guaranteed), ceiling) in each {
             let ceil = ceiling.map_or(rate, |ceiling| ceiling.min(rate));
-            // The last one first.
-            let prio = TIERS.len() as u32 - tier;
+            // Who goes first within what is guaranteed, and in borrowing what is left.
+            let prio = match tier {
+                REST => 0,
+                tier => TIERS.len() as u32 + 1 - tier,
+            };
             all.push(self.class([tier, WHOLE], [guaranteed.min(ceil), ceil], prio as u8, flags));
         }
         all
@@ -118,11 +120,11 @@ impl Place {
     }
 }
 
-/// The rates that tiers are guaranteed.
+/// The rates that tiers are guaranteed. Best effort needs no more than a little: it borrows first, and goes
+/// before voice within what it is guaranteed.
 fn guaranteed(rate: Rate) -> [Rate; 4] {
-    let shares = diffserv4_shares(PARTS);
-    let all: u64 = shares.iter().sum();
-    shares.map(|share| Rate::from_bps(rate.as_bps() * share / all))
+    let [bulk, _, video, voice] = diffserv4_shares(rate.as_bps());
+    [bulk, bulk, video, voice].map(Rate::from_bps)
 }
 
 /// The class where there is one.
@@ -133,8 +135,6 @@ const TIERS: [u32; 4] = [1, 2, 3, 4];
 const REST: u32 = 2;
 /// The class above the tiers.
 const WHOLE: u32 = 0x10;
-/// All shares are whole numbers of such parts.
-const PARTS: u64 = 16;
 /// The rate of a class that lets everything through: above any device's.
 const UNLIMITED: Rate = Rate::from_mbit(400_000);
 /// The bucket of a class: what the kernel is late by must be made up for, or the rate is not reached.
@@ -170,7 +170,6 @@ mod tests {
 
     #[test]
     fn tiers_share_a_rate_as_cakes_tins_do() {
-        // 8 Mbit/s are 1000000 bytes/s: 29 parts of 34482.
         let told: Vec<_> = PLACE
             .rates(true, Some(Rate::from_mbit(8)), 0)
             .iter()
@@ -185,10 +184,10 @@ mod tests {
             told,
             [
                 (0x10, 0, [1_000_000, 1_000_000, 0]),
-                (1, 0x10, [34_482, 1_000_000, 3]),
-                (2, 0x10, [551_724, 1_000_000, 2]),
-                (3, 0x10, [275_862, 1_000_000, 1]),
-                (4, 0x10, [137_931, 1_000_000, 0]),
+                (1, 0x10, [62_500, 1_000_000, 4]),
+                (2, 0x10, [62_500, 1_000_000, 0]),
+                (3, 0x10, [500_000, 1_000_000, 2]),
+                (4, 0x10, [250_000, 1_000_000, 1]),
             ]
         );
         assert_eq!(PLACE.rates(false, None, 0).len(), 1);
