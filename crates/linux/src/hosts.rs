@@ -1,11 +1,6 @@
 //! The two ends of a lab: a client and a server, each in a network namespace of its own, each with one
 //! device behind which this process is the network.
 
-#![allow(
-    unsafe_code,
-    reason = "switching a device's offloads off is an ioctl without a safe wrapper"
-)]
-
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,6 +12,7 @@ use weir_world::{IpVersion, Scenario};
 
 use crate::LinuxError;
 use crate::device;
+use crate::ethtool::switch_offloads_off;
 use crate::isolate::Namespace;
 use crate::kernel_path::{KernelHop, KernelPath, check_kernel_queues};
 use crate::netlink::{LinkSettings, Netlink, index_of};
@@ -260,30 +256,6 @@ pub(crate) fn network(scenario: &Scenario) -> (IpAddr, u8) {
     }
 }
 
-/// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
-pub(crate) fn switch_offloads_off(name: &str) -> io::Result<()> {
-    let socket = nix::sys::socket::socket(
-        nix::sys::socket::AddressFamily::Inet,
-        nix::sys::socket::SockType::Datagram,
-        nix::sys::socket::SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
-    for command in [ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
-        let mut value = [command, 0];
-        // SAFETY: a zeroed `ifreq` is a valid one.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-        // SAFETY: the request and the value that it points to outlive the call.
-        if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
-}
-
 /// The name of the device at both ends.
 pub const DEVICE: &str = "weir0";
 /// How the names of all devices begin.
@@ -314,8 +286,3 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 /// The column of `/proc/net/dev`, counted from 0 behind the name.
 const SENT_AND_DROPPED: usize = 11;
-// include/uapi/linux/ethtool.h
-const ETHTOOL_STXCSUM: u32 = 0x17;
-const ETHTOOL_STSO: u32 = 0x1f;
-const ETHTOOL_SGSO: u32 = 0x24;
-const ETHTOOL_SGRO: u32 = 0x2c;

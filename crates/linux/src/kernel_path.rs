@@ -17,7 +17,8 @@ use weir_link::Framing;
 use weir_world::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
 use crate::LinuxError;
-use crate::hosts::{self, DEVICE, switch_offloads_off};
+use crate::ethtool::switch_offloads_off;
+use crate::hosts::{self, DEVICE};
 use crate::isolate::Namespace;
 use crate::netlink::{LinkSettings, Netlink, index_of};
 use crate::tc::{self, Queue};

@@ -183,15 +183,20 @@ impl Netlink {
 
     /// Sends a finished request for a list, and shows what stands behind the header of each answer.
     pub fn list(&self, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        self.socket.send(request, 0)?;
-        loop {
-            let (part, _) = self.socket.recv_from_full()?;
-            for (kind, body) in answers(&part) {
-                match (kind, error_of(body)) {
-                    (NLMSG_DONE, _) => return Ok(()),
-                    (NLMSG_ERROR, Some(code)) => return Err(io::Error::from_raw_os_error(-code)),
-                    _ => show(body),
-                }
+        list(&self.socket, request, show)
+    }
+}
+
+/// The same on any connection to the kernel.
+pub(crate) fn list(socket: &Socket, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    socket.send(request, 0)?;
+    loop {
+        let (part, _) = socket.recv_from_full()?;
+        for (kind, body) in answers(&part) {
+            match (kind, error_of(body)) {
+                (NLMSG_DONE, _) => return Ok(()),
+                (NLMSG_ERROR, Some(code)) => return Err(io::Error::from_raw_os_error(-code)),
+                _ => show(body),
             }
         }
     }

@@ -13,11 +13,11 @@ use weir_net::Clock;
 
 use crate::ShapeError;
 use crate::backend::Choice;
-use crate::hindrances::{Hindrances, Second, slower_link};
+use crate::hindrances::{Hindrances, Second, slower_link, taken_by, taken_by_hardware};
 use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
-use crate::settings::Settings;
+use crate::settings::{Backend, Settings};
 use crate::shaper::{Shaper, Watch};
 use crate::view::{SideView, View};
 
@@ -127,7 +127,7 @@ impl Engine {
         let shaper = choice.shaper(settings, seed, clock)?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();
-        let standing = standing(settings)?;
+        let standing = standing(settings, choice.backend)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, clock.now()),
             passive: Passive::default(),
@@ -383,12 +383,19 @@ impl Engine {
 }
 
 /// What can be said beforehand.
-fn standing(settings: &Settings) -> Result<Vec<String>, ShapeError> {
-    let facts = weir_linux::device_facts(&settings.device)?;
+fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeError> {
+    let device = settings.device.as_str();
+    let facts = weir_linux::device_facts(device)?;
     let mut said =
         facts.speed_bps.map_or_else(Vec::new, |speed| slower_link(&settings.control, speed));
     if facts.wireless {
         said.push(RADIO.to_owned());
+    }
+    let sees_all = backend == Backend::Kernel && settings.rules.is_none();
+    let flowtables = weir_linux::flowtables(device)?;
+    said.extend(flowtables.iter().filter_map(|it| taken_by(it, device, sees_all)));
+    if weir_linux::filters_in_hardware(device) {
+        said.push(taken_by_hardware(device));
     }
     Ok(said)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_control::{Control, Side};
+use weir_linux::Flowtable;
 
 /// Looks at a second after the other.
 #[derive(Debug)]
@@ -166,6 +167,28 @@ pub(crate) fn slower_link(control: &Control, link_bps: u64) -> Vec<String> {
         .collect()
 }
 
+/// What a flowtable that has `device` takes away from a shaper, which may be one that `sees_all` that this
+/// machine does: the kernel's own queues, without rules.
+pub(crate) fn taken_by(it: &Flowtable, device: &str, sees_all: bool) -> Option<String> {
+    let what = match (it.in_hardware, sees_all) {
+        (true, _) => "the device forwards its flows by itself, past every queue (`flags offload`)",
+        (false, false) => "its flows go past the shaper",
+        (false, true) => return None,
+    };
+    Some(format!(
+        "the flowtable `{}` of the table `{}` has `{device}`: {what}; take `{device}` out of it",
+        it.name, it.table
+    ))
+}
+
+/// What is said of a device with `hw-tc-offload`.
+pub(crate) fn taken_by_hardware(device: &str) -> String {
+    format!(
+        "`hw-tc-offload` of `{device}` is on: packets that filters in its hardware take do not come here; \
+         `ethtool -K {device} hw-tc-offload off` ends that"
+    )
+}
+
 /// Whether a side carries more of its rate than the other, or there is no other.
 fn is_busier(one: &Second, other: Option<&Second>) -> bool {
     let share =
@@ -319,6 +342,20 @@ mod tests {
             hindrances.on_second(&[None, Some(side)]);
         }
         assert!(hindrances.on_second(&[None, Some(side)]).is_empty(), "19 %");
+    }
+
+    #[test]
+    fn flowtables_that_have_the_device() {
+        let mut it =
+            Flowtable { table: "inet fw4".to_owned(), name: "ft".to_owned(), in_hardware: false };
+        assert_eq!(
+            taken_by(&it, "eth0", false).unwrap(),
+            "the flowtable `ft` of the table `inet fw4` has `eth0`: its flows go past the shaper; take `eth0` out \
+             of it"
+        );
+        assert_eq!(taken_by(&it, "eth0", true), None, "the kernel's own queues come behind it");
+        it.in_hardware = true;
+        assert!(taken_by(&it, "eth0", true).unwrap().contains("past every queue"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) use self::expressions::{
     NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
 };
 use crate::LinuxError;
+use crate::tc::NLM_F_DUMP;
 use crate::tc::message::Message;
 
 /// A connection to nf_tables. Tables that were made by it with an owner go with it.
@@ -60,6 +61,13 @@ impl Nft {
         socket.connect(&SocketAddr::new(0, 0)).map_err(fail)?;
         socket.set_non_blocking(true).map_err(fail)?;
         Ok(Self { socket })
+    }
+
+    /// Shows what stands behind the header of each answer to a request for a list, of whatever family.
+    pub fn list(&self, kind: u16, show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let kind = SUBSYS_NFTABLES << 8 | kind;
+        let request = Message::with_header(kind, NLM_F_DUMP, &[0, NFNETLINK_V0, 0, 0]);
+        crate::netlink::list(&self.socket, &request.finish(), show)
     }
 
     /// Has the kernel do all that `messages` say, or nothing; without `commit` it only judges them.
