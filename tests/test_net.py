@@ -83,27 +83,14 @@ Runs = dict[str, "Future[Measured]"]
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Our own test behind a deep FIFO and behind CAKE, and a scenario: three lines at once."""
-    test = ("test", "server", "--idle", "2s", "--load", "6s", "--locate", "--out", "o", "--json")
-    phases = ("--idle", "1s", "--load", "4s", "--cooldown", "1s")
-    rrul = (
-        "run",
-        "rrul",
-        "--world",
-        "net",
-        "--host",
-        "server",
-        *phases,
-        "--no-charts",
-        "--out",
-        "o",
-        "--json",
-    )
-    folder = tmp_path_factory.mktemp
+    test = ["test", "server", "--idle", "2s", "--load", "6s", "--out", "o", "--json"]
+    rrul = "run rrul --world net --host server --idle 1s --load 4s --cooldown 1s --no-charts --out o --json"
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("fifo", "cake", "rrul")}
     return together(
         {
-            "fifo": lambda: measure(folder("fifo"), "pfifo limit 1000", *test),
-            "cake": lambda: measure(folder("cake"), "cake", *test),
-            "rrul": lambda: measure(folder("rrul"), "fq_codel", *rrul),
+            "fifo": partial(measure, folders["fifo"], "pfifo limit 1000", *test, "--locate"),
+            "cake": partial(measure, folders["cake"], "cake", *test),
+            "rrul": partial(measure, folders["rrul"], "fq_codel", *rrul.split()),
         }
     )
 
@@ -161,14 +148,13 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     Cloudflare's sends so many bytes: on a slower line it takes minutes.
     """
 
-    def run(method: str) -> Measured:
+    def run(method: str, folder: Path) -> Measured:
         words = ("--no-verify",) if method == "rpm" else ()
         options = ("--method", method, *words, "--truth", "--out", "o", "--json")
         down, up = RATES[method]
-        folder = tmp_path_factory.mktemp(method)
         return measure(folder, "fq_codel", "test", "server", *options, down=down, up=up)
 
-    return together({method: partial(run, method) for method in METHODS})
+    return together({method: partial(run, method, tmp_path_factory.mktemp(method)) for method in METHODS})
 
 
 RATES = dict.fromkeys(METHODS, (20, 10)) | {"cloudflare": (100, 50)}
@@ -193,26 +179,21 @@ def test_foreign_methods_complete(foreign: Runs, method: str) -> None:
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Servers of others at the far end, and our own without its own protocol."""
-    folder = tmp_path_factory.mktemp
-    files = folder("files")
-    with (files / "file").open("wb") as file:
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("files", "ours", "ndt", "data")}
+    with (folders["files"] / "file").open("wb") as file:
         file.truncate(100_000_000)
-    python = f"{shutil.which(sys.executable)} -m http.server 8080 --directory {files}"
-    ours = f"{WEIR} serve --without weir"
+    python = f"{shutil.which(sys.executable)} -m http.server 8080 --directory {folders['files']}"
+    words = ("test", "http://server:8080/file", "--json")
+    files = partial(measure, folders["files"], "pfifo limit 1000", *words, server=python)
+    words = ("test", "server", "--json")
+    ours = partial(measure, folders["ours"], "cake", *words, server=f"{WEIR} serve --without weir")
     nowhere = [
         f"-{name} 127.0.0.1:0" for name in ("ndt7_addr", "ndt5_ws_addr", "ndt5_wss_addr", "health_addr")
     ]
-    ndt = f"{NDT_SERVER} -datadir {folder('data')} -ndt7_addr_cleartext :8080 {' '.join(nowhere)}"
-    jobs = {
-        "files": lambda: measure(
-            files, "pfifo limit 1000", "test", "http://server:8080/file", "--json", server=python
-        ),
-        "ours": lambda: measure(folder("ours"), "cake", "test", "server", "--json", server=ours),
-    }
-    if NDT_SERVER.exists():
-        words = ("test", "server", "--method", "ndt7", "--json")
-        jobs["ndt"] = lambda: measure(folder("ndt"), "fq_codel", *words, server=ndt)
-    return together(jobs)
+    official = f"{NDT_SERVER} -datadir {folders['data']} -ndt7_addr_cleartext :8080 {' '.join(nowhere)}"
+    ndt = partial(measure, folders["ndt"], "fq_codel", *words, "--method", "ndt7", server=official)
+    jobs = {"files": files, "ours": ours}
+    return together(jobs | {"ndt": ndt} if NDT_SERVER.exists() else jobs)
 
 
 def test_a_server_of_files_is_measured_with_what_it_has(servers: Runs) -> None:
