@@ -390,7 +390,7 @@ mod tests {
                     actions.push(Action::Close { id: Self::LOAD });
                     actions.push(Action::Open { id: Self::LATER, kind: Connection::Http2 });
                 }
-                Event::Opened { id: Self::LATER, .. } => self.ask(actions),
+                Event::Opened { id: Self::LATER, .. } | Event::Wake => self.ask(actions),
                 Event::Head { id, status, .. } if id > Self::LATER => self.status = status,
                 Event::Ended { id } if id > Self::LATER => {
                     if self.status == 200 || self.asked == Self::MOST {
@@ -399,7 +399,6 @@ mod tests {
                         actions.push(Action::WakeAt(now + Duration::from_millis(10)));
                     }
                 }
-                Event::Wake => self.ask(actions),
                 Event::Failed { reason, .. } => {
                     self.failure = Some(reason.to_owned());
                     actions.push(Action::Finish);
