@@ -434,6 +434,11 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
         )
     else:
         console.print("what is at the device's root and way in would be put back at the end")
+        if settings["rules"] is not None:
+            console.print(
+                "tables that would be made for rules, and go with the process: inet and netdev "
+                f"weir-shape-{escape(settings['device'])}"
+            )
 
 
 def _rates_said(control: dict[str, Any]) -> str:
