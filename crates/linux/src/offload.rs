@@ -22,13 +22,16 @@ pub struct Flowtable {
 /// If this user may not ask.
 pub fn flowtables(device: &str) -> Result<Vec<Flowtable>, LinuxError> {
     let mut found = Vec::new();
-    let asked =
-        Nft::open()?.list(NFT_MSG_GETFLOWTABLE, &mut |body| found.extend(read(body, device)));
-    match asked.map_err(|error| (error.raw_os_error(), error)) {
+    let asked = Nft::connect().and_then(|nft| {
+        nft.list(NFT_MSG_GETFLOWTABLE, &mut |body| found.extend(read(body, device)))
+    });
+    match asked {
         Ok(()) => Ok(found),
-        // A kernel without nf_tables, or with one from before flowtables.
-        Err((Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT), _)) => Ok(Vec::new()),
-        Err((_, error)) => Err(LinuxError::io("cannot read the flowtables", error)),
+        // A kernel without netfilter, without nf_tables, or from before flowtables.
+        Err(error) if error.raw_os_error().is_some_and(|code| NONE.contains(&code)) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(LinuxError::io("cannot read the flowtables", error)),
     }
 }
 
@@ -72,6 +75,8 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(b"\0").unwrap_or(value)).into_owned()
 }
 
+/// How a kernel says that it knows nothing of them.
+const NONE: [i32; 4] = [libc::EPROTONOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT];
 /// Length of `struct nfgenmsg`.
 const NFGENMSG: usize = 4;
 /// `NFPROTO_*`, as `nft` writes them.

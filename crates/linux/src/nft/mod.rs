@@ -55,11 +55,16 @@ pub(crate) struct Requests<'a> {
 
 impl Nft {
     pub fn open() -> Result<Self, LinuxError> {
-        let fail = |error| LinuxError::io("cannot talk to the kernel (nfnetlink)", error);
-        let mut socket = Socket::new(NETLINK_NETFILTER).map_err(fail)?;
-        socket.bind_auto().map_err(fail)?;
-        socket.connect(&SocketAddr::new(0, 0)).map_err(fail)?;
-        socket.set_non_blocking(true).map_err(fail)?;
+        Self::connect()
+            .map_err(|error| LinuxError::io("cannot talk to the kernel (nfnetlink)", error))
+    }
+
+    /// The same, for who wants to know why not.
+    pub fn connect() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_NETFILTER)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        socket.set_non_blocking(true)?;
         Ok(Self { socket })
     }
 
