@@ -374,6 +374,9 @@ def test_the_page_says_what_was_run() -> None:
     # Where both worlds ran: goodput, own flow and pings; nothing was loaded down.
     row = "| cake | none | ndt7 | 1 | none / 90.0 | none / 90.0 | none / 30.0 | none / 30.0 | none / 20.0 |"
     assert row in page
+    rpm = dataclasses.replace(ndt7, method="rpm")
+    goodput = {"download": {"goodput_mbps": 91.2}, "upload": {"goodput_mbps": 88.8}}
+    assert "| rpm | none |  |  |  |  |  |  | 91 / 89 |" in report.page({rpm: [_run(rpm, goodput)]}, OF, None)
 
 
 def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:

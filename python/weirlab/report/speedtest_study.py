@@ -491,7 +491,10 @@ def _medians(values: Sequence[Sequence[float]], digits: int) -> str:
 
 
 def _both(run: Run) -> str | None:
-    both = [run.result.get(name) for name in ("download_mbps", "upload_mbps")]
+    both = [
+        run.result.get(f"{way}_mbps", (run.result.get(way) or {}).get("goodput_mbps"))
+        for way in ("download", "upload")
+    ]
     return None if None in both else "/".join(str(one) for one in both)
 
 
