@@ -34,8 +34,12 @@ pub(crate) fn authority<B>(request: &Request<B>, here: u16) -> Option<String> {
     let from_header = || request.headers().get(header::HOST)?.to_str().ok()?.parse().ok();
     let said: Authority = from_uri.or_else(from_header)?;
     let host = Some(said.host()).filter(|host| !host.is_empty())?;
+    let port = match said.as_str().rsplit('@').next()?.strip_prefix(host)? {
+        "" | ":" => here,
+        _ => said.port_u16()?,
+    };
     // The URLs name HTTPS, whose port is 443 where a plain request would mean 80.
-    Some(match said.port_u16().unwrap_or(here) {
+    Some(match port {
         443 => host.to_owned(),
         port => format!("{host}:{port}"),
     })
@@ -126,7 +130,7 @@ mod tests {
         // An empty port is none, and what stands before an @ is not for others.
         assert_eq!(reached("/\nhost: test:", 8080).unwrap(), "test:8080");
         assert_eq!(reached("/\nhost: me@test", 8080).unwrap(), "test:8080");
-        for host in ["", ":8080", "a/b", "a\"b", "a b", "[::1", "test:99999x"] {
+        for host in ["", ":8080", "a/b", "a\"b", "a b", "[::1", "test:9x", "test:65536"] {
             assert_eq!(reached(&format!("/\nhost: {host}"), 8080), None, "{host}");
         }
     }
