@@ -33,6 +33,7 @@ from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
 from weirlab.report.scores import advice, score_table
 from weirlab.scores import measured, score_all
+from weirlab.scores.bufferbloat import MEANING
 from weirlab.stats.one_way import one_way
 from weirlab.ui import RunProgress, console, note, waiting, warn
 from weirlab.worlds.net import NetWorld
@@ -176,6 +177,8 @@ def _foreign(  # noqa: PLR0913 - words of the command line
         for text in cautions:
             warn(text)
         console.print(method_table(result, seen))
+        if result.get("grade"):
+            console.print(f"Grade {result['grade']}: {MEANING[result['grade']]}")
     if failures:
         hint = "; --no-verify believes any" if "certificate" in failures[0] and verify else ""
         raise NetError(f"{method} of `{url}`: {failures[0]}{hint}")
