@@ -109,7 +109,7 @@ def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) 
         (["--listen", "nowhere"], 2, "write a port (8080), or an address with a port"),
         (["--no-such-thing"], 2, "unexpected argument '--no-such-thing' found"),
         (["--auth", "/no/such/file"], 1, "secret `/no/such/file`: no such file or directory"),
-        (["--cert", "x"], 2, "the following required arguments were not provided"),
+        (["--cert", "x"], 2, "write --key <FILE> too"),
     ],
 )
 def test_wrong_words_are_one_sentence(words: list[str], code: int, message: str) -> None:

@@ -50,23 +50,23 @@ pub struct Options {
     pub max_rate: Option<u64>,
 
     /// Tests at a time.
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = count, allow_negative_numbers = true)]
     pub max_tests: u32,
 
     /// Tests at a time of one client address (IPv6: of one /64).
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count, allow_negative_numbers = true)]
     pub max_tests_per_address: u32,
 
     /// Connections at a time.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count, allow_negative_numbers = true)]
     pub max_connections: u32,
 
     /// Connections at a time of one client address (IPv6: of one /64).
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = count, allow_negative_numbers = true)]
     pub max_connections_per_address: u32,
 
     /// Datagrams a second that are echoed to one client.
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = count, allow_negative_numbers = true)]
     pub max_echo_rate: u32,
 
     /// Show metrics at /metrics to everybody, not only to this machine.
@@ -183,19 +183,27 @@ fn duration(text: &str) -> Result<Duration, String> {
     if (SHORTEST..=LONGEST).contains(&duration) {
         Ok(duration)
     } else {
-        Err(format!("must be {}s to {}s", SHORTEST.as_secs(), LONGEST.as_secs()))
+        let (least, most) = (SHORTEST.as_secs(), LONGEST.as_secs());
+        Err(format!("write {least}s to {most}s (a number alone means us)"))
     }
 }
 
 fn bits_per_second(text: &str) -> Result<u64, String> {
     match parse_rate(text).map_err(|error| error.to_string())?.as_bps() {
-        0 => Err("must be more than 0".into()),
+        bps if bps < SLOWEST_BPS => Err("write 1kbit or more (a number alone means bit/s)".into()),
         bps => Ok(bps),
     }
 }
 
+fn count(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("write a number from 1 to {}", u32::MAX))
+}
+
 /// OoklaServer's, and one that needs no privilege.
 const PORT: u16 = 8080;
+/// Slower than any test: whoever writes less has forgotten the unit.
+const SLOWEST_BPS: u64 = 1_000;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(86_400);
 

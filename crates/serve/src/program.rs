@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
@@ -41,12 +42,8 @@ pub struct Running {
 pub fn serve(words: &[String]) -> Result<Running, Failure> {
     let options = Options::try_parse_from(words).map_err(|error| {
         let asked = !error.use_stderr();
-        let text = error.render().to_string();
-        // The first line is the sentence; the rest repeats the usage.
-        let sentence =
-            || text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         Failure {
-            message: if asked { text.clone() } else { sentence() },
+            message: if asked { error.render().to_string() } else { sentence(&error) },
             exit_code: if asked { 0 } else { 2 },
         }
     })?;
@@ -144,6 +141,24 @@ impl Drop for Running {
     }
 }
 
+/// What is wrong with the words, and what is allowed instead. `clap` has the latter on lines of its own, and
+/// repeats the usage.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let listed = |kind| match error.get(kind) {
+        Some(ContextValue::Strings(all)) if !all.is_empty() => Some(all.join(", ")),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument => {
+            listed(ContextKind::InvalidArg).map_or(first, |missing| format!("write {missing} too"))
+        }
+        _ => listed(ContextKind::ValidValue)
+            .map_or(first.clone(), |allowed| format!("{first}: write one of {allowed}")),
+    }
+}
+
 /// Signals that ask for an end.
 struct Signals([Signal; 3]);
 
@@ -187,3 +202,34 @@ const INTERRUPTED: i32 = 130;
 const LOOK: Duration = Duration::from_millis(50);
 /// What tasks that do not end get after the server's own patience.
 const SHUTDOWN: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &str) -> String {
+        let words = ["weir serve"].into_iter().chain(words.split_whitespace());
+        let error = Options::try_parse_from(words).expect_err("the words are wrong");
+        sentence(&error)
+    }
+
+    #[test]
+    fn wrong_words_are_told_with_what_is_allowed() {
+        assert_eq!(said("--cert x.pem"), "write --key <FILE> too");
+        let log = said("--log xml");
+        assert_eq!(log, "invalid value 'xml' for '--log <LOG>': write one of text, json");
+        let services = "page, weir, ndt7, msak, cloudflare, librespeed, ookla, rpm, irtt, metrics";
+        assert!(said("--without all").ends_with(&format!(": write one of {services}")));
+        for number in ["0", "-1", "x", "4294967296"] {
+            let text = said(&format!("--max-tests {number}"));
+            assert!(text.ends_with(": write a number from 1 to 4294967295"), "{text}");
+        }
+        assert!(
+            said("--max-rate 10").ends_with(": write 1kbit or more (a number alone means bit/s)")
+        );
+        assert!(
+            said("--max-duration 10").ends_with(": write 1s to 86400s (a number alone means us)")
+        );
+        assert_eq!(said("--foo"), "unexpected argument '--foo' found");
+    }
+}

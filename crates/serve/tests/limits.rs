@@ -271,7 +271,7 @@ fn wrong_words_are_one_sentence() {
     );
     assert_eq!(
         refusal(&["--max-duration", "0s"]),
-        (2, "invalid value '0s' for '--max-duration <TIME>': must be 1s to 86400s".into())
+        (2, "invalid value '0s' for '--max-duration <TIME>': write 1s to 86400s (a number alone means us)".into())
     );
     let (code, help) = refusal(&["--help"]);
     assert!(code == 0 && help.contains("--max-tests-per-address"));
