@@ -116,14 +116,19 @@ def command(  # noqa: PLR0913 - one word each on the command line
             bar.advanced(0, reached_ns)
             return True
 
-        complete = world.measure(plan.run, folder, progress, ramp=plan.ramp)
+        try:
+            complete = world.measure(plan.run, folder, progress, ramp=plan.ramp)
+        except KeyboardInterrupt:
+            complete = False
     record = open_record(folder)
-    drawn = _charts(record, folder / "charts") if charts else []
+    drawn = _charts(record, folder / "charts") if charts and complete else []
     _tell(record, folder, as_json=as_json)
     if drawn and not as_json:
         note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
     if not complete:
-        raise Interrupted("interrupted: the figures are those of what was measured until then")
+        raise Interrupted(
+            f"interrupted: the figures are those of what was measured until then, kept in {folder}"
+        )
 
 
 def _check_words(method: str, *, truth: bool) -> None:
