@@ -241,7 +241,7 @@ shaper, view = start()
 refused = subprocess.run([*WEIR, device, "--time", "1s"], capture_output=True, text=True).stderr
 os.kill(view["pid"], signal.SIGKILL)
 shaper.wait(60)
-done = subprocess.run([*WEIR, device, "--time", "500ms", "--quiet"], capture_output=True, text=True)
+done = subprocess.run([*WEIR, device, "--time", "1s", "--quiet"], capture_output=True, text=True)
 print(json.dumps([refused, done.returncode]))
 """,
     )

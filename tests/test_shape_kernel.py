@@ -150,7 +150,7 @@ os.kill(guards[0], signal.SIGKILL)
 os.kill(view["pid"], signal.SIGKILL)
 shaper.wait(60)
 deaf = qdiscs() == before
-subprocess.run([*WEIR, device, *WORDS, *RATES, "--quiet", "--time", "300ms"], check=True)
+subprocess.run([*WEIR, device, *WORDS, *RATES, "--quiet", "--time", "1s"], check=True)
 print(json.dumps([view, most, deaf, settle(before) == before]))
 """,
     )
@@ -223,7 +223,7 @@ def test_code_points_have_tiers_and_each_its_share(
         f"""{QDISCS}{TIERS}
 before = qdiscs()
 words = ["--egress-queue", "htb diffserv4 pfifo limit 30", "--ingress-queue", "htb diffserv4 pfifo limit 40"]
-shaper, view = start_kernel(*RATES, *words)
+shaper, view = start(*WORDS, *RATES, *words)
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(2)
 first = both_tiers()

@@ -320,7 +320,7 @@ pathlib.Path("/proc/self/comm").write_text({program!r})
 before = qdiscs()
 WORDS = ["--backend", "kernel", "--rules", {str(tmp_path / "rules.toml")!r}, "--egress-queue",
          "htb diffserv4 pfifo limit 100", "--ingress-queue", "htb diffserv4 pfifo limit 100"]
-shaper, view = start_kernel("--egress", "6mbit", "--ingress", "6mbit")
+shaper, view = start(*WORDS, "--egress", "6mbit", "--ingress", "6mbit")
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(2)
 def mark(port, point=0):
