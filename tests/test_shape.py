@@ -332,6 +332,21 @@ def led(
     return prover.proof()
 
 
+def test_a_proof_waits_for_its_load() -> None:
+    def lasts_s(load_from_s: float) -> float:
+        prover, now = Prover(rounds=1, measure_s=4, most_cost=0.1), 0
+        while prover.kind is not None:
+            side = {"load_bps": 8e6 if now >= load_from_s * 1e9 else 1e4}
+            view: Any = {"t_ns": now, "delays": [(now, 10**7, 0)], "sides": [side, None], "late_ns": 0}
+            prover.step(view)
+            now += 200_000_000
+        return round(now / 1e9 - prover.total_s, 1)
+
+    assert lasts_s(7.0) - lasts_s(0.2) == pytest.approx(6.8)
+    # What never comes is not waited for any longer.
+    assert lasts_s(100.0) < 22
+
+
 def test_a_proof_has_the_factor_and_its_interval() -> None:
     proof = led(10, (60, 10), (15, 9.5))
     assert isinstance(proof, Proof)

@@ -73,12 +73,14 @@ class Prover:
         self._most_cost = most_cost
         self._stage = -1
         self._began = 0.0
+        self._first: float | None = None
+        self._loaded = own_traffic
         self._delays: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
         self._loads: dict[str, list[float]] = defaultdict(list)
 
     @property
     def total_s(self) -> float:
-        """How long it takes."""
+        """How long it takes from the moment at which the load is there."""
         return sum(stage.settle_s + stage.measure_s for stage in self._stages)
 
     @property
@@ -89,6 +91,10 @@ class Prover:
     def step(self, view: ShaperView) -> str:
         """Takes a view in: what the shaper is to do, `continue`, `open` or `shape`."""
         now = view["t_ns"] / 1e9
+        sides = [side for side in view["sides"] if side is not None]
+        load_mbps = sum(side["load_bps"] for side in sides) / 1e6
+        if self._stage == 0 and not self._loaded:
+            self._await_load(load_mbps, now)
         if self._stage < 0 or now >= self._began + self._length():
             self._stage += 1
             self._began = now
@@ -101,9 +107,14 @@ class Prover:
                     self._delays[stage.kind].append((sent, rtt / 1e6, source))
             if stage.kind == "after":
                 self._late_ns = max(self._late_ns, view["late_ns"])
-            sides = [side for side in view["sides"] if side is not None]
-            self._loads[stage.kind].append(sum(side["load_bps"] for side in sides) / 1e6)
+            self._loads[stage.kind].append(load_mbps)
         return "continue"
+
+    def _await_load(self, load_mbps: float, now: float) -> None:
+        """The first stage begins once there is traffic: a busy machine starts the load late."""
+        self._first = now if self._first is None else self._first
+        self._loaded = load_mbps >= LEAST_MBPS or now >= self._first + LONGEST_START_S
+        self._began = now
 
     def _length(self) -> float:
         stage = self._stages[self._stage]
@@ -173,6 +184,8 @@ SETTLE_OPEN_S = 3.0
 """Until the queue of a bloated line is full, or empty again."""
 SETTLE_SHAPED_S = 5.0
 """Until a controller that knows nothing of the line has found its rate; docs/shape.md has the figures."""
+LONGEST_START_S = 20.0
+"""Until a load that was started is there; what never comes is no load, and the proof says so."""
 FIRST_PASSIVE = 1 << 16
 """Sources from here on are the user's connections (crates/shape/src/passive.rs): none of them is idle."""
 LEAST_MBPS = 0.1
