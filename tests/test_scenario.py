@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from weirlab import _native
 from weirlab.api import run
 from weirlab.errors import UsageError
 from weirlab.scenario import (
@@ -257,6 +260,45 @@ def test_who_opens_a_connection_can_send_sooner(opener: str, milliseconds: int, 
 def test_either_end_opens_in_spite_of_losses(opener: str, tmp_path: Path) -> None:
     flows = opened_by(opener, loss=0.15, flows=20, tmp_path=tmp_path)
     assert all(flow["completed_ns"] for flow in flows)
+
+
+def uploads(station: str, tmp_path: Path) -> list[float]:
+    """What eight uploads of `station` and then one of the client get of 9 Mbit/s, in Mbit/s."""
+    line = {"name": "line", "delay": "10ms", "queue": "cake bandwidth 9mbit dual-srchost"}
+    flows = [
+        {"name": "eight", "direction": "up", "count": 8, "station": station},
+        {"name": "one", "direction": "up"},
+    ]
+    test = {"name": "t", "title": "t", "phases": {"load": "10s"}, "flows": flows}
+    link = {"name": "l", "title": "l", "up": [line], "down": [{"name": "line", "delay": "10ms"}]}
+    [record] = run(
+        check(TestSpec, test, "test"),  # type: ignore[arg-type]
+        link=check(LinkSpec, link, "link"),  # type: ignore[arg-type]
+        out=tmp_path / station,
+    )
+    mbps = [flow["delivered_bytes"] * 8 / 10e6 for flow in record.flows.sort("flow").to_dicts()]
+    return [sum(mbps[:8]), mbps[8]]
+
+
+def test_machines_of_the_clients_network_are_hosts_to_a_queue(tmp_path: Path) -> None:
+    eight, one = uploads("client", tmp_path)
+    assert 0.8 < one / (eight / 8) < 1.25
+    eight, one = uploads("flooder", tmp_path)
+    assert 0.8 < one / eight < 1.25
+
+
+def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many() -> None:
+    load = {"name": "load", "direction": "up", "station": "second"}
+    test = check(TestSpec, {"name": "t", "title": "t", "phases": {"load": "1s"}, "flows": [load]}, "test")
+    [resolved] = resolve(scenario(test=test))
+    assert resolved.scenario["flows"][0]["station"] == 1
+    with pytest.raises(
+        _native.NativeError, match="flow `load` is of another machine of the client's network"
+    ):
+        _native.check_lab(json.dumps(resolved.scenario))
+    far = resolved.scenario | {"flows": [resolved.scenario["flows"][0] | {"station": 254}]}
+    with pytest.raises(UsageError, match=r"flow `load`: station 254: write 0 \(the client\) to 253"):
+        world_named("sim").check(replace(resolved, scenario=far))
 
 
 ROUGH = {"rate": "10mbit", "delay": "20ms", "reorder": {"probability": 0.5, "gap": 4}, "duplicate": 0.2}

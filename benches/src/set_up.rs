@@ -97,6 +97,7 @@ impl SetUp {
             name: format!("{direction:?} {number}"),
             direction,
             host: 0,
+            station: 0,
             opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings {

@@ -89,6 +89,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         name: format!("flow {n}"),
         direction: Direction::Down,
         host: 0,
+        station: 0,
         opened_by: Opener::Client,
         dscp: 0,
         tcp: TcpSettings {

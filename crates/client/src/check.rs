@@ -60,6 +60,9 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     if flow.opened_by == Opener::Server {
         return Err("opened_by server: the world net opens all connections from here".into());
     }
+    if flow.station != 0 {
+        return Err("it is of another machine: the world net measures from this one".into());
+    }
     if flow.tcp.overrides != Overrides::default() {
         return Err(
             "its TCP is changed: the world net speaks the two machines' own TCP, of which only \

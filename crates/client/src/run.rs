@@ -347,6 +347,7 @@ impl<'r> Run<'r> {
                 Way::Up => weir_world::Direction::Up,
             },
             host: 0,
+            station: 0,
             opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings {

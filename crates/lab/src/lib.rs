@@ -57,6 +57,11 @@ pub enum LabError {
          or a real client in the lab's namespaces"
     )]
     Method(String),
+    /// The client's network has the client alone.
+    #[error(
+        "flow `{0}` is of another machine of the client's network: the world `lab` has the client alone, the          world `sim` has others"
+    )]
+    Station(String),
     /// The shaper cannot be had as the scenario has it, or failed.
     #[error("shaper: {0}")]
     Shaper(String),

@@ -66,6 +66,7 @@ fn flow(name: &str, direction: Direction, span_ms: (u64, u64), bytes: Option<u64
         name: name.into(),
         direction,
         host: 0,
+        station: 0,
         opened_by: Opener::Client,
         dscp: 0,
         tcp: TcpSettings {

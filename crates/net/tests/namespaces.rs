@@ -221,6 +221,7 @@ fn flow(name: &str, direction: Direction, overrides: Overrides) -> Flow {
         name: name.into(),
         direction,
         host: 0,
+        station: 0,
         opened_by: Opener::Client,
         dscp: 8,
         tcp: TcpSettings { profile: "linux".into(), congestion_control: "cubic".into(), overrides },

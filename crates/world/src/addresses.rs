@@ -7,7 +7,7 @@ use weir_core::{FlowKey, Protocol};
 use crate::scenario::{IpVersion, ProbeKind, Scenario};
 
 impl Scenario {
-    /// The client's address: 10.0.0.1, or fd00::1.
+    /// The client's address: 10.0.0.1, or fd00::1. The other machines of its network have the next.
     #[must_use]
     pub fn client_address(&self) -> IpAddr {
         address(self.ip_version, 0, 1)
@@ -41,7 +41,9 @@ impl Scenario {
     /// The 5-tuple of what the client sends for flow number `flow`.
     #[must_use]
     pub fn flow_key(&self, flow: usize) -> FlowKey {
-        self.key(flow, self.flows[flow].host, Protocol::TCP)
+        let spec = &self.flows[flow];
+        let src = address(self.ip_version, 0, 1 + spec.station);
+        FlowKey { src, ..self.key(flow, spec.host, Protocol::TCP) }
     }
 
     /// The 5-tuple of what the client sends for probe number `probe`. The identifier of an echo stands in

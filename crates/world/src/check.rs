@@ -40,6 +40,12 @@ impl Scenario {
         for flow in &self.flows {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
+            if flow.station > MAX_STATION {
+                return Err(ScenarioError::new(format!(
+                    "flow `{name}`: station {}: write 0 (the client) to {MAX_STATION}",
+                    flow.station
+                )));
+            }
             flow.tcp
                 .profile()
                 .map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
@@ -195,6 +201,8 @@ const MAX_MTU: u32 = 9_000;
 const MIN_RATE_BPS: u64 = 1_000;
 const MAX_RATE_BPS: u64 = 1_000_000_000_000;
 const MIN_PERIOD_NS: u64 = 10_000;
+/// A /24 of machines, as home routers have it.
+const MAX_STATION: u32 = 253;
 
 #[cfg(test)]
 mod tests {

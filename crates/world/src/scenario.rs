@@ -192,6 +192,9 @@ pub struct Flow {
     pub direction: Direction,
     /// Number of the server at its other end.
     pub host: u32,
+    /// Number of the machine in the client's network at its near end; 0 is the client itself.
+    #[serde(default)]
+    pub station: u32,
     /// Who opens the connection.
     #[serde(default)]
     pub opened_by: Opener,

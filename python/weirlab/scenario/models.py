@@ -24,6 +24,10 @@ Direction = Literal["up", "down"]
 PositiveNanoseconds = Annotated[Nanoseconds, Field(gt=0)]
 
 
+CLIENT = "client"
+"""The machine of the client's network that the probes are of."""
+
+
 class Model(BaseModel):
     """The base of all models: unknown keys are errors, nothing changes once it is read."""
 
@@ -89,6 +93,8 @@ class FlowSpec(Model):
         direction: which way its data flows.
         dscp: service class of its packets.
         host: the server at its other end.
+        station: the machine in the client's network at its near end, by any name, each with an address of its
+            own (simulator only); `client` is the one that the probes are of.
         opened_by: who opens the connection, `client` or `server`; the one who sends the data can send it half
             a round trip sooner if it opened the connection.
         count: how many there are: a number, or the name of one of the test's parameters.
@@ -101,6 +107,7 @@ class FlowSpec(Model):
     direction: Direction
     dscp: DscpValue = 0
     host: str = "server"
+    station: str = CLIENT
     opened_by: Literal["client", "server"] = "client"
     count: int | str = 1
     start: Nanoseconds | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import load_link, load_test, load_trace
-from weirlab.scenario.models import HopSpec
+from weirlab.scenario.models import CLIENT, HopSpec
 from weirlab.scenario.shapers import (
     NO_SHAPER,
     SHAPER_QUEUE,
@@ -138,6 +138,8 @@ def _scenario(
 ) -> dict[str, Any]:
     phases, duration = _phases(test)
     hosts = {host.name: number for number, host in enumerate(test.hosts)}
+    names = dict.fromkeys([CLIENT, *(flow.station for flow in test.flows)])
+    stations = {name: number for number, name in enumerate(names)}
     parameters = _parameters(spec, test)
     load = next((phase for phase in phases if phase["name"] == "load"), None)
     window = (load["start_ns"], load["end_ns"]) if load else (0, duration)
@@ -154,7 +156,9 @@ def _scenario(
             *(reflector_hosts(shaper) if shaper else []),
         ],
         "flows": [
-            flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, hosts, parameters, window)
+            flow | {"station": stations[flow_spec.station]}
+            for flow_spec in test.flows
+            for flow in _flows(flow_spec, spec, hosts, parameters, window)
         ],
         "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
         "methods": [_method(method, spec, hosts, window) for method in [*test.methods, *spec.methods]],
