@@ -59,7 +59,10 @@ mod sfq;
 mod skbprio;
 mod tbf;
 
-pub use cake::{cake_interval, diffserv4_shares, diffserv4_tin};
+pub use cake::{
+    CAKE_ACK_FILTERS, CAKE_FLOW_MODES, cake_diffserv, cake_interval, diffserv4_shares,
+    diffserv4_tin,
+};
 pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use weir_core::Framing;
-use weir_qdisc::{Device, SetUp};
+use weir_qdisc::{Device, SetUp, cake_diffserv};
 
 use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
 use crate::LinuxError;
@@ -59,7 +59,7 @@ impl KernelQueue {
         match self {
             Self::Cake(set_up) => set_up
                 .params(&Device::default())
-                .is_ok_and(|params| params.word("diffserv3") == "diffserv4"),
+                .is_ok_and(|params| cake_diffserv(&params) == "diffserv4"),
             Self::Htb { tiers, .. } => *tiers,
         }
     }
@@ -158,6 +158,7 @@ mod tests {
         };
         let most = Some(Rate::from_mbit(1));
         assert_eq!(refused("cake diffserv4 dual-srchost", None), None);
+        assert_eq!(refused("cake diffserv", None), None);
         assert_eq!(refused("htb diffserv4 pfifo limit 9", most), None);
         assert_eq!(
             refused("cake diffserv4", most).unwrap(),

@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Framing, Rate};
 use weir_link::Cells;
-use weir_qdisc::{Params, cake_interval};
+use weir_qdisc::{CAKE_ACK_FILTERS, CAKE_FLOW_MODES, Params, cake_diffserv, cake_interval};
 
 use super::message::Message;
 use super::options::{TCA_OPTIONS, microseconds, short};
@@ -27,13 +27,12 @@ pub(crate) fn put(
         )));
     }
     let written = |name: &str| params.written().any(|(word, _)| word == name);
-    let place = |words: &[&str], name: &str| {
-        let word = params.word(name);
+    let place = |words: &[&str], word: &str| {
         words.iter().position(|one| *one == word).expect("one of the words") as u32
     };
     let mut values: Vec<(u16, u32)> = Vec::new();
     if written("diffserv3") {
-        values.push((TCA_CAKE_DIFFSERV_MODE, place(&DIFFSERV, "diffserv3")));
+        values.push((TCA_CAKE_DIFFSERV_MODE, place(&DIFFSERV, cake_diffserv(params))));
     }
     match framing.cells {
         Cells::None => {}
@@ -41,7 +40,7 @@ pub(crate) fn put(
         Cells::Ptm => values.push((TCA_CAKE_ATM, 2)),
     }
     if written("triple-isolate") {
-        values.push((TCA_CAKE_FLOW_MODE, place(&FLOWS, "triple-isolate")));
+        values.push((TCA_CAKE_FLOW_MODE, place(&CAKE_FLOW_MODES, params.word("triple-isolate"))));
     }
     values.push((TCA_CAKE_OVERHEAD, framing.overhead_bytes));
     if framing.minimum_bytes > 0 {
@@ -75,7 +74,7 @@ pub(crate) fn put(
         }
     }
     if written("no-ack-filter") {
-        values.push((TCA_CAKE_ACK_FILTER, place(&ACK_FILTERS, "no-ack-filter")));
+        values.push((TCA_CAKE_ACK_FILTER, place(&CAKE_ACK_FILTERS, params.word("no-ack-filter"))));
     }
     message.nest(TCA_OPTIONS, |options| {
         options.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(None));
@@ -96,7 +95,7 @@ pub(crate) fn put_rate(message: &mut Message, rate: Option<Rate>) {
 
 /// The number of the tin of the highest priority that such a `cake` has, counted from 1.
 pub(crate) fn highest_tin(params: &Params) -> u32 {
-    match params.word("diffserv3") {
+    match cake_diffserv(params) {
         "besteffort" => 1,
         "diffserv3" => 3,
         "diffserv4" => 4,
@@ -114,17 +113,6 @@ const NOT_THEIRS: [&str; 7] =
     ["bandwidth", "unlimited", "autorate-ingress", "overhead", "raw", "noatm", "mpu"];
 /// A word's place is its number in the kernel.
 const DIFFSERV: [&str; 5] = ["diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"];
-const FLOWS: [&str; 8] = [
-    "flowblind",
-    "srchost",
-    "dsthost",
-    "hosts",
-    "flows",
-    "dual-srchost",
-    "dual-dsthost",
-    "triple-isolate",
-];
-const ACK_FILTERS: [&str; 3] = ["no-ack-filter", "ack-filter", "ack-filter-aggressive"];
 /// `tc` sets the target to a twentieth of the interval.
 const TARGETS: u64 = 20;
 // include/uapi/linux/pkt_sched.h
@@ -208,6 +196,16 @@ mod tests {
             "cake unlimited besteffort nonat wash ack-filter rtt 50ms memlimit 4mb atm overhead 32 fwmark 0xff \
              ingress"
         );
+    }
+
+    #[test]
+    fn diffserv_is_diffserv4() {
+        let say = |text| told(text, Framing::NONE).unwrap();
+        assert_eq!(say("cake diffserv"), say("cake diffserv4"));
+        let tin = |text: &str| {
+            highest_tin(&SetUp::parse(text).unwrap().params(&Device::default()).unwrap())
+        };
+        assert_eq!((tin("cake diffserv"), tin("cake"), tin("cake precedence")), (4, 3, 8));
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Config {
             autorate: params.switch("autorate-ingress"),
             overhead: overhead(&params)?,
             ingress: params.switch("ingress"),
-            preset: Preset::named(params.word("diffserv3")),
+            preset: Preset::named(diffserv(&params)),
             isolation: isolation(params.word("triple-isolate")),
             target: Duration::from_micros(microseconds),
             interval,
@@ -53,6 +53,14 @@ impl Config {
             wash: params.switch("wash"),
             memory_limit: params.size("memlimit")?.map(weir_core::Bytes::get),
         })
+    }
+}
+
+/// The word for how a `cake` of these words divides traffic into tins; two of them mean the same.
+pub fn diffserv(params: &Params) -> &str {
+    match params.word("diffserv3") {
+        "diffserv" => "diffserv4",
+        word => word,
     }
 }
 
@@ -244,16 +252,7 @@ pub(super) const PARAMS: &[Param] = &[
     Param {
         name: "triple-isolate",
         aliases: &[],
-        kind: Kind::Word(&[
-            "flowblind",
-            "srchost",
-            "dsthost",
-            "hosts",
-            "flows",
-            "dual-srchost",
-            "dual-dsthost",
-            "triple-isolate",
-        ]),
+        kind: Kind::Word(&FLOW_MODES),
         default: DefaultValue::Is("triple-isolate"),
         meaning: "what a flow is, and among whom the tin is shared fairly",
     },
@@ -281,7 +280,7 @@ pub(super) const PARAMS: &[Param] = &[
     Param {
         name: "no-ack-filter",
         aliases: &[],
-        kind: Kind::Word(&["no-ack-filter", "ack-filter", "ack-filter-aggressive"]),
+        kind: Kind::Word(&ACK_FILTERS),
         default: DefaultValue::Is("no-ack-filter"),
         meaning: "drop TCP acknowledgements that later ones in the queue make superfluous",
     },
@@ -388,6 +387,20 @@ const TARGETS_AN_INTERVAL: u64 = 20;
 
 /// What 32 bits of microseconds hold.
 const LONGEST_RTT: Duration = Duration::from_secs(4_294);
+
+/// The words for what a flow is; a word's place is its number in the kernel (include/uapi/linux/pkt_sched.h).
+pub const FLOW_MODES: [&str; 8] = [
+    "flowblind",
+    "srchost",
+    "dsthost",
+    "hosts",
+    "flows",
+    "dual-srchost",
+    "dual-dsthost",
+    "triple-isolate",
+];
+/// The words for what becomes of acknowledgements, likewise.
+pub const ACK_FILTERS: [&str; 3] = ["no-ack-filter", "ack-filter", "ack-filter-aggressive"];
 
 #[cfg(test)]
 mod tests {

@@ -52,7 +52,7 @@ impl Preset {
             "besteffort" => &BESTEFFORT,
             "precedence" => &PRECEDENCE,
             "diffserv8" => &DIFFSERV8,
-            "diffserv4" | "diffserv" => &DIFFSERV4,
+            "diffserv4" => &DIFFSERV4,
             "diffserv3" => &DIFFSERV3,
             _ => unreachable!("{name} is not one of the words"),
         }

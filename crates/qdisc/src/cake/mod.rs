@@ -19,7 +19,10 @@ mod turns;
 use weir_core::{Duration, Packet, Time};
 
 use self::capacity::Capacity;
-pub use self::config::interval as cake_interval;
+pub use self::config::{
+    ACK_FILTERS as CAKE_ACK_FILTERS, FLOW_MODES as CAKE_FLOW_MODES, diffserv as cake_diffserv,
+    interval as cake_interval,
+};
 use self::config::{Config, PARAMS};
 use self::diffserv::Preset;
 pub use self::diffserv::{diffserv4_shares, diffserv4_tin};
