@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from weirlab import _native
-from weirlab.api import run
+from weirlab.api import run, run_all
 from weirlab.errors import UsageError
 from weirlab.scenario import (
     LinkSpec,
@@ -287,15 +287,18 @@ def test_machines_of_the_clients_network_are_hosts_to_a_queue(tmp_path: Path) ->
     assert 0.8 < one / eight < 1.25
 
 
-def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many() -> None:
+def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many(tmp_path: Path) -> None:
     load = {"name": "load", "direction": "up", "station": "second"}
     test = check(TestSpec, {"name": "t", "title": "t", "phases": {"load": "1s"}, "flows": [load]}, "test")
     [resolved] = resolve(scenario(test=test))
     assert resolved.scenario["flows"][0]["station"] == 1
-    with pytest.raises(
-        _native.NativeError, match="flow `load` is of another machine of the client's network"
-    ):
+    told = "flow `load` is of another machine of the client's network: .* alone, the world `sim` has others"
+    with pytest.raises(_native.NativeError, match=told):
         _native.check_lab(json.dumps(resolved.scenario))
+    # What a world refuses leaves no folder.
+    with pytest.raises(UsageError, match=told):
+        run_all([resolved], world_named("lab"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     far = resolved.scenario | {"flows": [resolved.scenario["flows"][0] | {"station": 254}]}
     with pytest.raises(UsageError, match=r"flow `load`: station 254: write 0 \(the client\) to 253"):
         world_named("sim").check(replace(resolved, scenario=far))

@@ -87,8 +87,9 @@ def run_all(
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
+    _check(runs, world)
     make_empty(out)
-    return run_into(runs, world, _folders(runs, out), jobs=jobs, watcher=watcher)
+    return _carry_out(runs, world, _folders(runs, out), jobs=jobs, watcher=watcher)
 
 
 def run_into(
@@ -100,11 +101,27 @@ def run_into(
     watcher: Watcher | None = None,
 ) -> list[Record]:
     """The same with a folder for each run, none of which may exist."""
+    _check(runs, world)
+    return _carry_out(runs, world, folders, jobs=jobs, watcher=watcher)
+
+
+def _check(runs: Sequence[ResolvedRun], world: World) -> None:
+    """Refuses what the world cannot do, before anything is written."""
     for one in runs:
         world.check(one)
+
+
+def _carry_out(
+    runs: Sequence[ResolvedRun],
+    world: World,
+    folders: Sequence[Path],
+    *,
+    jobs: int | None,
+    watcher: Watcher | None,
+) -> list[Record]:
     stop = threading.Event()
 
-    def carry_out(number: int) -> bool:
+    def one_run(number: int) -> bool:
         if stop.is_set():
             return False
 
@@ -120,7 +137,7 @@ def run_into(
 
     workers = world.at_once or jobs or len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(max_workers=min(workers, len(runs))) as pool:
-        futures = [pool.submit(carry_out, number) for number in range(len(runs))]
+        futures = [pool.submit(one_run, number) for number in range(len(runs))]
         try:
             _wait_for_all(futures)
         except BaseException as error:

@@ -59,7 +59,8 @@ pub enum LabError {
     Method(String),
     /// The client's network has the client alone.
     #[error(
-        "flow `{0}` is of another machine of the client's network: the world `lab` has the client alone, the          world `sim` has others"
+        "flow `{0}` is of another machine of the client's network: the world `lab` has the client alone, the \
+         world `sim` has others"
     )]
     Station(String),
     /// The shaper cannot be had as the scenario has it, or failed.
