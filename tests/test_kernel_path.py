@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from live import together
+from live import skip_if_disturbed, together
 from weirlab.lab.check import try_lab
 from weirlab.record import open_record
 
@@ -73,8 +73,7 @@ def test_the_kernels_queues_and_ours_carry_the_same(weir: Weir, tmp_path: Path, 
             down = queue.filter((queue["queue"] == "down/line") & (queue["class"] == ""))
             assert 50 <= max(down["backlog_packets"].to_list()) <= 102
             assert down["dropped_overlimit"].sum() > 0
-            if record.manifest.warnings:
-                pytest.skip(f"the machine is busy: {record.manifest.warnings[0]}")
+            skip_if_disturbed(record)
     for our, their in zip(ours, theirs, strict=True):
         assert our["down_mbps"]["mean"] == pytest.approx(their["down_mbps"]["mean"], rel=0.02)
 
