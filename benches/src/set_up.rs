@@ -51,6 +51,7 @@ impl SetUp {
             start_ns: 0,
             stop_ns: duration_ns,
             ttl: None,
+            tunnel: None,
         };
         Scenario {
             name: self.key.to_owned(),
@@ -58,6 +59,7 @@ impl SetUp {
             phases: Vec::new(),
             path: Path { up: vec![self.hop()], down: vec![self.hop()] },
             hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
+            tunnels: vec![],
             flows: down.chain(up).collect(),
             probes: (0..self.probes).map(probe).collect(),
             start_jitter_ns: 50_000_000,
@@ -98,6 +100,7 @@ impl SetUp {
             direction,
             host: 0,
             station: 0,
+            tunnel: None,
             opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings {

@@ -90,6 +90,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         direction: Direction::Down,
         host: 0,
         station: 0,
+        tunnel: None,
         opened_by: Opener::Client,
         dscp: 0,
         tcp: TcpSettings {
@@ -111,6 +112,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         start_ns: 0,
         stop_ns: SPAN.as_nanos(),
         ttl: None,
+        tunnel: None,
     };
     let hop = Hop {
         name: "loopback".into(),
@@ -134,6 +136,7 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         phases: vec![],
         path: Path { up: vec![hop.clone()], down: vec![hop] },
         hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+        tunnels: vec![],
         flows: (0..flows).map(flow).collect(),
         probes: pings.map(probe).into_iter().collect(),
         start_jitter_ns: 0,

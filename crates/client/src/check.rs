@@ -29,6 +29,13 @@ pub(crate) fn check(request: &Request, grant: &Grant) -> Result<(), ClientError>
             test.name, test.kind
         ));
     }
+    if let Some(tunnel) = scenario.tunnels.first() {
+        return refuse(format!(
+            "tunnel `{}`: the world net makes none: run the scenario in the world `sim`, or bring a real VPN up \
+             and leave the tunnel out",
+            tunnel.name
+        ));
+    }
     for flow in &scenario.flows {
         check_flow(flow, grant)
             .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;

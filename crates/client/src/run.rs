@@ -348,6 +348,7 @@ impl<'r> Run<'r> {
             },
             host: 0,
             station: 0,
+            tunnel: None,
             opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings {

@@ -57,6 +57,12 @@ pub enum LabError {
          or a real client in the lab's namespaces"
     )]
     Method(String),
+    /// No tunnel is made.
+    #[error(
+        "tunnel `{0}`: the world `lab` makes none, the world `sim` has them: run the scenario there, or a real \
+         VPN in the lab's namespaces"
+    )]
+    Tunnel(String),
     /// The client's network has the client alone.
     #[error(
         "flow `{0}` is of another machine of the client's network: the world `lab` has the client alone, the \

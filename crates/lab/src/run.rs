@@ -64,6 +64,9 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
+    if let Some(tunnel) = scenario.tunnels.first() {
+        return Err(LabError::Tunnel(tunnel.name.clone()));
+    }
     if let Some(flow) = scenario.flows.iter().find(|flow| flow.station != 0) {
         return Err(LabError::Station(flow.name.clone()));
     }

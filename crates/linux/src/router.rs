@@ -267,6 +267,7 @@ mod tests {
             phases: vec![],
             path: PathSpec { up: vec![hop(queue)], down: vec![hop("pfifo")] },
             hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+            tunnels: vec![],
             flows: vec![],
             probes: vec![],
             start_jitter_ns: 0,

@@ -50,6 +50,7 @@ fn scenario(duration_ms: u64) -> Scenario {
         phases: vec![],
         path: Path { up: vec![hop.clone()], down: vec![hop] },
         hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+        tunnels: vec![],
         flows: vec![],
         probes: vec![],
         start_jitter_ns: 0,
@@ -67,6 +68,7 @@ fn flow(name: &str, direction: Direction, span_ms: (u64, u64), bytes: Option<u64
         direction,
         host: 0,
         station: 0,
+        tunnel: None,
         opened_by: Opener::Client,
         dscp: 0,
         tcp: TcpSettings {
@@ -92,6 +94,7 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
         start_ns: 0,
         stop_ns: stop_ms * MS,
         ttl: None,
+        tunnel: None,
     }
 }
 

@@ -191,6 +191,7 @@ fn scenario(ip_version: IpVersion) -> Scenario {
         phases: vec![],
         path: Path { up: vec![hop.clone()], down: vec![hop] },
         hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+        tunnels: vec![],
         flows: vec![],
         probes: vec![],
         start_jitter_ns: 0,
@@ -213,6 +214,7 @@ fn probe(name: &str, kind: ProbeKind) -> Probe {
         start_ns: 0,
         stop_ns: 1_000 * MS,
         ttl: (kind == ProbeKind::UdpTtl).then_some(1),
+        tunnel: None,
     }
 }
 
@@ -222,6 +224,7 @@ fn flow(name: &str, direction: Direction, overrides: Overrides) -> Flow {
         direction,
         host: 0,
         station: 0,
+        tunnel: None,
         opened_by: Opener::Client,
         dscp: 8,
         tcp: TcpSettings { profile: "linux".into(), congestion_control: "cubic".into(), overrides },

@@ -35,6 +35,12 @@ pub trait Traffic: Fates + About {
         false
     }
 
+    /// `packet` leaves the machine of the first hop up, on which tunnels end: what that machine knew of the flow
+    /// inside is lost.
+    fn leaves_tunnels_end(&self, packet: &mut Packet) {
+        let _ = packet;
+    }
+
     /// `packet` crosses the shaper of `direction`, on the side of the line: on its way to the line when
     /// the shaper lets it go, from the line when it arrives.
     fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
@@ -112,6 +118,8 @@ pub struct Hop {
     way: Way,
     next: Next,
     shaped: bool,
+    /// Whether tunnels end on the machine that has the queue.
+    ends_tunnels: bool,
     /// Bytes of the line that were occupied since somebody looked.
     pub(crate) wire_bytes: u64,
 }
@@ -169,6 +177,9 @@ impl<T: Traffic> Path<T> {
                 let place = (direction, place as u32);
                 hops.push(Hop::new(spec, place, next, traces, seed, scenario.mtu_bytes));
             }
+        }
+        if let Some(first) = scenario.path.up.first().and(hops.first_mut()) {
+            first.ends_tunnels = scenario.tunnels.iter().any(|tunnel| tunnel.on_first_hop);
         }
         let mut access = Vec::new();
         for host in &scenario.hosts {
@@ -380,7 +391,7 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             }
-            let Some(packet) = it.port.dequeue(now, traffic) else {
+            let Some(mut packet) = it.port.dequeue(now, traffic) else {
                 if let Some(wake) = it.port.wake_at() {
                     events.set(line_source, wake);
                 }
@@ -388,6 +399,9 @@ impl<T: Traffic> Path<T> {
             };
             if it.shaped && it.direction == Direction::Up {
                 traffic.crosses_shaper(&packet, it.direction, now);
+            }
+            if it.ends_tunnels {
+                traffic.leaves_tunnels_end(&mut packet);
             }
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
             let left = it.line.send(packet.ip_len(), now);
@@ -430,6 +444,7 @@ impl Hop {
             way: Way::new(Duration::ZERO, next),
             next,
             shaped: spec.shaped,
+            ends_tunnels: false,
             wire_bytes: 0,
             name,
         }

@@ -7,7 +7,7 @@ use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{About, DropReason, Fates, MarkReason};
 use weir_tcp::Segment;
-use weir_world::{Direction, LatencyRow, Scenario};
+use weir_world::{Direction, LatencyRow, Scenario, SpeedTest};
 
 use crate::passive::PassiveRtt;
 use crate::prefetch::prefetch;
@@ -18,6 +18,8 @@ use crate::slab::Slab;
 pub(crate) struct Cargo {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
+    /// The hashes of what tunnels send up, as seen from outside.
+    tunnels: Vec<u32>,
     /// By owner: loads, then probes, then the shaper's reflectors, then the two ends of each connection of
     /// speed tests, as they are opened.
     owners: Vec<Owner>,
@@ -58,6 +60,8 @@ struct Owner {
     timestamps: bool,
     /// The flow of the record to which data counts.
     flow: u32,
+    /// The tunnel that carries them, in which nobody on the way can look.
+    tunnel: Option<u32>,
 }
 
 /// A probe under way.
@@ -79,16 +83,18 @@ pub(crate) struct FlowFate {
 }
 
 impl Cargo {
-    pub fn new(scenario: &Scenario) -> Self {
+    pub fn new(scenario: &Scenario, hash_key: u64) -> Self {
         let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| Owner {
             timestamps: flow.tcp.profile().expect("the scenario was checked").timestamps,
             flow: number,
+            tunnel: flow.tunnel,
             ..Owner::of_ping(flow.host)
         });
-        let probes = scenario
-            .probes
-            .iter()
-            .map(|probe| Owner { ttl: probe.ttl, ..Owner::of_ping(probe.host) });
+        let probes = scenario.probes.iter().map(|probe| Owner {
+            ttl: probe.ttl,
+            tunnel: probe.tunnel,
+            ..Owner::of_ping(probe.host)
+        });
         let shaper = scenario.shaper.iter();
         let reflectors = shaper.flat_map(|shaper| &shaper.reflectors);
         let reflectors = reflectors.map(|reflector| Owner::of_ping(reflector.host));
@@ -96,6 +102,9 @@ impl Cargo {
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
+            tunnels: (0..scenario.tunnels.len() as u32)
+                .map(|number| scenario.tunnel_key(number).label(hash_key).hash)
+                .collect(),
             loads: scenario.flows.len() as u32,
             first_reflector: (scenario.flows.len() + scenario.probes.len()) as u32,
             first_end: owners.len() as u32,
@@ -122,11 +131,14 @@ impl Cargo {
         self.loads + probe
     }
 
-    /// One more connection of speed tests with server number `host` begins: its number, and the owners of
-    /// packets from the client and from the server. They count to the `flows` of the record.
-    pub fn open(&mut self, host: u32, flows: [u32; 2], timestamps: bool) -> (u32, [u32; 2]) {
+    /// One more connection of speed test `test` begins: its number, and the owners of packets from the client
+    /// and from the server. They count to the `flows` of the record.
+    pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 2]) {
         let owner = self.owners.len() as u32;
-        let ends = flows.map(|flow| Owner { timestamps, flow, ..Owner::of_ping(host) });
+        let timestamps = test.tcp.profile().expect("the scenario was checked").timestamps;
+        let tunnel = test.tunnel;
+        let ends =
+            flows.map(|flow| Owner { timestamps, flow, tunnel, ..Owner::of_ping(test.host) });
         self.owners.extend(ends);
         ((owner - self.first_end) / 2, [owner, owner + 1])
     }
@@ -220,7 +232,7 @@ impl Cargo {
 impl Owner {
     /// What every owner is at least: who goes to that server.
     const fn of_ping(host: u32) -> Self {
-        Self { host, ttl: None, timestamps: false, flow: 0 }
+        Self { host, ttl: None, timestamps: false, flow: 0, tunnel: None }
     }
 }
 
@@ -260,8 +272,9 @@ impl Fates for Cargo {
     }
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
-        let timestamps = self.owners[packet.owner as usize].timestamps;
-        self.is_of_flow(packet).then(|| self.segments.get(packet.handle).header(timestamps))
+        let Owner { timestamps, tunnel, .. } = self.owners[packet.owner as usize];
+        let can_be_seen = self.is_of_flow(packet) && tunnel.is_none();
+        can_be_seen.then(|| self.segments.get(packet.handle).header(timestamps))
     }
 
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
@@ -299,14 +312,21 @@ impl Traffic for Cargo {
         self.reflector_of(packet).is_some()
     }
 
+    fn leaves_tunnels_end(&self, packet: &mut Packet) {
+        if let Some(tunnel) = self.owners[packet.owner as usize].tunnel {
+            packet.label.hash = self.tunnels[tunnel as usize];
+        }
+    }
+
     fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
         let flow = match self.connection_of(packet) {
             Some(connection) => self.loads + connection,
             None => packet.owner,
         };
-        let is_of_flow = self.is_of_flow(packet);
+        let tunnel = self.owners[packet.owner as usize].tunnel;
+        let can_be_seen = self.is_of_flow(packet) && tunnel.is_none();
         if let Some(passive) = &mut self.passive
-            && is_of_flow
+            && can_be_seen
         {
             passive.on_segment(flow, self.segments.get(packet.handle), direction, now);
         }

@@ -1,11 +1,12 @@
 //! A TCP load: both ends of its connection.
 
-use weir_core::{Dscp, FlowLabel, Packet, Seed, Time};
+use weir_core::{Packet, Seed, Time};
 use weir_path::End;
 use weir_tcp::Info;
 use weir_world::{Direction, Flow, FlowRow, Opener, Scenario, ScenarioError};
 
 use crate::cargo::FlowFate;
+use crate::envelope::Envelope;
 use crate::pair::{Pair, Route};
 use crate::rows::flow_row;
 use crate::run::Network;
@@ -31,12 +32,11 @@ impl Connection {
         flow: u32,
         spec: &Flow,
         scenario: &Scenario,
-        labels: [FlowLabel; 2],
+        envelope: Envelope,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let seed = seed.derive("tcp").derive(&flow.to_string());
-        let dscp = Dscp::new(spec.dscp).expect("the scenario was checked");
-        let route = Route::new([flow; 2], dscp, labels);
+        let route = Route::new([flow; 2], envelope);
         let opener = match spec.opened_by {
             Opener::Client => End::Client,
             Opener::Server => End::Server,

@@ -7,6 +7,7 @@
 
 mod cargo;
 mod connection;
+mod envelope;
 mod method;
 mod pair;
 mod passive;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Seed, Time};
+use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
 use weir_world::{IpVersion, Scenario, ScenarioError, TcpSettings};
 
+use crate::envelope::Envelope;
 use crate::prefetch::prefetch;
 use crate::run::Network;
 
@@ -22,16 +23,14 @@ pub(crate) struct Pair {
 pub(crate) struct Route {
     /// The owners of packets from the client, and from the server.
     pub owners: [u32; 2],
-    pub dscp: Dscp,
-    /// From the client, and from the server.
-    pub labels: [FlowLabel; 2],
+    envelope: Envelope,
     ip_header: u32,
     timestamps: bool,
 }
 
 impl Route {
-    pub const fn new(owners: [u32; 2], dscp: Dscp, labels: [FlowLabel; 2]) -> Self {
-        Self { owners, dscp, labels, ip_header: 0, timestamps: false }
+    pub const fn new(owners: [u32; 2], envelope: Envelope) -> Self {
+        Self { owners, envelope, ip_header: 0, timestamps: false }
     }
 }
 
@@ -48,7 +47,7 @@ impl Pair {
     ) -> Result<Self, ScenarioError> {
         let profile = tcp.profile()?;
         let ip_header = IpVersion::header_bytes(scenario.ip_version);
-        let mss = profile.mss(scenario.mtu_bytes, ip_header);
+        let mss = profile.mss(route.envelope.mtu, ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);
             Endpoint::new(Arc::clone(&profile), control, mss, random)
@@ -153,10 +152,10 @@ impl Wire for PathWire<'_> {
         let packet = Packet {
             handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,
-            label: route.labels[self.end as usize],
-            len: ip_len + ETHERNET_HEADER,
+            label: route.envelope.labels[self.end as usize],
+            len: route.envelope.queued_len(ip_len),
             owner: route.owners[self.end as usize],
-            dscp: route.dscp,
+            dscp: route.envelope.dscp,
             ecn,
         };
         self.network.send(packet, self.end, self.now);

@@ -1,10 +1,11 @@
 //! Trains of pings through the simulated path.
 
-use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Packet, Time};
+use weir_core::{Duration, Ecn, FlowLabel, Packet, Time};
 use weir_path::{End, Place};
 use weir_world::{IpVersion, LatencyRow, Probe, ProbeKind};
 
 use crate::cargo::Ping;
+use crate::envelope::Envelope;
 use crate::run::Network;
 
 /// A train of pings: one a period, answered or not.
@@ -26,7 +27,7 @@ impl PingTrain {
         probe: u32,
         spec: &Probe,
         start: Time,
-        labels: [FlowLabel; 2],
+        envelope: Envelope,
         owner: u32,
         ip_version: IpVersion,
     ) -> Self {
@@ -51,14 +52,14 @@ impl PingTrain {
             packet: Packet {
                 handle: 0,
                 enqueued_at: Time::ZERO,
-                label: labels[0],
-                len: ip_len + ETHERNET_HEADER,
+                label: envelope.labels[0],
+                len: envelope.queued_len(ip_len),
                 owner,
-                dscp: Dscp::new(spec.dscp).expect("the scenario was checked"),
+                dscp: envelope.dscp,
                 ecn: Ecn::NotEct,
             },
-            answer_len: answer + ETHERNET_HEADER,
-            labels,
+            answer_len: envelope.queued_len(answer),
+            labels: envelope.labels,
         }
     }
 

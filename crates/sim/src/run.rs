@@ -12,7 +12,8 @@ use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
 use crate::cargo::Cargo;
 use crate::connection::Connection;
-use crate::method::{SpeedTests, labels};
+use crate::envelope::{Envelope, labels};
+use crate::method::SpeedTests;
 use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
@@ -153,27 +154,31 @@ impl Simulation {
         let flows = scenario.flows.len();
         let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER + scenario.methods.len();
         let trace = |name: &str| Arc::clone(&parsed[name]);
-        let network = Network::new(scenario, &trace, seed, Cargo::new(scenario), others);
+        let hash_key = seed.derive("flow hash").get();
+        let cargo = Cargo::new(scenario, hash_key);
+        let network = Network::new(scenario, &trace, seed, cargo, others);
         let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
 
-        let hash_key = seed.derive("flow hash").get();
-        let labels = |key: FlowKey| labels(key, hash_key);
+        let envelope = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
+            Envelope::new(scenario, key, dscp, tunnel, hash_key)
+        };
         let connections = scenario
             .flows
             .iter()
             .enumerate()
             .map(|(n, flow)| {
-                let labels = labels(scenario.flow_key(n));
-                Connection::new(n as u32, flow, scenario, labels, seed)
+                let envelope = envelope(scenario.flow_key(n), flow.dscp, flow.tunnel);
+                Connection::new(n as u32, flow, scenario, envelope, seed)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
             let owner = network.traffic.owner_of_probe(n as u32);
             let start = scenario.probe_start(n, seed);
-            let labels = labels(scenario.probe_key(n));
-            PingTrain::new(n as u32, probe, start, labels, owner, scenario.ip_version)
+            let envelope = envelope(scenario.probe_key(n), probe.dscp, probe.tunnel);
+            PingTrain::new(n as u32, probe, start, envelope, owner, scenario.ip_version)
         });
         let trains = trains.collect();
+        let labels = |key: FlowKey| labels(key, hash_key);
         let shaper = scenario
             .shaper
             .as_ref()

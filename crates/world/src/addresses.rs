@@ -10,7 +10,12 @@ impl Scenario {
     /// The client's address: 10.0.0.1, or fd00::1. The other machines of its network have the next.
     #[must_use]
     pub fn client_address(&self) -> IpAddr {
-        address(self.ip_version, 0, 1)
+        self.station_address(0)
+    }
+
+    /// The address of machine number `station` of the client's network; 0 is the client.
+    pub(crate) fn station_address(&self, station: u32) -> IpAddr {
+        address(self.ip_version, 0, 1 + station)
     }
 
     /// The address of server number `host`: 10.1.0.1 and on, or fd00:0:0:1::1 and on.
@@ -42,7 +47,7 @@ impl Scenario {
     #[must_use]
     pub fn flow_key(&self, flow: usize) -> FlowKey {
         let spec = &self.flows[flow];
-        let src = address(self.ip_version, 0, 1 + spec.station);
+        let src = self.station_address(spec.station);
         FlowKey { src, ..self.key(flow, spec.host, Protocol::TCP) }
     }
 

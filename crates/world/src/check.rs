@@ -40,12 +40,7 @@ impl Scenario {
         for flow in &self.flows {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
-            if flow.station > MAX_STATION {
-                return Err(ScenarioError::new(format!(
-                    "flow `{name}`: station {}: write 0 (the client) to {MAX_STATION}",
-                    flow.station
-                )));
-            }
+            self.check_station(&format!("flow `{name}`"), flow.station)?;
             flow.tcp
                 .profile()
                 .map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
@@ -61,7 +56,17 @@ impl Scenario {
             }
             check_ttl(probe, routers)?;
         }
+        self.check_tunnels()?;
         self.check_shaper()
+    }
+
+    pub(crate) fn check_station(&self, of: &str, station: u32) -> Result<(), ScenarioError> {
+        if station <= MAX_STATION {
+            return Ok(());
+        }
+        Err(ScenarioError::new(format!(
+            "{of}: station {station}: write 0 (the client) to {MAX_STATION}"
+        )))
     }
 
     fn check_times(&self) -> Result<(), ScenarioError> {
@@ -234,6 +239,7 @@ mod tests {
             phases: vec![],
             path: Path { up: vec![hop.clone()], down: vec![hop] },
             hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
+            tunnels: vec![],
             flows: vec![],
             probes: vec![],
             start_jitter_ns: 0,

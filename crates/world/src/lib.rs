@@ -9,6 +9,7 @@ mod sample;
 mod scenario;
 mod shaper;
 mod speed_test;
+mod tunnel;
 
 pub use sample::{
     EmulatorRow, FlowRow, LatencyRow, LiveTcp, MethodRow, QueueRow, ServerTurn, ShaperRow, Sink,
@@ -20,3 +21,4 @@ pub use scenario::{
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
+pub use tunnel::{Tunnel, TunnelKind};

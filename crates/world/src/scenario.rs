@@ -13,6 +13,7 @@ use weir_tcp::{Overrides, Profile, WindowRule};
 
 use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
+use crate::tunnel::Tunnel;
 
 /// What is to happen: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Scenario {
     pub path: Path,
     /// The servers.
     pub hosts: Vec<Host>,
+    /// The tunnels between the client's network and servers.
+    #[serde(default)]
+    pub tunnels: Vec<Tunnel>,
     /// The loads.
     pub flows: Vec<Flow>,
     /// The probes.
@@ -195,6 +199,9 @@ pub struct Flow {
     /// Number of the machine in the client's network at its near end; 0 is the client itself.
     #[serde(default)]
     pub station: u32,
+    /// Number of the tunnel that carries it, if one does.
+    #[serde(default)]
+    pub tunnel: Option<u32>,
     /// Who opens the connection.
     #[serde(default)]
     pub opened_by: Opener,
@@ -248,6 +255,9 @@ pub struct Probe {
     /// the other kinds.
     #[serde(default)]
     pub ttl: Option<u8>,
+    /// Number of the tunnel that carries it, if one does.
+    #[serde(default)]
+    pub tunnel: Option<u32>,
 }
 
 /// What a probe sends.

@@ -21,6 +21,9 @@ pub struct SpeedTest {
     pub kind: String,
     /// Number of the server.
     pub host: u32,
+    /// Number of the tunnel that carries it, if one does.
+    #[serde(default)]
+    pub tunnel: Option<u32>,
     /// Differentiated services code point of its packets, both ways.
     pub dscp: u8,
     /// Whether its connections are secured with TLS.

@@ -85,6 +85,29 @@ class TcpSpec(Model):
         return TcpSpec.model_validate(other.model_dump(exclude_none=True) | mine)
 
 
+class TunnelSpec(Model):
+    """A VPN between the client's network and a server (simulator only).
+
+    Flows, probes and speed tests whose `tunnel` has its name go through it, and are one UDP flow without
+    service classes to whoever is outside.
+
+    Attributes:
+        name: its name.
+        kind: what it speaks: `wireguard`, as in Linux.
+        host: the server at which it ends, with all that goes through it.
+        station: the machine in the client's network at which it ends.
+        on_first_hop: whether it ends on the machine that has the first queue of the upload, and not on one in
+            front of it: there Linux still knows the hashes of the TCP and UDP flows inside, so that queues by
+            flow tell them apart.
+    """
+
+    name: str
+    kind: Literal["wireguard"]
+    host: str = "server"
+    station: str = CLIENT
+    on_first_hop: bool = False
+
+
 class FlowSpec(Model):
     """One or several TCP loads.
 
@@ -92,7 +115,8 @@ class FlowSpec(Model):
         name: its name; several are numbered `name::1`, `name::2` ...
         direction: which way its data flows.
         dscp: service class of its packets.
-        host: the server at its other end.
+        host: the server at its other end; that of its tunnel, if it has one.
+        tunnel: the tunnel that it goes through, by name; none if nothing is said.
         station: the machine in the client's network at its near end, by any name, each with an address of its
             own (simulator only); `client` is the one that the probes are of.
         opened_by: who opens the connection, `client` or `server`; the one who sends the data can send it half
@@ -107,6 +131,7 @@ class FlowSpec(Model):
     direction: Direction
     dscp: DscpValue = 0
     host: str = "server"
+    tunnel: str | None = None
     station: str = CLIENT
     opened_by: Literal["client", "server"] = "client"
     count: int | str = 1
@@ -125,7 +150,8 @@ class ProbeSpec(Model):
             ICMP time exceeded), `tcp` (requests and responses over one connection; live worlds only).
         ttl: for `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
         dscp: service class of its packets.
-        host: the server that answers.
+        host: the server that answers; that of its tunnel, if it has one.
+        tunnel: the tunnel that it goes through, by name; none if nothing is said.
         period: time between two pings, answered or not; the scenario's if nothing is said.
         payload: bytes of payload: 56 for ICMP as `ping` has it, 60 for UDP.
         start, stop: when it runs; during the whole test if nothing is said.
@@ -136,6 +162,7 @@ class ProbeSpec(Model):
     ttl: Annotated[int, Field(ge=1, le=64)] | None = None
     dscp: DscpValue = 0
     host: str = "server"
+    tunnel: str | None = None
     period: PositiveNanoseconds | None = None
     payload: SizeInBytes | None = None
     start: Nanoseconds | None = None
@@ -150,7 +177,8 @@ class MethodSpec(Model):
             the probe `name in flow`.
         kind: its method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
         start: when it begins; with the phase `load` if nothing is said.
-        host: its server.
+        host: its server; that of its tunnel, if it has one.
+        tunnel: the tunnel that it goes through, by name; none if nothing is said.
         dscp: service class of its packets.
         tls: whether its connections are secured, as those of all official clients are by default.
         cc: congestion control of the server, so that of downloads; `bbr` for ndt7, whose server asks for it,
@@ -163,6 +191,7 @@ class MethodSpec(Model):
     kind: str
     start: Nanoseconds | None = None
     host: str = "server"
+    tunnel: str | None = None
     dscp: DscpValue = 0
     tls: bool = True
     cc: str | None = None
@@ -201,6 +230,7 @@ class TestSpec(Model):
         parameters: numbers that it leaves open.
         phases: when what happens.
         hosts: the servers.
+        tunnels: the tunnels to them.
         flows: the loads.
         probes: the probes.
         methods: the speed tests.
@@ -215,6 +245,7 @@ class TestSpec(Model):
     parameters: dict[str, Parameter] = {}
     phases: PhasesSpec
     hosts: list[HostSpec] = [HostSpec(name="server")]
+    tunnels: list[TunnelSpec] = []
     flows: list[FlowSpec] = []
     probes: list[ProbeSpec] = []
     methods: list[MethodSpec] = []

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ShaperSpec,
         TcpSpec,
         TestSpec,
+        TunnelSpec,
     )
 
 
@@ -137,9 +138,7 @@ def _scenario(
     spec: ScenarioSpec, test: TestSpec, link: LinkSpec, *, shaper: ShaperSpec | None, queue: str
 ) -> dict[str, Any]:
     phases, duration = _phases(test)
-    hosts = {host.name: number for number, host in enumerate(test.hosts)}
-    names = dict.fromkeys([CLIENT, *(flow.station for flow in test.flows)])
-    stations = {name: number for number, name in enumerate(names)}
+    ends = _Ends.of(test)
     parameters = _parameters(spec, test)
     load = next((phase for phase in phases if phase["name"] == "load"), None)
     window = (load["start_ns"], load["end_ns"]) if load else (0, duration)
@@ -155,13 +154,12 @@ def _scenario(
             *({"name": host.name, "delay_ns": host.delay} for host in test.hosts),
             *(reflector_hosts(shaper) if shaper else []),
         ],
+        "tunnels": [_tunnel(tunnel, ends) for tunnel in test.tunnels],
         "flows": [
-            flow | {"station": stations[flow_spec.station]}
-            for flow_spec in test.flows
-            for flow in _flows(flow_spec, spec, hosts, parameters, window)
+            flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, ends, parameters, window)
         ],
-        "probes": [_probe(probe, spec, hosts, duration) for probe in test.probes],
-        "methods": [_method(method, spec, hosts, window) for method in [*test.methods, *spec.methods]],
+        "probes": [_probe(probe, spec, ends, duration) for probe in test.probes],
+        "methods": [_method(method, spec, ends, window) for method in [*test.methods, *spec.methods]],
         "shaper": shaper and resolve_shaper(shaper, len(test.hosts), lambda way: mean_rate(link, way)),
         "start_jitter_ns": spec.start_jitter,
         "sampling": {
@@ -171,6 +169,52 @@ def _scenario(
         },
         "ip_version": str(spec.ip),
         "mtu_bytes": link.mtu,
+    }
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Numbers of the machines at both ends of the path, and of the tunnels between them, by name."""
+
+    hosts: Mapping[str, int]
+    stations: Mapping[str, int]
+    tunnels: Mapping[str, tuple[int, str]]
+
+    @classmethod
+    def of(cls, test: TestSpec) -> _Ends:
+        of_flows = (flow.station for flow in test.flows)
+        of_tunnels = (tunnel.station for tunnel in test.tunnels)
+        stations = dict.fromkeys([CLIENT, *of_flows, *of_tunnels])
+        return cls(
+            hosts={host.name: number for number, host in enumerate(test.hosts)},
+            stations={name: number for number, name in enumerate(stations)},
+            tunnels={tunnel.name: (number, tunnel.host) for number, tunnel in enumerate(test.tunnels)},
+        )
+
+    def host(self, of: str, host: str) -> int:
+        if host not in self.hosts:
+            raise UsageError(f"`{of}`: unknown host `{host}` (known: {', '.join(self.hosts)})")
+        return self.hosts[host]
+
+    def path(self, one: FlowSpec | ProbeSpec | MethodSpec) -> dict[str, int | None]:
+        """To which server it goes, and through which tunnel; where a tunnel ends need not be said again."""
+        if one.tunnel is None:
+            return {"host": self.host(one.name, one.host), "tunnel": None}
+        if one.tunnel not in self.tunnels:
+            known = ", ".join(self.tunnels) or "the test has none"
+            raise UsageError(f"`{one.name}`: unknown tunnel `{one.tunnel}` (known: {known})")
+        number, end = self.tunnels[one.tunnel]
+        host = one.host if "host" in one.model_fields_set else end
+        return {"host": self.host(one.name, host), "tunnel": number}
+
+
+def _tunnel(tunnel: TunnelSpec, ends: _Ends) -> dict[str, Any]:
+    return {
+        "name": tunnel.name,
+        "kind": tunnel.kind,
+        "host": ends.host(tunnel.name, tunnel.host),
+        "station": ends.stations[tunnel.station],
+        "on_first_hop": tunnel.on_first_hop,
     }
 
 
@@ -278,7 +322,7 @@ def _framing(framing: str | FramingSpec) -> dict[str, Any]:
 def _flows(
     flow: FlowSpec,
     spec: ScenarioSpec,
-    hosts: Mapping[str, int],
+    ends: _Ends,
     parameters: Mapping[str, int],
     window: tuple[int, int],
 ) -> list[dict[str, Any]]:
@@ -292,7 +336,8 @@ def _flows(
         {
             "name": flow.name if flow.count == 1 else f"{flow.name}::{number + 1}",
             "direction": flow.direction,
-            "host": _host(flow.name, flow.host, hosts),
+            **ends.path(flow),
+            "station": ends.stations[flow.station],
             "opened_by": flow.opened_by,
             "dscp": flow.dscp,
             "tcp": _tcp(flow.tcp.over(spec.tcp)),
@@ -322,14 +367,14 @@ def _tcp(tcp: TcpSpec) -> dict[str, Any]:
     }
 
 
-def _probe(probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], duration: int) -> dict[str, Any]:
+def _probe(probe: ProbeSpec, spec: ScenarioSpec, ends: _Ends, duration: int) -> dict[str, Any]:
     payload = probe.payload
     if payload is None:
         payload = DEFAULT_PAYLOAD[probe.kind]
     return {
         "name": probe.name,
         "kind": probe.kind,
-        "host": _host(probe.name, probe.host, hosts),
+        **ends.path(probe),
         "dscp": probe.dscp,
         "payload_bytes": payload,
         "period_ns": spec.sampling.ping if probe.period is None else probe.period,
@@ -339,15 +384,13 @@ def _probe(probe: ProbeSpec, spec: ScenarioSpec, hosts: Mapping[str, int], durat
     }
 
 
-def _method(
-    method: MethodSpec, spec: ScenarioSpec, hosts: Mapping[str, int], window: tuple[int, int]
-) -> dict[str, Any]:
+def _method(method: MethodSpec, spec: ScenarioSpec, ends: _Ends, window: tuple[int, int]) -> dict[str, Any]:
     tcp = _tcp(method.tcp.over(spec.tcp))
     asked_for = METHOD_CONGESTION_CONTROL.get(method.kind, tcp["congestion_control"])
     return {
         "name": method.name,
         "kind": method.kind,
-        "host": _host(method.name, method.host, hosts),
+        **ends.path(method),
         "dscp": method.dscp,
         "tls": method.tls,
         "tcp": {**tcp, "congestion_control": method.cc or asked_for},
@@ -361,9 +404,3 @@ METHOD_CONGESTION_CONTROL = {"ndt7": "bbr"}
 
 DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60, "udp_ttl": 60, "tcp": 60}
 """Bytes of payload: what `ping` sends, and the least that irtt sends with its statistics."""
-
-
-def _host(name: str, host: str, hosts: Mapping[str, int]) -> int:
-    if host not in hosts:
-        raise UsageError(f"`{name}`: unknown host `{host}` (known: {', '.join(hosts)})")
-    return hosts[host]

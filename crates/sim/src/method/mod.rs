@@ -16,7 +16,7 @@ mod test;
 
 use std::net::SocketAddr;
 
-use weir_core::{Dscp, FlowKey, FlowLabel, Packet, Seed, Time};
+use weir_core::{Packet, Seed, Time};
 use weir_path::{End, Source};
 use weir_probe::{Action, Connection, Event, Id, Known, News};
 use weir_tcp::Info;
@@ -27,6 +27,7 @@ use self::ndt7::Ends;
 use self::pipe::Request;
 use self::session::Session;
 use self::test::{Due, Test};
+use crate::envelope::Envelope;
 use crate::pair::{Pair, Route};
 use crate::rows::tcp_row;
 use crate::run::Network;
@@ -290,13 +291,12 @@ impl SpeedTests {
         let Self { scenario, tests, .. } = self;
         let test = &mut tests[number];
         let spec = &test.spec;
-        let timestamps = spec.tcp.profile().expect("the scenario was checked").timestamps;
         let flows = [End::Client, End::Server].map(|from| test.flow(from));
-        let (connection, owners) = network.traffic.open(spec.host, flows, timestamps);
+        let (connection, owners) = network.traffic.open(spec, flows);
         debug_assert_eq!(connection as usize, self.sessions.len());
         let key = scenario.method_key(connection as usize, spec.host);
-        let dscp = Dscp::new(spec.dscp).expect("the scenario was checked");
-        let route = Route::new(owners, dscp, labels(key, self.hash_key));
+        let envelope = Envelope::new(scenario, key, spec.dscp, spec.tunnel, self.hash_key);
+        let route = Route::new(owners, envelope);
         let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
         let pair = Pair::new(route, &spec.tcp, controls, End::Client, scenario, seed)
@@ -364,9 +364,4 @@ impl SpeedTests {
         }
         network.events.clear(self.own + number as Source);
     }
-}
-
-/// What a hash makes of the packets of a connection: of the client's, and of the server's.
-pub(crate) fn labels(key: FlowKey, hash_key: u64) -> [FlowLabel; 2] {
-    [key.label(hash_key), key.reversed().label(hash_key)]
 }

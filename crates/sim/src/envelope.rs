@@ -1,0 +1,81 @@
+//! What the path sees of packets: their own headers, or those of the tunnel that carries them.
+//!
+//! ECN passes through a tunnel both ways as RFC 6040 has it: the header outside begins as the one inside, and a
+//! mark that it gets outside is copied to the inside at the end. Nobody sends packets that are marked already, and
+//! queues mark only what speaks ECN, so that the field of the packet under way is always both, and none is kept.
+
+use weir_core::{Dscp, ETHERNET_HEADER, FlowKey, FlowLabel, Protocol};
+use weir_world::{Scenario, TunnelKind};
+
+/// How the packets of a flow, probe or connection look on the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Envelope {
+    /// From the client, and from the server.
+    pub labels: [FlowLabel; 2],
+    pub dscp: Dscp,
+    /// The largest IP packet that fits in.
+    pub mtu: u32,
+    tunnel: Option<Outside>,
+}
+
+/// What a tunnel makes of packets.
+#[derive(Clone, Copy, Debug)]
+struct Outside {
+    kind: TunnelKind,
+    /// The largest IP packet.
+    mtu: u32,
+    ip_version: weir_world::IpVersion,
+}
+
+impl Envelope {
+    /// For packets of the client's `key`, that go through `tunnel` if it is one. `hash_key` is that of
+    /// [`FlowKey::label`].
+    pub fn new(
+        scenario: &Scenario,
+        key: FlowKey,
+        dscp: u8,
+        tunnel: Option<u32>,
+        hash_key: u64,
+    ) -> Self {
+        let inside = labels(key, hash_key);
+        let Some(number) = tunnel else {
+            return Self {
+                labels: inside,
+                dscp: Dscp::new(dscp).expect("the scenario was checked"),
+                mtu: scenario.mtu_bytes,
+                tunnel: None,
+            };
+        };
+        let spec = &scenario.tunnels[number as usize];
+        let [mut up, down] = labels(scenario.tunnel_key(number), hash_key);
+        if spec.on_first_hop && matches!(key.protocol, Protocol::TCP | Protocol::UDP) {
+            up.hash = inside[0].hash;
+        }
+        Self {
+            labels: [up, down],
+            dscp: Dscp::BE,
+            mtu: spec.kind.inner_mtu(scenario.mtu_bytes),
+            tunnel: Some(Outside {
+                kind: spec.kind,
+                mtu: scenario.mtu_bytes,
+                ip_version: scenario.ip_version,
+            }),
+        }
+    }
+
+    /// The length, as queues count it, of what carries an IP packet of `ip_len` bytes.
+    pub fn queued_len(&self, ip_len: u32) -> u32 {
+        ETHERNET_HEADER
+            + match self.tunnel {
+                None => ip_len,
+                Some(Outside { kind, mtu, ip_version }) => {
+                    kind.outer_bytes(ip_len, mtu, ip_version)
+                }
+            }
+    }
+}
+
+/// What a hash makes of the packets of a connection: of the client's, and of the server's.
+pub(crate) fn labels(key: FlowKey, hash_key: u64) -> [FlowLabel; 2] {
+    [key.label(hash_key), key.reversed().label(hash_key)]
+}
