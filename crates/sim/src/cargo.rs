@@ -20,14 +20,14 @@ pub(crate) struct Cargo {
     pings: Slab<Ping>,
     /// The hashes of what tunnels send up, as seen from outside.
     tunnels: Vec<u32>,
-    /// By owner: loads, then probes, then the shaper's reflectors, then the two ends of each connection of
-    /// speed tests, as they are opened.
+    /// By owner: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
+    /// they are opened, its two ends and the client's datagrams beside it.
     owners: Vec<Owner>,
     /// How many loads there are.
     loads: u32,
     /// The first owner that is a reflector of the shaper.
     first_reflector: u32,
-    /// The first owner that is an end of a connection of speed tests.
+    /// The first owner that is of a connection of speed tests.
     first_end: u32,
     /// Round trips of the connections, as the shaper sees them, if it looks.
     passive: Option<PassiveRtt>,
@@ -121,9 +121,14 @@ impl Cargo {
         }
     }
 
-    /// Whether a packet carries a segment of TCP, and not a probe.
+    /// Whether a packet carries a segment of TCP, and not a probe or a datagram.
     pub const fn is_of_flow(&self, packet: &Packet) -> bool {
-        packet.owner < self.loads || packet.owner >= self.first_end
+        packet.owner < self.loads || (packet.owner >= self.first_end && !self.is_datagram(packet))
+    }
+
+    /// Whether a packet carries a datagram of a speed test.
+    pub const fn is_datagram(&self, packet: &Packet) -> bool {
+        packet.owner >= self.first_end && (packet.owner - self.first_end) % PARTS == DATAGRAMS
     }
 
     /// The owner's number that packets of probe number `probe` carry.
@@ -132,21 +137,21 @@ impl Cargo {
     }
 
     /// One more connection of speed test `test` begins: its number, and the owners of packets from the client
-    /// and from the server. They count to the `flows` of the record.
-    pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 2]) {
+    /// and from the server, which count to the `flows` of the record, and of the client's datagrams.
+    pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 3]) {
         let owner = self.owners.len() as u32;
         let timestamps = test.tcp.profile().expect("the scenario was checked").timestamps;
         let tunnel = test.tunnel;
-        let ends =
-            flows.map(|flow| Owner { timestamps, flow, tunnel, ..Owner::of_ping(test.host) });
-        self.owners.extend(ends);
-        ((owner - self.first_end) / 2, [owner, owner + 1])
+        let datagrams = Owner { tunnel, ..Owner::of_ping(test.host) };
+        self.owners.extend(flows.map(|flow| Owner { timestamps, flow, ..datagrams }));
+        self.owners.push(datagrams);
+        ((owner - self.first_end) / PARTS, [owner, owner + 1, owner + DATAGRAMS])
     }
 
     /// The number of the connection of speed tests to which a packet belongs, if it is of one.
     pub const fn connection_of(&self, packet: &Packet) -> Option<u32> {
         match packet.owner.checked_sub(self.first_end) {
-            Some(end) => Some(end / 2),
+            Some(part) => Some(part / PARTS),
             None => None,
         }
     }
@@ -238,6 +243,9 @@ impl Owner {
 
 impl Fates for Cargo {
     fn on_drop(&mut self, packet: Packet, _reason: DropReason) {
+        if self.is_datagram(&packet) {
+            return;
+        }
         if self.is_of_flow(&packet) {
             let segment = self.segments.take(packet.handle);
             if segment.len > 0 {
@@ -280,6 +288,9 @@ impl Fates for Cargo {
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         if self.is_of_flow(packet) {
             return self.segments.put(*self.segments.get(packet.handle));
+        }
+        if self.is_datagram(packet) {
+            return packet.handle;
         }
         let ping = *self.pings.get(packet.handle);
         let one = Copies { left: 1, answered: false };
@@ -332,3 +343,8 @@ impl Traffic for Cargo {
         }
     }
 }
+
+/// Owners of a connection of speed tests.
+const PARTS: u32 = 3;
+/// The place among them of the client's datagrams, behind the two ends.
+const DATAGRAMS: u32 = 2;

@@ -3,7 +3,7 @@
 use weir_core::{Packet, Seed, Time};
 use weir_path::End;
 use weir_tcp::Info;
-use weir_world::{Direction, Flow, FlowRow, Opener, Scenario, ScenarioError};
+use weir_world::{Direction, Flow, FlowRow, Opener, ScenarioError};
 
 use crate::cargo::FlowFate;
 use crate::envelope::Envelope;
@@ -31,7 +31,6 @@ impl Connection {
     pub fn new(
         flow: u32,
         spec: &Flow,
-        scenario: &Scenario,
         envelope: Envelope,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
@@ -44,7 +43,7 @@ impl Connection {
         let controls = [spec.tcp.congestion_control.as_str(); 2];
         Ok(Self {
             flow,
-            pair: Pair::new(route, &spec.tcp, controls, opener, scenario, seed)?,
+            pair: Pair::new(route, &spec.tcp, controls, opener, seed)?,
             sender: match spec.direction {
                 Direction::Up => End::Client,
                 Direction::Down => End::Server,

@@ -13,6 +13,8 @@ pub(crate) struct Envelope {
     /// From the client, and from the server.
     pub labels: [FlowLabel; 2],
     pub dscp: Dscp,
+    /// Bytes of the IP header of what fits in.
+    pub ip_header: u32,
     /// The largest IP packet that fits in.
     pub mtu: u32,
     tunnel: Option<Outside>,
@@ -42,6 +44,7 @@ impl Envelope {
             return Self {
                 labels: inside,
                 dscp: Dscp::new(dscp).expect("the scenario was checked"),
+                ip_header: scenario.ip_version.header_bytes(),
                 mtu: scenario.mtu_bytes,
                 tunnel: None,
             };
@@ -54,6 +57,7 @@ impl Envelope {
         Self {
             labels: [up, down],
             dscp: Dscp::BE,
+            ip_header: scenario.ip_version.header_bytes(),
             mtu: spec.kind.inner_mtu(scenario.mtu_bytes),
             tunnel: Some(Outside {
                 kind: spec.kind,

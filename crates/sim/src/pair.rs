@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
-use weir_world::{IpVersion, Scenario, ScenarioError, TcpSettings};
+use weir_world::{ScenarioError, TcpSettings};
 
 use crate::envelope::Envelope;
 use crate::prefetch::prefetch;
@@ -24,13 +24,12 @@ pub(crate) struct Route {
     /// The owners of packets from the client, and from the server.
     pub owners: [u32; 2],
     envelope: Envelope,
-    ip_header: u32,
     timestamps: bool,
 }
 
 impl Route {
     pub const fn new(owners: [u32; 2], envelope: Envelope) -> Self {
-        Self { owners, envelope, ip_header: 0, timestamps: false }
+        Self { owners, envelope, timestamps: false }
     }
 }
 
@@ -42,12 +41,10 @@ impl Pair {
         tcp: &TcpSettings,
         controls: [&str; 2],
         opener: End,
-        scenario: &Scenario,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let profile = tcp.profile()?;
-        let ip_header = IpVersion::header_bytes(scenario.ip_version);
-        let mss = profile.mss(route.envelope.mtu, ip_header);
+        let mss = profile.mss(route.envelope.mtu, route.envelope.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);
             Endpoint::new(Arc::clone(&profile), control, mss, random)
@@ -56,7 +53,7 @@ impl Pair {
         let mut pair = Self {
             client: endpoint("client", controls[End::Client as usize])?,
             server: endpoint("server", controls[End::Server as usize])?,
-            route: Route { ip_header, timestamps: profile.timestamps, ..route },
+            route: Route { timestamps: profile.timestamps, ..route },
         };
         pair.end_mut(opener.other()).listen();
         Ok(pair)
@@ -147,8 +144,9 @@ struct PathWire<'n> {
 impl Wire for PathWire<'_> {
     fn send(&mut self, segment: Segment, ecn: Ecn) {
         let route = &self.route;
-        let ip_len =
-            route.ip_header + segment.header_len(route.timestamps) + u32::from(segment.len);
+        let ip_len = route.envelope.ip_header
+            + segment.header_len(route.timestamps)
+            + u32::from(segment.len);
         let packet = Packet {
             handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,

@@ -168,7 +168,7 @@ impl Simulation {
             .enumerate()
             .map(|(n, flow)| {
                 let envelope = envelope(scenario.flow_key(n), flow.dscp, flow.tunnel);
-                Connection::new(n as u32, flow, scenario, envelope, seed)
+                Connection::new(n as u32, flow, envelope, seed)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {

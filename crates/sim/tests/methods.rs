@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_core::{Duration, Seed, Time};
+use weir_link::LossParams;
 use weir_probe::METHODS;
 use weir_sim::{Outcome, Simulation};
 use weir_world::{
@@ -220,6 +221,41 @@ fn responsiveness_tells_queues_apart_and_self_probes_from_foreign_ones() {
         assert!(number(&fair[way]["self_ms"]) > 2.0 * foreign, "{fair}");
         assert!((20.0..24.0).contains(&number(&fair[way]["tls_ms"])), "{fair}");
     }
+}
+
+/// The result of a test like Ookla's over 20 Mbit/s of which the way up loses a share of the packets, and of its
+/// datagrams those sent.
+fn loss_of(scenario: &Scenario, seed: u64) -> (f64, u64) {
+    let mut told = Told::default();
+    let simulation = Simulation::new(scenario, &BTreeMap::new(), Seed::new(seed)).expect("it can");
+    simulation.run(&mut told);
+    let result = result_of(&told);
+    assert_eq!(result["missing"], Value::Array(vec![]), "{result}");
+    let sent = result["datagrams"]["sent"].as_u64().expect("they are counted");
+    (number(&result["packet_loss_percent"]), sent)
+}
+
+#[test]
+fn ookla_s_loss_is_that_of_the_way_up() {
+    let mut lossy = scenario("ookla", "fq_codel", 20, 60);
+    assert_eq!(loss_of(&lossy, 1).0, 0.0);
+    lossy.path.up[0].loss = Some(LossParams::Random { probability: 0.02 });
+    let (mut lost, mut sent) = (0.0, 0.0);
+    for seed in 1..=6 {
+        let (percent, datagrams) = loss_of(&lossy, seed);
+        // 15 a second, while it measures latency and both directions.
+        assert!((300..400).contains(&datagrams), "{datagrams}");
+        lost += percent / 100.0 * datagrams as f64;
+        sent += datagrams as f64;
+    }
+    // The standard deviation is 0.32 %.
+    let share = lost / sent;
+    assert!((0.012..0.028).contains(&share), "{share}");
+    // Of the way down it knows nothing; a copy is none that was lost.
+    let mut other = scenario("ookla", "fq_codel", 20, 60);
+    other.path.down[0].loss = Some(LossParams::Random { probability: 0.02 });
+    other.path.up[0].duplicate = 0.1;
+    assert_eq!(loss_of(&other, 1).0, 0.0);
 }
 
 #[test]

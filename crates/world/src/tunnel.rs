@@ -113,19 +113,19 @@ impl Scenario {
         host: u32,
     ) -> Result<(), ScenarioError> {
         let Some(number) = tunnel else { return Ok(()) };
-        let Some(tunnel) = self.tunnels.get(number as usize) else {
+        let Some(spec) = self.tunnels.get(number as usize) else {
             return Err(ScenarioError::new(format!(
                 "`{name}`: tunnel {number} does not exist (there are {})",
                 self.tunnels.len()
             )));
         };
-        if tunnel.host == host {
+        if spec.host == host {
             return Ok(());
         }
-        let [own, end] = [host, tunnel.host].map(|host| &self.hosts[host as usize].name);
+        let [own, end] = [host, spec.host].map(|host| &self.hosts[host as usize].name);
         Err(ScenarioError::new(format!(
             "`{name}`: it goes to `{own}`, but its tunnel `{}` ends at `{end}`: write one host for both",
-            tunnel.name
+            spec.name
         )))
     }
 }

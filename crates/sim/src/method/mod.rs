@@ -6,6 +6,7 @@
 //! ask for them; their numbers are never used again, so that packets of a closed one are told apart.
 
 mod around;
+mod lines;
 mod ndt7;
 mod outlet;
 mod pipe;
@@ -16,13 +17,14 @@ mod test;
 
 use std::net::SocketAddr;
 
-use weir_core::{Packet, Seed, Time};
+use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
 use weir_probe::{Action, Connection, Event, Id, Known, News};
 use weir_tcp::Info;
 use weir_world::{Scenario, Sink, ThroughputRow};
 
 use self::around::Around;
+use self::lines::Lines;
 use self::ndt7::Ends;
 use self::pipe::Request;
 use self::session::Session;
@@ -112,6 +114,11 @@ impl SpeedTests {
         now: Time,
         sink: &mut dyn Sink,
     ) {
+        if network.traffic.is_datagram(packet) {
+            let handle = packet.handle;
+            self.work_on(connection, network, now, sink, |session, _| session.on_datagram(handle));
+            return;
+        }
         let mut data = 0;
         let of = self.work_on(connection, network, now, sink, |session, around| {
             data = session.on_packet(packet, end, around);
@@ -237,10 +244,6 @@ impl SpeedTests {
     ) {
         let test = &mut self.tests[number];
         match action {
-            Action::Open { id, kind: Connection::Lines } => {
-                let reason = "the simulator carries no datagrams of speed tests".to_owned();
-                test.news.push_back(News::Failed { id, reason });
-            }
             Action::Open { id, kind } => {
                 let connection = self.open_session(number, id, kind, network);
                 self.work_on(connection, network, now, sink, Session::open);
@@ -263,8 +266,20 @@ impl SpeedTests {
                     });
                 }
             }
-            // Of a connection that was refused.
-            Action::Say { .. } | Action::Datagram { .. } => {}
+            Action::Say { id, line } => {
+                if let Some(&connection) = test.connections.get(&id) {
+                    self.work_on(connection, network, now, sink, |session, around| {
+                        session.say(line, around);
+                    });
+                }
+            }
+            Action::Datagram { id, text } => {
+                if let Some(&connection) = test.connections.get(&id) {
+                    self.work_on(connection, network, now, sink, |session, around| {
+                        session.send_datagram(text, around);
+                    });
+                }
+            }
             Action::Close { id } => {
                 if let Some(connection) = test.connections.remove(&id) {
                     self.close(connection, network);
@@ -292,20 +307,25 @@ impl SpeedTests {
         let test = &mut tests[number];
         let spec = &test.spec;
         let flows = [End::Client, End::Server].map(|from| test.flow(from));
-        let (connection, owners) = network.traffic.open(spec, flows);
+        let (connection, [client, server, datagrams]) = network.traffic.open(spec, flows);
         debug_assert_eq!(connection as usize, self.sessions.len());
         let key = scenario.method_key(connection as usize, spec.host);
-        let envelope = Envelope::new(scenario, key, spec.dscp, spec.tunnel, self.hash_key);
-        let route = Route::new(owners, envelope);
+        let envelope = |key| Envelope::new(scenario, key, spec.dscp, spec.tunnel, self.hash_key);
+        let route = Route::new([client, server], envelope(key));
+        let lines = (kind == Connection::Lines).then(|| {
+            // To the port of the same number.
+            Lines::new(datagrams, envelope(FlowKey { protocol: Protocol::UDP, ..key }))
+        });
         let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
-        let pair = Pair::new(route, &spec.tcp, controls, End::Client, scenario, seed)
+        let pair = Pair::new(route, &spec.tcp, controls, End::Client, seed)
             .expect("the scenario was checked");
         let ends = Ends {
             client: SocketAddr::new(key.src, key.sport),
             server: SocketAddr::new(key.dst, key.dport),
         };
-        let session = Session::new(id, kind, pair, ends, spec.tls);
+        let secured = spec.tls && lines.is_none();
+        let session = Session::new(id, kind, pair, ends, secured, lines);
         test.connections.insert(id, connection);
         self.sessions.push(Some((number, Box::new(session))));
         let timer = network.events.add(2);

@@ -33,7 +33,7 @@ pub(crate) enum Meaning {
     Request(Request),
     /// The head of a response.
     Head(Head),
-    /// A message that is text.
+    /// A message that is text, or a line without its end.
     Text(String),
     /// A WebSocket's ping.
     Ping,

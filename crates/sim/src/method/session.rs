@@ -10,6 +10,7 @@ use weir_protocol::load::MessageSize;
 use weir_world::LatencyRow;
 
 use super::around::Around;
+use super::lines::Lines;
 use super::ndt7::{Ends, Ndt7Server};
 use super::outlet::{LoadRate, Outlet};
 use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
@@ -41,6 +42,7 @@ pub(crate) struct Session {
     rates: [LoadRate; 2],
     http: HttpServer,
     ndt7: Option<Ndt7Server>,
+    lines: Option<Lines>,
     /// When its next measurement is due, as far as that was told.
     told_due: Option<Time>,
     /// When the next round trip of each end's load counts.
@@ -56,8 +58,15 @@ enum Stage {
 }
 
 impl Session {
-    /// A connection that is to be opened, over TLS if `secured`.
-    pub fn new(id: Id, kind: Connection, pair: Pair, ends: Ends, secured: bool) -> Self {
+    /// A connection that is to be opened, over TLS if `secured`; with what belongs to one of lines.
+    pub fn new(
+        id: Id,
+        kind: Connection,
+        pair: Pair,
+        ends: Ends,
+        secured: bool,
+        lines: Option<Lines>,
+    ) -> Self {
         // As `weir serve` does: with HTTP/2 requests share a connection. Where a profile's send buffer has no
         // bounds there have to be some.
         let endless = pair.end(End::Server).profile().send_buffer.is_none();
@@ -82,6 +91,7 @@ impl Session {
             waiting: VecDeque::new(),
             rates: [LoadRate::default(); 2],
             ndt7: None,
+            lines,
             told_due: None,
             next_rtt: [Time::ZERO; 2],
         }
@@ -140,6 +150,26 @@ impl Session {
         self.outlets[End::Client as usize].bound(UnsentBound::of_websocket());
         self.pipes[End::Client as usize].send_messages(self.id, sizes, true);
         self.fill(End::Client, around);
+    }
+
+    /// The client says a line.
+    pub fn say(&mut self, line: String, around: &mut Around<'_>) {
+        self.pipes[End::Client as usize].say(line.len() as u64 + 1, Meaning::Text(line));
+        self.fill(End::Client, around);
+    }
+
+    /// The client sends a datagram to where its lines lead.
+    pub fn send_datagram(&mut self, text: String, around: &mut Around<'_>) {
+        if let Some(lines) = &mut self.lines {
+            lines.send(text, around.network, around.now);
+        }
+    }
+
+    /// The client's datagram of that handle arrived at the server.
+    pub fn on_datagram(&mut self, handle: u64) {
+        if let Some(lines) = &mut self.lines {
+            lines.on_datagram(handle);
+        }
     }
 
     /// Breaks a request off; says whether the connection goes with it, as with HTTP/1.1 it does.
@@ -272,6 +302,12 @@ impl Session {
             Arrived::Record(Meaning::Preface) => pipe.say(SETTINGS, Meaning::Settings),
             Arrived::Record(Meaning::Upgrade(path)) => self.on_upgrade(&path, around),
             Arrived::Record(Meaning::Request(request)) => self.http.on_request(request, pipe),
+            Arrived::Record(Meaning::Text(line)) => {
+                let lines = self.lines.as_mut();
+                if let Some(answer) = lines.and_then(|lines| lines.on_line(&line, around.now)) {
+                    pipe.say(answer.len() as u64 + 1, Meaning::Text(answer));
+                }
+            }
             Arrived::Payload { id, bytes, ended } => match &mut self.ndt7 {
                 Some(test) => test.received += bytes,
                 None => self.http.on_body(id, bytes, ended, pipe),

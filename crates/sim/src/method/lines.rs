@@ -1,0 +1,82 @@
+//! Ookla's lines as `weir serve` answers them (`weir-serve`, `ookla.rs`), and the datagrams that it counts beside
+//! them.
+
+use weir_core::{Ecn, Packet, Time};
+use weir_path::End;
+use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
+
+use crate::envelope::Envelope;
+use crate::run::Network;
+
+/// What belongs to a connection of lines: the server, and datagrams from the client to it.
+pub(crate) struct Lines {
+    /// Under which the client's datagrams come.
+    name: Option<String>,
+    /// Those that came, once it was said that they will.
+    loss: Option<LossCount>,
+    /// What was sent, by the handles of the packets.
+    datagrams: Vec<String>,
+    owner: u32,
+    envelope: Envelope,
+}
+
+impl Lines {
+    /// Datagrams have the `owner` and look like `envelope` on the path.
+    pub const fn new(owner: u32, envelope: Envelope) -> Self {
+        Self { name: None, loss: None, datagrams: Vec::new(), owner, envelope }
+    }
+
+    /// What the server answers to a line of the client, without its end.
+    pub fn on_line(&mut self, line: &str, now: Time) -> Option<String> {
+        let answer = match Command::parse(line.as_bytes()) {
+            Ok(Command::Hello(name)) => {
+                self.name = name.map(ToOwned::to_owned);
+                HELLO.to_owned()
+            }
+            Ok(Command::Ping) => pong(now.as_nanos() / 1_000_000),
+            Ok(Command::StartLoss) => {
+                self.loss = self.name.is_some().then(LossCount::default);
+                return None;
+            }
+            Ok(Command::Loss) => match &self.loss {
+                Some(count) => count.answer(),
+                None => "ERROR say INITPLOSS first".to_owned(),
+            },
+            Ok(Command::Quit) => return None,
+            // No method of Weir's asks for them; loads go over HTTP.
+            Ok(Command::Download(_) | Command::Upload { .. }) => {
+                "ERROR no loads over lines in the simulator".to_owned()
+            }
+            Err(error) => format!("ERROR {error}"),
+        };
+        Some(answer.trim_end().to_owned())
+    }
+
+    /// The client sends a datagram.
+    pub fn send(&mut self, text: String, network: &mut Network, now: Time) {
+        let packet = Packet {
+            handle: self.datagrams.len() as u64,
+            enqueued_at: now,
+            label: self.envelope.labels[End::Client as usize],
+            len: self.envelope.queued_len(self.envelope.ip_header + UDP_HEADER + text.len() as u32),
+            owner: self.owner,
+            dscp: self.envelope.dscp,
+            ecn: Ecn::NotEct,
+        };
+        self.datagrams.push(text);
+        network.send(packet, End::Client, now);
+    }
+
+    /// The datagram of that handle, or a copy of it, arrived at the server.
+    pub fn on_datagram(&mut self, handle: u64) {
+        let Some(count) = &mut self.loss else { return };
+        let datagram = LossDatagram::parse(self.datagrams[handle as usize].as_bytes());
+        if let Some(LossDatagram { index, name }) = datagram
+            && self.name.as_deref() == Some(name)
+        {
+            count.arrived(index);
+        }
+    }
+}
+
+const UDP_HEADER: u32 = 8;
