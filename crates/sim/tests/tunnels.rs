@@ -123,16 +123,16 @@ fn packets_on_the_line_are_longer_by_what_wireguard_adds() {
     assert_eq!(told.passed["up/line"], [100, 100 * 156]);
     assert_eq!(told.passed["down/line"], [100, 100 * 156]);
     let six = scenario("pfifo", &[], &[probe("in", "icmp", INSIDE)]);
-    let told = run(&Scenario { ip_version: weir_world::IpVersion::V6, ..six });
+    let over_six = run(&Scenario { ip_version: weir_world::IpVersion::V6, ..six });
     // 104 bytes to 112, and 20 more outside.
-    assert_eq!(told.passed["up/line"], [100, 100 * 192]);
+    assert_eq!(over_six.passed["up/line"], [100, 100 * 192]);
     // 1368 bytes of data with 52 of headers fill the inner MTU of 1420: 1480 outside; the SYN of 60 bytes
     // and the ACK of 52 are padded to 64.
     let upload = flow("upload", "up", r#""tunnel": 0, "bytes": 136800"#);
-    let told = run(&scenario("pfifo", &[upload], &[]));
-    assert_eq!(told.flows[0].delivered_bytes, 136_800);
-    assert_eq!(told.flows[0].sent_segments, 100);
-    assert_eq!(told.passed["up/line"], [102, 100 * 1480 + 2 * 124]);
+    let loaded = run(&scenario("pfifo", &[upload], &[]));
+    assert_eq!(loaded.flows[0].delivered_bytes, 136_800);
+    assert_eq!(loaded.flows[0].sent_segments, 100);
+    assert_eq!(loaded.passed["up/line"], [102, 100 * 1480 + 2 * 124]);
 }
 
 #[test]

@@ -310,7 +310,7 @@ impl SpeedTests {
         let (connection, [client, server, datagrams]) = network.traffic.open(spec, flows);
         debug_assert_eq!(connection as usize, self.sessions.len());
         let key = scenario.method_key(connection as usize, spec.host);
-        let envelope = |key| Envelope::new(scenario, key, spec.dscp, spec.tunnel, self.hash_key);
+        let envelope = |of| Envelope::new(scenario, of, spec.dscp, spec.tunnel, self.hash_key);
         let route = Route::new([client, server], envelope(key));
         let lines = (kind == Connection::Lines).then(|| {
             // To the port of the same number.
