@@ -208,8 +208,8 @@ def test_a_truncated_foreign_test_is_a_caution() -> None:
     result = {
         "method": "ndt7",
         "latency_ms": 150.0,
-        "download_s": 10.0,
-        "upload_s": 1.14,
+        "download_duration_s": 10.0,
+        "upload_duration_s": 1.14,
         "truncated": {"download": False, "upload": True},
     }
     truncated, far = warnings_of_method(result)
@@ -221,7 +221,7 @@ def test_a_foreign_test_says_which_figures_it_lacks() -> None:
     cloudflare = {
         "method": "cloudflare",
         "latency_ms": 1.0,
-        "down_loaded_latency_ms": None,
+        "download_loaded_latency_ms": None,
         "download_mbps": 9000.0,
         "upload_mbps": None,
     }

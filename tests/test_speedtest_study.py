@@ -167,7 +167,7 @@ def _way(own: float, other: float, queue: float, *, mbps: float = 90) -> Way:
 
 def test_reported_figures() -> None:
     rpm = {metric.name: metric for metric in OF.method_named("rpm").metric}
-    run = _run(CELL, {"download": {"rpm": 1200.0, "self_ms": 70.0}, "upload": None})
+    run = _run(CELL, {"download": {"rpm": 1200.0, "self_http_ms": 70.0}, "upload": None})
     assert calibration.reported_ms(run, rpm["60000/RPM down"]) == 50.0
     assert calibration.reported_ms(run, rpm["self down"]) == 70.0
     assert calibration.reported_ms(run, rpm["self up"]) is None

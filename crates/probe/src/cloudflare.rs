@@ -240,12 +240,12 @@ impl Method for Cloudflare {
             "upload_mbps": bandwidth(Way::Up),
             "latency_ms": quantile(&self.idle, 0.5),
             "jitter_ms": jitter(&self.idle),
-            "down_loaded_latency_ms": loaded(Way::Down),
-            "up_loaded_latency_ms": loaded(Way::Up),
-            "latency_is": "HTTP requests over a connection of their own (HTTP/1.1)",
+            "download_loaded_latency_ms": loaded(Way::Down),
+            "upload_loaded_latency_ms": loaded(Way::Up),
+            "latency_definition": "HTTP requests over a connection of their own (HTTP/1.1)",
             "missing": ["packet loss: needs WebRTC"],
-            "requests": [self.rates[0].len(), self.rates[1].len()],
-            "failures": [self.failure],
+            "requests": { "download": self.rates[0].len(), "upload": self.rates[1].len() },
+            "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }
 }
@@ -356,16 +356,16 @@ mod tests {
         assert!((9.5..10.1).contains(&down), "{result}");
         assert_eq!(result["latency_ms"], 20.0);
         assert_eq!(result["jitter_ms"], 0.0);
-        assert_eq!(result["down_loaded_latency_ms"], 80.0);
-        assert_eq!(result["up_loaded_latency_ms"], 80.0);
+        assert_eq!(result["download_loaded_latency_ms"], 80.0);
+        assert_eq!(result["upload_loaded_latency_ms"], 80.0);
         // 9 of 100 kB, 8 of 1 MB, 6 of 10 MB; the upload the same way.
-        assert_eq!(result["requests"], json!([23, 18]));
+        assert_eq!(result["requests"], json!({"download": 23, "upload": 18}));
     }
 
     #[test]
     fn on_a_fast_line_there_is_no_loaded_latency() {
         // 10 Gbit/s: the longest request takes 220 ms.
         let result = run(1_250_000);
-        assert_eq!(result["down_loaded_latency_ms"], Value::Null);
+        assert_eq!(result["download_loaded_latency_ms"], Value::Null);
     }
 }

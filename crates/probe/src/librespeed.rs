@@ -253,8 +253,8 @@ impl Method for Librespeed {
             "upload_mbps": self.mbps[1].map(shown),
             "latency_ms": self.pings.iter().copied().reduce(f64::min).map(shown),
             "jitter_ms": (self.pings.len() > 1).then(|| shown(self.jitter_ms)),
-            "latency_is": "the least of 9 HTTP requests without load",
-            "failures": [self.failure],
+            "latency_definition": "the least of 9 HTTP requests without load",
+            "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }
 }

@@ -145,22 +145,26 @@ impl Method for Ndt7 {
         let again = sent.and_then(|sent| Some(field(&self.download, "BytesRetrans")? / sent));
         let last = |half: &Half| field(half, "ElapsedTime").map(|micros| micros / 1e6);
         let truncated = |told: Option<f64>| told.is_none_or(|told| told < LEAST_SECONDS);
+        let failures: Vec<_> = [("download", &self.download), ("upload", &self.upload)]
+            .into_iter()
+            .filter_map(|(way, half)| Some(format!("{way}: {}", half.failure.as_ref()?)))
+            .collect();
         json!({
             "method": "ndt7",
             "formula": "m-lab/ndt7-client-go 0.10.1",
             "download_mbps": down,
             "upload_mbps": up,
             "latency_ms": field(&self.download, "MinRTT").map(|micros| micros / 1e3),
-            "latency_is": "MinRTT of the server's TCP: a minimum, no latency under load",
-            "smoothed_rtt_ms": field(&self.download, "RTT").map(|micros| micros / 1e3),
-            "retransmitted_share": again,
-            "download_s": seconds(&self.download),
-            "upload_s": last(&self.upload),
+            "latency_definition": "MinRTT of the server's TCP: a minimum, no latency under load",
+            "srtt_ms": field(&self.download, "RTT").map(|micros| micros / 1e3),
+            "retransmission_rate": again,
+            "download_duration_s": seconds(&self.download),
+            "upload_duration_s": last(&self.upload),
             "truncated": {
                 "download": truncated(Some(seconds(&self.download))),
                 "upload": truncated(last(&self.upload)),
             },
-            "failures": [self.download.failure, self.upload.failure],
+            "failures": failures,
         })
     }
 }
@@ -213,7 +217,7 @@ mod tests {
         assert_eq!(result["download_mbps"], 10.0);
         assert_eq!(result["upload_mbps"], 2.0);
         assert_eq!(result["latency_ms"], 10.5);
-        assert_eq!(result["retransmitted_share"], 0.01);
+        assert_eq!(result["retransmission_rate"], 0.01);
         assert_eq!(result["truncated"], json!({"download": false, "upload": false}));
     }
 
@@ -228,7 +232,7 @@ mod tests {
         test.on(at(10_000), Event::Wake, &mut actions);
         let result = test.result();
         assert_eq!(result["truncated"], json!({"download": true, "upload": true}));
-        assert_eq!(result["failures"][0], "refused");
+        assert_eq!(result["failures"], json!(["download: refused"]));
         // What the official client shows all the same (reference, section 1.6).
         assert!((result["upload_mbps"].as_f64().unwrap() - 29.47).abs() < 0.01);
     }

@@ -313,14 +313,14 @@ impl Method for Ookla {
             let one = &self.done[way as usize];
             json!({
                 "bytes": one.bytes,
-                "seconds": one.elapsed.as_secs_f64(),
+                "duration_s": one.elapsed.as_secs_f64(),
                 "mean_mbps": (one.bytes > 0).then(|| mbps(one.bytes, one.elapsed.as_secs_f64())),
                 "connections": one.connections,
-                "latency": {
-                    "iqm": interquartile_mean(&one.latency_ms),
-                    "low": low(&one.latency_ms),
-                    "high": high(&one.latency_ms),
-                    "jitter": jitter(&one.latency_ms),
+                "loaded_latency": {
+                    "iqm_ms": interquartile_mean(&one.latency_ms),
+                    "low_ms": low(&one.latency_ms),
+                    "high_ms": high(&one.latency_ms),
+                    "jitter_ms": jitter(&one.latency_ms),
                 },
             })
         };
@@ -332,16 +332,16 @@ impl Method for Ookla {
             "upload_mbps": up.mbps,
             "latency_ms": low(&self.idle_ms),
             "jitter_ms": jitter(&self.idle_ms),
-            "down_loaded_latency_ms": interquartile_mean(&down.latency_ms),
-            "up_loaded_latency_ms": interquartile_mean(&up.latency_ms),
-            "latency_is": "HTTP requests over a connection of their own: the least of 10 idle, \
+            "download_loaded_latency_ms": interquartile_mean(&down.latency_ms),
+            "upload_loaded_latency_ms": interquartile_mean(&up.latency_ms),
+            "latency_definition": "HTTP requests over a connection of their own: the least of 10 idle, \
                            interquartile means under load",
             "download": direction(Way::Down),
             "upload": direction(Way::Up),
             "packet_loss_percent": self.loss.percent(),
             "datagrams": self.loss.counts(),
             "missing": self.loss.missing().into_iter().collect::<Vec<_>>(),
-            "failures": [self.failure],
+            "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }
 }
@@ -416,8 +416,8 @@ mod tests {
         assert_eq!(result["jitter_ms"], 0.0);
         for way in ["download", "upload"] {
             assert_eq!(result[way]["connections"], 8, "{result}");
-            assert_eq!(result[way]["latency"]["iqm"], 60.0, "{result}");
-            assert_eq!(result[way]["seconds"], 10.0);
+            assert_eq!(result[way]["loaded_latency"]["iqm_ms"], 60.0, "{result}");
+            assert_eq!(result[way]["duration_s"], 10.0);
         }
         let down = result["download_mbps"].as_f64().unwrap();
         assert!((down - 80.0).abs() < 1e-3, "{result}");
@@ -483,7 +483,7 @@ mod tests {
         let of = |arrive: Option<fn(u32) -> bool>| {
             let script = Script { rate: |_| 10_000, trip: 20, loaded: 60, knows: |_| true, arrive };
             let (result, ended) = script.run(&mut Ookla::new(7));
-            assert_eq!(result["failures"], json!([null]));
+            assert_eq!(result["failures"], json!([]));
             assert_eq!(result["packet_loss_percent"], Value::Null);
             assert_eq!(result["datagrams"]["received"], Value::Null);
             (result["missing"][0].as_str().unwrap().to_owned(), ended)
@@ -501,6 +501,6 @@ mod tests {
         let (result, ended) = run(|_| 1_000, |_| false);
         assert_eq!(result["failures"], json!(["the server answered 404"]));
         assert_eq!(ended, 40);
-        assert_eq!(result["down_loaded_latency_ms"], Value::Null);
+        assert_eq!(result["download_loaded_latency_ms"], Value::Null);
     }
 }

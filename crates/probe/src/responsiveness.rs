@@ -336,7 +336,10 @@ impl Method for Responsiveness {
                 "goodput_mbps": found.goodput_mbps,
                 "connections": found.connections,
                 "confidence": found.confidence,
-                "tcp_ms": tcp, "tls_ms": tls, "http_ms": http, "self_ms": own,
+                "foreign_tcp_ms": tcp,
+                "foreign_tls_ms": tls,
+                "foreign_http_ms": http,
+                "self_http_ms": own,
             }))
         };
         json!({
@@ -344,7 +347,7 @@ impl Method for Responsiveness {
             "formula": "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
             "download": direction(Way::Down),
             "upload": direction(Way::Up),
-            "failures": [self.failure],
+            "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }
 }
@@ -445,9 +448,9 @@ mod tests {
                     Action::Finish => {
                         let result = test.result();
                         assert_eq!(result["download"]["confidence"], "high", "{result}");
-                        assert_eq!(result["upload"]["tls_ms"], 20.0);
+                        assert_eq!(result["upload"]["foreign_tls_ms"], 20.0);
                         assert_eq!(result["download"]["rpm"], draft(20.0, 60.0));
-                        assert_eq!(result["failures"], json!([null]));
+                        assert_eq!(result["failures"], json!([]));
                         return;
                     }
                     _ => {}

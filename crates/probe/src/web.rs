@@ -344,12 +344,12 @@ impl Method for Web {
             let one = &self.done[way as usize];
             one.mbps.map(|mbps| {
                 json!({
-                    "mbps": mbps,
+                    "goodput_mbps": mbps,
                     "connections": one.connections,
-                    "full": one.full,
-                    "increase_ms": mean(&one.pings.ms).zip(idle).map(|(loaded, idle)| loaded - idle),
-                    "pings": one.pings.ms.len(),
-                    "lost": one.pings.lost,
+                    "saturated": one.full,
+                    "latency_increase_ms": mean(&one.pings.ms).zip(idle).map(|(loaded, idle)| loaded - idle),
+                    "pings_answered": one.pings.ms.len(),
+                    "pings_lost": one.pings.lost,
                 })
             })
         };
@@ -360,15 +360,15 @@ impl Method for Web {
             "download_mbps": down.mbps,
             "upload_mbps": up.mbps,
             "latency_ms": quantile(&self.idle.ms, 0.5),
-            "down_loaded_latency_ms": quantile(&down.pings.ms, 0.5),
-            "up_loaded_latency_ms": quantile(&up.pings.ms, 0.5),
-            "latency_is": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
+            "download_loaded_latency_ms": quantile(&down.pings.ms, 0.5),
+            "upload_loaded_latency_ms": quantile(&up.pings.ms, 0.5),
+            "latency_definition": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
                            let pass first",
-            "server_is_like": self.likeness(),
+            "server_kind": self.likeness(),
             "download": direction(Way::Down),
             "upload": direction(Way::Up),
             "missing": self.missing(),
-            "failures": [self.failure],
+            "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }
 }
@@ -434,14 +434,14 @@ mod tests {
     #[test]
     fn a_line_is_measured_in_both_directions() {
         let result = run(|_| true);
-        assert_eq!(result["server_is_like"], "Cloudflare");
+        assert_eq!(result["server_kind"], "Cloudflare");
         assert_eq!(result["latency_ms"], 20.0);
         for way in ["download", "upload"] {
             // 80 Mbit/s: 2 flows bring no less than 16; the first interval lacks a round trip.
-            let mbps = result[way]["mbps"].as_f64().unwrap();
+            let mbps = result[way]["goodput_mbps"].as_f64().unwrap();
             assert!((mbps - 80.0).abs() < 0.1, "{result}");
-            assert_eq!(result[way]["increase_ms"], 40.0);
-            assert_eq!(result[way]["full"], true);
+            assert_eq!(result[way]["latency_increase_ms"], 40.0);
+            assert_eq!(result[way]["saturated"], true);
         }
         assert_eq!(result["missing"].as_array().unwrap().len(), MISSING.len());
     }
@@ -449,14 +449,14 @@ mod tests {
     #[test]
     fn a_kind_is_known_by_what_it_answers() {
         let result = run(|path| path.starts_with("/garbage.php") || path.starts_with("/empty.php"));
-        assert_eq!(result["server_is_like"], "LibreSpeed");
+        assert_eq!(result["server_kind"], "LibreSpeed");
         assert!(result["upload_mbps"].as_f64().unwrap() > 79.0, "{result}");
     }
 
     #[test]
     fn a_server_of_files_has_no_upload_and_says_so() {
         let result = run(str::is_empty);
-        assert_eq!(result["server_is_like"], "a file");
+        assert_eq!(result["server_kind"], "a file");
         assert!(result["download_mbps"].as_f64().unwrap() > 70.0, "{result}");
         assert_eq!(result["upload"], Value::Null);
         let missing = result["missing"].to_string();
@@ -483,7 +483,7 @@ mod tests {
         test.on(now, Event::Received { id: id + 1, bytes: LEAST_FILE + 1 }, &mut actions);
         let closed = [Action::Close { id: id + 1 }, Action::Close { id }, Action::WakeAt(now)];
         assert_eq!(actions, closed);
-        assert_eq!(test.result()["server_is_like"], "a file");
+        assert_eq!(test.result()["server_kind"], "a file");
     }
 
     #[test]
@@ -491,6 +491,6 @@ mod tests {
         let result = run(|_| false);
         let said = "the server answered 404 without anything to load";
         assert_eq!(result["failures"], json!([said]));
-        assert_eq!(result["server_is_like"], Value::Null);
+        assert_eq!(result["server_kind"], Value::Null);
     }
 }

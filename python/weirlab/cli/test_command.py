@@ -173,7 +173,7 @@ def _foreign(  # noqa: PLR0913 - words of the command line
             )
     if method == "http":
         result = with_grade(result)
-    failures = [text for text in result.get("failures", []) if text]
+    failures = result["failures"]
     cautions = warnings_of_method(result)
     if as_json:
         said = {"result": result, "truth": asdict(seen) if seen else None}

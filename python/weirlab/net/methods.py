@@ -112,7 +112,7 @@ def _server(written: str) -> SplitResult:
 def with_grade(result: dict[str, Any]) -> dict[str, Any]:
     """The result of the method `http` with the grade of its worse direction, as `weir test` grades."""
     ways = [result[way] for way in ("download", "upload") if result[way] is not None]
-    increases = [one["increase_ms"] for one in ways if one["increase_ms"] is not None]
+    increases = [one["latency_increase_ms"] for one in ways if one["latency_increase_ms"] is not None]
     return {**result, "grade": bufferbloat.grade(max(increases)) if increases else None}
 
 

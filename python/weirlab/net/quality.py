@@ -39,14 +39,14 @@ def warnings_of_method(result: dict[str, Any]) -> list[str]:
 
 def _of_its_ends(result: dict[str, Any]) -> Iterator[str]:
     for direction, truncated in (result.get("truncated") or {}).items():
-        seconds = result.get(f"{direction}_s")
+        seconds = result.get(f"{direction}_duration_s")
         if truncated:
             ended = "said nothing" if seconds is None else f"ended after {seconds:.1f} s"
             yield f"the {direction} {ended} where 10 s were due: it is truncated, and its rate that of a part"
     if result["method"] == "http":
         for direction in ("download", "upload"):
             one = result.get(direction)
-            if one is not None and not one["full"]:
+            if one is not None and not one["saturated"]:
                 yield (
                     f"{one['connections']} connections did not fill the line in the {direction}: its "
                     "throughput is a lower bound, and so is its latency"
@@ -58,7 +58,7 @@ def _of_its_latency(result: dict[str, Any]) -> Iterator[str]:
     if idle is not None and idle > FAR_MS:
         yield _far(idle)
     if result["method"] == "cloudflare":
-        if result["down_loaded_latency_ms"] is None:
+        if result["download_loaded_latency_ms"] is None:
             yield "no download took 250 ms: this method then has no latency under load"
         for direction in ("download", "upload"):
             if result[f"{direction}_mbps"] is None:
