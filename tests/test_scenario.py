@@ -304,6 +304,55 @@ def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many(t
         world_named("sim").check(replace(resolved, scenario=far))
 
 
+def through_a_tunnel(**words: Any) -> TestSpec:
+    """A ping and an upload through WireGuard and a ping beside it; `words` are said of the upload."""
+    test = {
+        "name": "t",
+        "title": "t",
+        "phases": {"load": "2s"},
+        "hosts": [{"name": "server"}, {"name": "far", "delay": "5ms"}],
+        "tunnels": [{"name": "vpn", "kind": "wireguard", "host": "far", "station": "laptop"}],
+        "flows": [{"name": "upload", "direction": "up", "tunnel": "vpn", **words}],
+        "probes": [
+            {"name": "inside", "kind": "udp", "tunnel": "vpn"},
+            {"name": "outside", "kind": "udp"},
+        ],
+    }
+    return check(TestSpec, test, "test")
+
+
+def test_what_goes_through_a_tunnel_ends_where_it_does(tmp_path: Path) -> None:
+    [resolved] = resolve(scenario(test=through_a_tunnel()))
+    told = resolved.scenario
+    assert told["tunnels"] == [
+        {"name": "vpn", "kind": "wireguard", "host": 1, "station": 1, "on_first_hop": False}
+    ]
+    assert [(one["tunnel"], one["host"]) for one in [*told["flows"], *told["probes"]]] == [
+        (0, 1),
+        (0, 1),
+        (None, 0),
+    ]
+    [record] = run_all([resolved], world_named("sim"), tmp_path)
+    least = {
+        probe: record.latency.filter(record.latency["probe"] == probe)["rtt_ns"].min() for probe in (0, 1)
+    }
+    # The far host's 5 ms each way, and 64 bytes more of 8 and 20 Mbit/s: 88 are padded to 96.
+    assert 10_000_000 < least[0] - least[1] < 10_200_000  # type: ignore[operator]
+
+
+def test_tunnels_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"`upload`: unknown tunnel `ipsec` \(known: vpn\)"):
+        resolve(scenario(test=through_a_tunnel(tunnel="ipsec")))
+    with pytest.raises(UsageError, match="`upload`: it goes to `server`, but its tunnel `vpn` ends at `far`"):
+        resolve(scenario(test=through_a_tunnel(host="server")))
+    [resolved] = resolve(scenario(test=through_a_tunnel()))
+    with pytest.raises(
+        UsageError, match="tunnel `vpn`: the world `lab` makes none, the world `sim` has them"
+    ):
+        run_all([resolved], world_named("lab"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 ROUGH = {"rate": "10mbit", "delay": "20ms", "reorder": {"probability": 0.5, "gap": 4}, "duplicate": 0.2}
 """A line that sends packets ahead of others and doubles them."""
 
