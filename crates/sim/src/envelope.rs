@@ -40,10 +40,11 @@ impl Envelope {
         hash_key: u64,
     ) -> Self {
         let inside = labels(key, hash_key);
+        let dscp = Dscp::new(dscp).expect("the scenario was checked");
         let Some(number) = tunnel else {
             return Self {
                 labels: inside,
-                dscp: Dscp::new(dscp).expect("the scenario was checked"),
+                dscp,
                 ip_header: scenario.ip_version.header_bytes(),
                 mtu: scenario.mtu_bytes,
                 tunnel: None,
@@ -56,9 +57,9 @@ impl Envelope {
         }
         Self {
             labels: [up, down],
-            dscp: Dscp::BE,
+            dscp: spec.kind.outer_dscp(dscp),
             ip_header: scenario.ip_version.header_bytes(),
-            mtu: spec.kind.inner_mtu(scenario.mtu_bytes),
+            mtu: spec.kind.inner_mtu(scenario.mtu_bytes, scenario.ip_version),
             tunnel: Some(Outside {
                 kind: spec.kind,
                 mtu: scenario.mtu_bytes,

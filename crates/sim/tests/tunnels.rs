@@ -202,6 +202,24 @@ fn nobody_on_the_way_sees_service_classes_or_acknowledgements_inside() {
 }
 
 #[test]
+fn ipsec_shows_service_classes() {
+    // Of 84 bytes, with a trailer of 2, 88; 16 before and behind; 8 of UDP and 20 of IPv4.
+    let mut ping = scenario("pfifo", &[], &[probe("in", "icmp", INSIDE)]);
+    ping.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+    assert_eq!(run(&ping).passed["up/line"], [100, 100 * 148]);
+    let mut uploads = uploads(4, INSIDE);
+    for upload in &mut uploads {
+        *upload = upload.replace(r#""dscp": 46"#, r#""dscp": 0"#);
+    }
+    let mut loaded =
+        scenario("cake bandwidth 7mbit diffserv4", &uploads, &[probe("in", "udp", INSIDE)]);
+    let hidden = mean(&run(&loaded).pings[&0]);
+    loaded.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+    let shown = mean(&run(&loaded).pings[&0]);
+    assert!(shown < 23.0 && hidden > shown + 5.0, "{shown} and {hidden} ms");
+}
+
+#[test]
 fn what_does_not_fit_a_tunnel_is_refused() {
     let refusal = |change: fn(&mut Scenario)| {
         let mut scenario = scenario("pfifo", &uploads(1, INSIDE), &[probe("in", "udp", INSIDE)]);
@@ -230,6 +248,13 @@ fn what_does_not_fit_a_tunnel_is_refused() {
     assert_eq!(
         refusal(|scenario| scenario.tunnels[0].station = 254),
         "tunnel `vpn`: station 254: write 0 (the client) to 253"
+    );
+    assert_eq!(
+        refusal(|scenario| {
+            scenario.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+            scenario.tunnels[0].on_first_hop = true;
+        }),
+        "tunnel `vpn`: on_first_hop: only WireGuard keeps the hashes of all flows inside: leave it out"
     );
     assert_eq!(
         refusal(|scenario| scenario.tunnels.push(scenario.tunnels[0].clone())),

@@ -1,11 +1,11 @@
 //! Tunnels: what a VPN makes of the flows and probes that it carries.
 //!
-//! To whoever is outside, all of it is one flow: UDP between the tunnel's ends, service class 0, every packet
-//! longer. Only where the packets get their outer headers is there more to see: see
+//! To whoever is outside, all of it is one flow, UDP between the tunnel's ends, and every packet is longer. Only
+//! where the packets get their outer headers is there more to see: see
 //! [`on_first_hop`](Tunnel::on_first_hop).
 
 use serde::{Deserialize, Serialize};
-use weir_core::{FlowKey, Protocol};
+use weir_core::{Dscp, FlowKey, Protocol};
 
 use crate::check::unique;
 use crate::scenario::{IpVersion, ProbeKind, Scenario, ScenarioError};
@@ -39,38 +39,65 @@ pub enum TunnelKind {
     /// `WireGuard` as in Linux (drivers/net/wireguard): in a UDP datagram 16 bytes of header, the packet
     /// padded with zeros, and 16 bytes of authentication.
     WireGuard,
+    /// ESP in tunnel mode (RFC 4303) with AES-GCM and an integrity check value of 16 bytes (RFC 4106), in UDP as
+    /// behind a NAT (RFC 3948).
+    Ipsec,
 }
 
 impl TunnelKind {
-    /// The largest IP packet inside, in bytes, where the largest outside is `mtu`: with room for IPv6 outside
-    /// whatever is there (`wg_setup`, device.c; `wg-quick` likewise), 1420 of 1500.
+    /// The largest IP packet inside, in bytes, where the largest outside is `mtu`. Of WireGuard with room for IPv6
+    /// outside whatever is there (`wg_setup`, device.c; `wg-quick` likewise), 1420 of 1500; of IPsec what fits
+    /// (`xfrm_state_mtu`, net/xfrm/xfrm_state.c), 1438 of 1500 over IPv4.
     #[must_use]
-    pub const fn inner_mtu(self, mtu: u32) -> u32 {
+    pub const fn inner_mtu(self, mtu: u32, outside: IpVersion) -> u32 {
         match self {
             Self::WireGuard => mtu - IpVersion::V6.header_bytes() - UDP_HEADER - MESSAGE,
+            Self::Ipsec => {
+                let room = mtu - outside.header_bytes() - UDP_HEADER - ESP;
+                room - room % ESP_ALIGNMENT - ESP_TRAILER
+            }
         }
     }
 
     /// Bytes of the IP packet outside that carries one of `inner` bytes, where the largest outside is `mtu`.
-    /// Padding goes up to a multiple of 16, but not beyond the inner MTU (`calculate_skb_padding`, send.c).
+    /// WireGuard pads up to a multiple of 16, but not beyond the inner MTU (`calculate_skb_padding`, send.c).
     #[must_use]
     pub fn outer_bytes(self, inner: u32, mtu: u32, outside: IpVersion) -> u32 {
-        match self {
+        let carried = match self {
             Self::WireGuard => {
-                let padded = inner.next_multiple_of(PADDING).min(self.inner_mtu(mtu)).max(inner);
-                outside.header_bytes() + UDP_HEADER + MESSAGE + padded
+                let most = self.inner_mtu(mtu, outside);
+                MESSAGE + inner.next_multiple_of(PADDING).min(most).max(inner)
             }
+            Self::Ipsec => ESP + (inner + ESP_TRAILER).next_multiple_of(ESP_ALIGNMENT),
+        };
+        outside.header_bytes() + UDP_HEADER + carried
+    }
+
+    /// The code point outside: `WireGuard` tells nothing (`wg_packet_send_staged_packets`, send.c), IPsec copies
+    /// what is inside (RFC 4301, section 5.1.2; `xfrm4_tunnel_encap_add`, net/xfrm/xfrm_output.c).
+    #[must_use]
+    pub const fn outer_dscp(self, inside: Dscp) -> Dscp {
+        match self {
+            Self::WireGuard => Dscp::BE,
+            Self::Ipsec => inside,
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::WireGuard => WIREGUARD_PORT,
+            Self::Ipsec => IPSEC_PORT,
         }
     }
 }
 
 impl Scenario {
-    /// The 5-tuple of what the client's end of tunnel number `tunnel` sends: UDP from and to WireGuard's usual
-    /// port, or one of the next for further tunnels.
+    /// The 5-tuple of what the client's end of tunnel number `tunnel` sends: UDP from and to the usual port, or
+    /// one of the next for further tunnels.
     #[must_use]
     pub fn tunnel_key(&self, tunnel: u32) -> FlowKey {
-        let Tunnel { host, station, .. } = self.tunnels[tunnel as usize];
-        let port = WIREGUARD_PORT + tunnel as u16;
+        let Tunnel { kind, host, station, .. } = self.tunnels[tunnel as usize];
+        let port = kind.port() + tunnel as u16;
         FlowKey {
             src: self.station_address(station),
             dst: self.server_address(host),
@@ -85,6 +112,12 @@ impl Scenario {
         for tunnel in &self.tunnels {
             self.check_ends(&tunnel.name, tunnel.host, 0, (0, 0))?;
             self.check_station(&format!("tunnel `{}`", tunnel.name), tunnel.station)?;
+            if tunnel.on_first_hop && tunnel.kind != TunnelKind::WireGuard {
+                return Err(ScenarioError::new(format!(
+                    "tunnel `{}`: on_first_hop: only WireGuard keeps the hashes of all flows inside: leave it out",
+                    tunnel.name
+                )));
+            }
         }
         for flow in &self.flows {
             self.check_inside(&flow.name, flow.tunnel, flow.host)?;
@@ -138,6 +171,14 @@ const MESSAGE: u32 = 32;
 const PADDING: u32 = 16;
 /// The port of the examples of `wg`(8), which everybody uses.
 const WIREGUARD_PORT: u16 = 51_820;
+/// RFC 4303, section 2: SPI 4, sequence number 4, and the integrity check value; RFC 4106: 8 bytes of
+/// initialization vector, 16 of that value.
+const ESP: u32 = 4 + 4 + 8 + 16;
+/// Length of the padding and the next header, with which the padding ends at a multiple of 4.
+const ESP_TRAILER: u32 = 2;
+const ESP_ALIGNMENT: u32 = 4;
+/// RFC 3948, section 2.1.
+const IPSEC_PORT: u16 = 4_500;
 
 #[cfg(test)]
 mod tests {
@@ -146,7 +187,7 @@ mod tests {
     #[test]
     fn wireguard_pads_to_sixteen_but_not_beyond_its_mtu() {
         let kind = TunnelKind::WireGuard;
-        assert_eq!(kind.inner_mtu(1500), 1420);
+        assert_eq!([IpVersion::V4, IpVersion::V6].map(|ip| kind.inner_mtu(1500, ip)), [1420, 1420]);
         let bytes = |inner| kind.outer_bytes(inner, 1500, IpVersion::V4);
         // A full segment is not padded: 1424 would be more than goes through.
         assert_eq!([1420, 1419, 1408, 1401].map(bytes), [1480, 1480, 1468, 1468]);
@@ -154,5 +195,16 @@ mod tests {
         assert_eq!([52, 84].map(bytes), [124, 156]);
         assert_eq!(kind.outer_bytes(1420, 1500, IpVersion::V6), 1500);
         assert_eq!(kind.outer_bytes(104, 1500, IpVersion::V6), 192);
+    }
+
+    #[test]
+    fn ipsec_fills_the_line_to_a_multiple_of_four() {
+        let kind = TunnelKind::Ipsec;
+        assert_eq!([IpVersion::V4, IpVersion::V6].map(|ip| kind.inner_mtu(1500, ip)), [1438, 1418]);
+        let bytes = |inner| kind.outer_bytes(inner, 1500, IpVersion::V4);
+        // A trailer of two, and as many zeros as are missing.
+        assert_eq!([1438, 1437, 1435, 1434].map(bytes), [1500, 1500, 1500, 1496]);
+        assert_eq!([52, 84].map(bytes), [116, 148]);
+        assert_eq!(kind.outer_bytes(1418, 1500, IpVersion::V6), 1500);
     }
 }

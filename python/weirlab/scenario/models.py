@@ -88,21 +88,21 @@ class TcpSpec(Model):
 class TunnelSpec(Model):
     """A VPN between the client's network and a server (simulator only).
 
-    Flows, probes and speed tests whose `tunnel` has its name go through it, and are one UDP flow without
-    service classes to whoever is outside.
+    Flows, probes and speed tests whose `tunnel` has its name go through it, and are one UDP flow to whoever
+    is outside.
 
     Attributes:
         name: its name.
-        kind: what it speaks: `wireguard`, as in Linux.
+        kind: what it speaks: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
         host: the server at which it ends, with all that goes through it.
         station: the machine in the client's network at which it ends.
         on_first_hop: whether it ends on the machine that has the first queue of the upload, and not on one in
-            front of it: there Linux still knows the hashes of the TCP and UDP flows inside, so that queues by
-            flow tell them apart.
+            front of it (`wireguard` only): there Linux still knows the hashes of the TCP and UDP flows
+            inside, so that queues by flow tell them apart.
     """
 
     name: str
-    kind: Literal["wireguard"]
+    kind: Literal["wireguard", "ipsec"]
     host: str = "server"
     station: str = CLIENT
     on_first_hop: bool = False
