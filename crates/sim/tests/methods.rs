@@ -9,7 +9,7 @@ use weir_probe::METHODS;
 use weir_sim::{Outcome, Simulation};
 use weir_world::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Verdict,
+    ThroughputRow, Tunnel, TunnelKind, Verdict,
 };
 
 /// Everything that a run told, as words, and what the tests below look at.
@@ -161,6 +161,22 @@ fn ndt7_fills_the_line_for_ten_seconds_each_way() {
         // Two handshakes of 60 ms each, and the tail of a download.
         let ended = told.results[0].0.expect("it ended");
         assert!((Time::from_millis(20_120)..Time::from_millis(20_900)).contains(&ended), "{ended}");
+    }
+}
+
+#[test]
+fn a_test_inside_a_tunnel_carries_less_in_each_packet() {
+    let mut scenario = scenario("ndt7", "fq_codel", 50, 25);
+    let kind = TunnelKind::WireGuard;
+    scenario.tunnels =
+        vec![Tunnel { name: "vpn".into(), kind, host: 0, station: 0, on_first_hop: false }];
+    scenario.methods[0].tunnel = Some(0);
+    let (told, _) = run(&scenario);
+    // 1368 bytes of 1480 instead of 1448 of 1500.
+    let goodput = GOODPUT * (1368.0 / 1480.0) / (1448.0 / 1500.0);
+    for way in ["download_mbps", "upload_mbps"] {
+        let mbps = number(&result_of(&told)[way]);
+        assert!((0.96 * goodput..goodput).contains(&mbps), "{way}: {mbps}");
     }
 }
 
