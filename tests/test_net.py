@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 from live import MOST_LATE_MS, skip_if_late, together, weir_in
@@ -19,7 +21,7 @@ from weirlab.stats import quantile
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,6 +45,9 @@ place = "queue"
 rate = "{down}mbit"
 delay = "10ms"
 """
+
+ROUTE = "ip route replace 10.0.0.0/8 dev weir0 proto kernel scope link congctl cubic"
+"""A route that names a congestion control."""
 
 WEIR = f"{shutil.which(sys.executable)} -m weirlab"
 NDT_SERVER = Path(__file__).parent / "clients/bin/ndt-server"
@@ -69,12 +74,20 @@ class Measured:
 
 
 def measure(
-    folder: Path, queue: str, *words: str, down: int = 20, up: int = 10, server: str = f"{WEIR} serve"
+    folder: Path,
+    queue: str,
+    *words: str,
+    down: int = 20,
+    up: int = 10,
+    server: str = f"{WEIR} serve",
+    first: str = "true",
+    line: Sequence[str] = (),
 ) -> Measured:
-    """Runs `weir` at the client's end of a line, with `server` at the other."""
+    """Runs `first` and then `weir` at the client's end of a line, with `server` at the other."""
     (folder / "line.toml").write_text(LINE.format(down=down, up=up))
-    line = ("--link", "line.toml", "--queue", queue, "--server-command", server)
-    return Measured(folder, weir_in(folder, "lab", "exec", *line, "--", *WEIR.split(), *words))
+    line = ("--link", "line.toml", "--queue", queue, "--server-command", server, *line)
+    program = ("sh", "-c", f"{first} && exec {WEIR} {shlex.join(words)}")
+    return Measured(folder, weir_in(folder, "lab", "exec", *line, "--", *program))
 
 
 Runs = dict[str, "Future[Measured]"]
@@ -82,15 +95,18 @@ Runs = dict[str, "Future[Measured]"]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Our own test behind a deep FIFO and behind CAKE, and a scenario: three lines at once."""
+    """Our own test behind a deep FIFO and behind CAKE, and two scenarios: four lines at once."""
     test = ["test", "server", "--idle", "2s", "--load", "6s", "--out", "o", "--json"]
     rrul = "run rrul --world net --host server --idle 1s --load 4s --cooldown 1s --no-charts --out o --json"
-    folders = {name: tmp_path_factory.mktemp(name) for name in ("fifo", "cake", "rrul")}
+    upload = "run tcp_upload --cc reno --world net --host server --idle 1s --load 1s --no-charts"
+    recorded = partial(measure, first=ROUTE, line=("--record", "line"))
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("fifo", "cake", "rrul", "route")}
     return together(
         {
             "fifo": partial(measure, folders["fifo"], "pfifo limit 1000", *test, "--locate"),
             "cake": partial(measure, folders["cake"], "cake", *test),
             "rrul": partial(measure, folders["rrul"], "fq_codel", *rrul.split()),
+            "route": partial(recorded, folders["route"], "fq_codel", *upload.split(), "--cooldown", "1s"),
         }
     )
 
@@ -136,6 +152,17 @@ def test_a_scenario_runs_over_the_real_path(own: Runs) -> None:
     assert (record.flows["delivered_bytes"] > 0).all()
     assert set(record.latency["probe"].unique()) == {0, 1, 2, 3}
     assert {"up", "down"} == set(record.flow_names["direction"])
+
+
+def test_a_load_has_its_congestion_control_whatever_the_route_names(own: Runs) -> None:
+    """As the kernel tells it; of the sender, whose data the record has, not of the end that acknowledges."""
+    measured = own["route"].result()
+    assert measured.done.returncode == 0, measured.done.stderr
+    line = open_record(measured.folder / "line")
+    connections: list[dict[str, str]] = (line.manifest.model_extra or {})["connections"]
+    bytes_of = line.throughput.group_by("flow").agg(pl.sum("bytes"))
+    (most,) = bytes_of.top_k(1, by="bytes")["flow"]
+    assert connections[most // 2]["client_congestion_control"] == "reno"
 
 
 METHODS = ("ndt7", "cloudflare", "librespeed", "ookla", "rpm")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.errors import UsageError
+from weirlab.errors import LabError, UsageError
 from weirlab.plots import speedtest
 from weirlab.report import speedtest_study as report
 from weirlab.studies.speedtest_aqm import (
@@ -238,12 +238,44 @@ def test_both_ends_of_the_lab_send_as_the_cell_says(tmp_path: Path) -> None:
     assert " serve --listen 8081 " in lab.server(beside, OF)
     words = lab.client(beside, OF, tmp_path)
     assert "'100mbit 20ms cake g0 udp weir' server:8081 " in words
+    # Two seconds and the test's three of pings are the five that cross traffic has alone.
+    assert "cross=$!; sleep 2; " in words
     assert " test server --idle 3s --load 8s --no-charts --json " in words
     # Five streams of a tenth of the rate, until after the test, 22 s at most, and 5 s before it.
     scenario = cross.run_of(beside, OF).scenario
     assert scenario["duration_ns"] == (22 + 5 + 60) * 1_000_000_000
     assert [one["period_ns"] for one in scenario["probes"]] == [1_142_400] * 5
     assert scenario["path"] == {"up": [], "down": []}
+
+
+def test_a_sender_with_another_congestion_control_is_refused() -> None:
+    """Of the test, and of the five flows each way beside it; not of what ends tell each other."""
+    cell = Cell(rate_mbps=100, rtt_ms=20, queue="pfifo-4bdp", burst="g0", cross="bbr", method="ookla")
+
+    def line(**of_last_up: str) -> Record:
+        """A connection of the test, the session of the cross traffic, and its five flows each way."""
+        plain = {"client_congestion_control": "cubic", "server_congestion_control": "cubic"}
+        up, down = plain | {"client_congestion_control": "bbr"}, plain | {"server_congestion_control": "bbr"}
+        beside = [
+            {"server": "10.1.0.1:8081", **one} for one in [plain, *[up] * 4, up | of_last_up, *[down] * 5]
+        ]
+        flows = [(2, 400), (3, 700), *[(2 * place, 9_000) for place in range(2, 7)]]
+        flows += [(2 * place + 1, 8_000) for place in range(7, 12)]
+        told = SimpleNamespace(
+            manifest=SimpleNamespace(
+                model_extra={"connections": [{"server": "10.1.0.1:8080", **plain}, *beside]}
+            ),
+            throughput=pl.DataFrame(flows, schema=["flow", "bytes"], orient="row"),
+        )
+        return cast("Record", told)
+
+    lab.check_senders(cell, OF, line())
+    instead = "sent with cubic in place of bbr"
+    with pytest.raises(LabError, match=f"client of a connection to port 8081 {instead}"):
+        lab.check_senders(cell, OF, line(client_congestion_control="cubic"))
+    uploads = dataclasses.replace(cell, method="ndt7")
+    with pytest.raises(LabError, match=f"server of a connection to port 8080 {instead}"):
+        lab.check_senders(uploads, OF, line())
 
 
 def test_connections_of_the_lab_are_told_apart() -> None:

@@ -208,6 +208,9 @@ impl Loads {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
+        // A route may name one too (`congctl`), and a socket that connects takes it in place of what it had
+        // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
+        choose_congestion(&load.order, &socket)?;
         self.epoll.add(&socket, u64::from(flow), Interest::BOTH)?;
         load.phase = Phase::Connecting;
         load.socket = Some(socket);
@@ -452,13 +455,21 @@ fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
     } else {
         socket.set_tclass_v6(tos)?;
     }
+    choose_congestion(order, &socket)?;
     if order.direction == Direction::Up {
-        if let Some(name) = &order.congestion {
-            socket.set_tcp_congestion(name.as_bytes())?;
-        }
         socket.set_tcp_notsent_lowat(MOST_NOT_SENT)?;
     }
     Ok(socket)
+}
+
+/// Gives the sender of an upload the congestion control that was asked for.
+fn choose_congestion(order: &Order, socket: &Socket) -> io::Result<()> {
+    let Some(name) = order.congestion.as_ref().filter(|_| order.direction == Direction::Up) else {
+        return Ok(());
+    };
+    socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
+        io::Error::new(error.kind(), format!("congestion control `{name}`: {error}"))
+    })
 }
 
 /// Handed to the kernel at once.

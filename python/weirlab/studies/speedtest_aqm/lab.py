@@ -110,7 +110,7 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
         raise NetError(f"`{cell.name}` in the lab: {_error(folder)}")
     said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
     line, pings = open_record(folder / "line"), open_record(folder / "pings")
-    _check_senders(cell, of, line)
+    check_senders(cell, of, line)
     seen = seen_of(cell, line, pings)
     first, last = seen.first_loaded_ns(), seen.last_loaded_ns()
     if first is None or last is None:
@@ -160,11 +160,13 @@ def client(cell: Cell, of: Study, folder: Path) -> str:
     test += f" --json --out {pings} >{said}"
     if cell.cross == "none":
         return f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT)}exec {test}"
-    # It has to share the line when the test begins, and until that ends.
+    # It has to share the line when the test begins, and until that ends. The test's loads follow its pings,
+    # and begin at the age of the cross traffic at which they do in the simulator: BBR looks for the shortest
+    # round trip every 10 s, and what it shares before and after that differs.
     return (
         f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT, CROSS_PORT)}"
         f"{shlex.quote(sys.executable)} -m {cross.__name__} {shlex.quote(cell.name)} "
-        f"server:{CROSS_PORT} {beside} & cross=$!; sleep {design.LEAD_NS / 1e9:g}; "
+        f"server:{CROSS_PORT} {beside} & cross=$!; sleep {design.LEAD_NS / 1e9 - IDLE_S:g}; "
         f"kill -0 $cross && {test} && kill -0 $cross"
     )
 
@@ -183,15 +185,34 @@ def _sends_with(name: str) -> str:
     return f"ip route replace {NETWORK} dev {DEVICE} proto kernel scope link congctl {name} && "
 
 
-def _check_senders(cell: Cell, of: Study, line: Record) -> None:
-    """Raises a LabError if a connection of the test was sent with another congestion control."""
-    method = of.method_named(cell.method)
+def check_senders(cell: Cell, of: Study, line: Record) -> None:
+    """Looks with what the kernels sent, the test's connections and those beside it.
+
+    Raises:
+        LabError: if one was sent with another congestion control than the cell's.
+    """
+    method, beside = of.method_named(cell.method), of.cross_named(cell.cross)
     wanted = {"client": cell.client_cc or method.client_cc, "server": method.cc}
     for _, one in _connections(line, SERVER_PORT):
         for end, name in wanted.items():
-            told = one[f"{end}_congestion_control"]
-            if told not in {None, name}:
-                raise LabError(f"`{cell.name}`: the {end} sent with {told} in place of {name}")
+            _check_sender(cell, one, end, name)
+    if beside.cc is None:
+        return
+    connections = dict(_connections(line, CROSS_PORT))
+    for way, flows in _flows(line, CROSS_PORT).items():
+        # What its two ends tell each other goes over a connection that carries little.
+        carried = line.throughput.filter(pl.col("flow").is_in(flows)).group_by("flow").agg(pl.sum("bytes"))
+        for flow in carried.top_k(beside.flows, by="bytes")["flow"]:
+            _check_sender(cell, connections[flow // 2], SENDERS[way], beside.cc)
+
+
+def _check_sender(cell: Cell, connection: Mapping[str, Any], end: str, wanted: str) -> None:
+    told = connection[f"{end}_congestion_control"]
+    if told not in {None, wanted}:
+        port = connection["server"].rpartition(":")[2]
+        raise LabError(
+            f"`{cell.name}`: the {end} of a connection to port {port} sent with {told} in place of {wanted}"
+        )
 
 
 def _weir() -> str:
@@ -300,6 +321,9 @@ MOST_LATE_MS = 5.0
 
 LOADING = 0.001
 """Share of the rate from which on a connection carries load: at 100 Mbit/s 1250 bytes in 100 ms."""
+
+SENDERS: dict[Direction, str] = {"up": "client", "down": "server"}
+"""Which end sends."""
 
 NETWORK = "10.0.0.0/8"
 DEVICE = "weir0"
