@@ -214,6 +214,10 @@ def test_what_the_lab_spoiled_does_not_count() -> None:
     )
     assert lab.disturbed(quiet | {"overrun": 3}, 0) == "3 packets were lost in front of the emulator"
     assert lab.disturbed(quiet, 7) == "a tenth of the pings were sent 7.0 ms or more too late"
+    assert lab.at_another_age(5_500_000_000) is None
+    assert (
+        lab.at_another_age(7_300_000_000) == "the test began 7.3 s after the cross traffic, in place of 5 s"
+    )
 
 
 def test_how_far_srtt_is_from_round_trips_one_by_one() -> None:
@@ -238,9 +242,9 @@ def test_both_ends_of_the_lab_send_as_the_cell_says(tmp_path: Path) -> None:
     assert " serve --listen 8081 " in lab.server(beside, OF)
     words = lab.client(beside, OF, tmp_path)
     assert "'100mbit 20ms cake g0 udp weir' server:8081 " in words
-    # Two seconds and the test's three of pings are the five that cross traffic has alone.
-    assert "cross=$!; sleep 2; " in words
-    assert " test server --idle 3s --load 8s --no-charts --json " in words
+    assert (
+        f"-m weirlab.studies.speedtest_aqm.after {tmp_path}/cross test server --idle 3s --load 8s " in words
+    )
     # Five streams of a tenth of the rate, until after the test, 22 s at most, and 5 s before it.
     scenario = cross.run_of(beside, OF).scenario
     assert scenario["duration_ns"] == (22 + 5 + 60) * 1_000_000_000

@@ -20,7 +20,7 @@ from weirlab.net.methods import IDLE_S, url_of
 from weirlab.record import new_manifest, open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.studies.speedtest_aqm import cross, design
+from weirlab.studies.speedtest_aqm import after, cross, design
 from weirlab.studies.speedtest_aqm.figures import LOADED, WAYS, Run, Seen, key_of
 from weirlab.studies.speedtest_aqm.measure import Keeping, go_on
 from weirlab.worlds import world_named
@@ -110,13 +110,15 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
         raise NetError(f"`{cell.name}` in the lab: {_error(folder)}")
     said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
     line, pings = open_record(folder / "line"), open_record(folder / "pings")
+    beside = open_record(folder / "cross") if cell.cross != "none" else None
     check_senders(cell, of, line)
     seen = seen_of(cell, line, pings)
     first, last = seen.first_loaded_ns(), seen.last_loaded_ns()
     if first is None or last is None:
         raise LabError(f"`{cell.name}`: the method never had {LOADED:.0%} of the line's rate")
     programs_late_ms = (pings.pings["timer_error_ns"].quantile(0.9) or 0.0) / 1e6
-    idle = seen.pings.filter(pl.col("t_ns") < _began_ns(cell, said, pings) + _lag_ns(line, pings))
+    began_ns = _began_ns(cell, said, pings) + _lag_ns(line, pings)
+    idle = seen.pings.filter(pl.col("t_ns") < began_ns)
     median = idle["rtt_ns"].drop_nulls().median()
     return Run(
         key=key_of(run),
@@ -129,7 +131,8 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
         ways=seen.ways(),
         late_ms=round(answer["quality"]["late_p99_ns"] / 1e6, 3),
         programs_late_ms=round(programs_late_ms, 3),
-        disturbed=disturbed(answer["quality"], programs_late_ms),
+        disturbed=disturbed(answer["quality"], programs_late_ms)
+        or (at_another_age(began_ns + _lag_ns(beside, line)) if beside else None),
         warnings=[*answer["warnings"], *pings.manifest.warnings],
     )
 
@@ -153,27 +156,24 @@ def client(cell: Cell, of: Study, folder: Path) -> str:
     # Weir's own test asks for a congestion control itself.
     words = _sends_with(cell.client_cc or of.method_named(cell.method).client_cc)
     test = (
-        f"{_weir()} test server --idle {IDLE_S}s --load {design.OWN_LOAD_NS / 1e9:g}s --no-charts"
+        f"test server --idle {IDLE_S}s --load {design.OWN_LOAD_NS / 1e9:g}s --no-charts"
         if cell.method == design.OWN
-        else f"{_weir()} test {url_of(cell.method, 'server')} --method {cell.method} --no-verify --truth"
+        else f"test {url_of(cell.method, 'server')} --method {cell.method} --no-verify --truth"
     )
     test += f" --json --out {pings} >{said}"
     if cell.cross == "none":
-        return f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT)}exec {test}"
-    # It has to share the line when the test begins, and until that ends. The test's loads follow its pings,
-    # and begin at the age of the cross traffic at which they do in the simulator: BBR looks for the shortest
-    # round trip every 10 s, and what it shares before and after that differs.
+        return f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT)}exec {_weir()} {test}"
+    # It has to share the line when the test begins, and until that ends.
     return (
         f"exec 2>{errors}; {words}{_when_listening(SERVER_PORT, CROSS_PORT)}"
-        f"{shlex.quote(sys.executable)} -m {cross.__name__} {shlex.quote(cell.name)} "
-        f"server:{CROSS_PORT} {beside} & cross=$!; sleep {design.LEAD_NS / 1e9 - IDLE_S:g}; "
-        f"kill -0 $cross && {test} && kill -0 $cross"
+        f"{_python()} -m {cross.__name__} {shlex.quote(cell.name)} server:{CROSS_PORT} {beside} & cross=$!; "
+        f"{_python()} -m {after.__name__} {beside} {test} && kill -0 $cross"
     )
 
 
 def _when_listening(*ports: int) -> str:
     words = " ".join(str(port) for port in ports)
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(WAITING)} {words} && "
+    return f"{_python()} -c {shlex.quote(WAITING)} {words} && "
 
 
 def _sends_with(name: str) -> str:
@@ -216,7 +216,11 @@ def _check_sender(cell: Cell, connection: Mapping[str, Any], end: str, wanted: s
 
 
 def _weir() -> str:
-    return f"{shlex.quote(sys.executable)} -m weirlab"
+    return f"{_python()} -m weirlab"
+
+
+def _python() -> str:
+    return shlex.quote(sys.executable)
 
 
 def _error(folder: Path) -> str:
@@ -261,9 +265,9 @@ def _connections(line: Record, port: int) -> list[tuple[int, dict[str, Any]]]:
     return [(place, one) for place, one in enumerate(known) if int(one["server"].rpartition(":")[2]) == port]
 
 
-def _lag_ns(line: Record, pings: Record) -> int:
-    """How much later the line's clock says the same moment: both count from points of this machine's."""
-    zeros = [(one.manifest.model_extra or {})["monotonic_zero_ns"] for one in (pings, line)]
+def _lag_ns(line: Record, other: Record) -> int:
+    """How much later `line`'s clock says the same moment: both count from points of this machine's."""
+    zeros = [(one.manifest.model_extra or {})["monotonic_zero_ns"] for one in (other, line)]
     return int(zeros[0] - zeros[1])
 
 
@@ -310,6 +314,15 @@ def disturbed(quality: Mapping[str, Any], programs_late_ms: float) -> str | None
     return None
 
 
+def at_another_age(age_ns: int) -> str | None:
+    """Why what ran beside a run was not as old as in the simulator when the test began; None if it was."""
+    if abs(age_ns - design.LEAD_NS) <= AGE_OFF_NS:
+        return None
+    return (
+        f"the test began {age_ns / 1e9:.1f} s after the cross traffic, in place of {design.LEAD_NS / 1e9:g} s"
+    )
+
+
 AROUND_NS = 25_000_000_000
 """What comes on top of a method's own time, as a rule."""
 
@@ -318,6 +331,9 @@ ATTEMPTS = 3
 
 MOST_LATE_MS = 5.0
 """A quarter of the empty round trip of 20 ms."""
+
+AGE_OFF_NS = 500_000_000
+"""Cross traffic of BBR's changes its ways every 10 s; half a second is little beside that."""
 
 LOADING = 0.001
 """Share of the rate from which on a connection carries load: at 100 Mbit/s 1250 bytes in 100 ms."""
