@@ -332,8 +332,9 @@ impl Bbr {
             self.min_rtt = MinRtt { us, tick: now };
         }
         if expired && !self.restarts && !matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.remember_cwnd(window);
+            // In this order: the larger of this window and an earlier one is gone back to.
             self.mode = Mode::ProbeRtt { done: None };
+            self.remember_cwnd(window);
         }
         if let Mode::ProbeRtt { done } = self.mode {
             rate.mark_app_limited(path.delivered, path.in_flight);
@@ -581,3 +582,6 @@ const NOMINAL_RTT_US: u32 = 1_000;
 const INITIAL_WINDOW: u32 = 10;
 /// Linux counts the SYN among the segments delivered.
 const HANDSHAKE: u32 = 1;
+
+#[cfg(test)]
+mod tests;
