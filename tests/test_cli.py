@@ -178,6 +178,14 @@ def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
         (("show", "nothing"), 3, "there is no record in `nothing`"),
         (("list", "queues", "cak"), 2, "there is no queue `cak`"),
         (("plot", "."), 3, "there is no record in `.`"),
+        (("test", "localhost", "--auth", "gone"), 2, "secret `gone`: no such file or directory"),
+        (("run", "rrul", "--world", "net", "--host", "localhost", "--auth", "gone"), 2, "secret `gone`"),
+        (("shape", "status", "nodev0"), 2, "there is no device `nodev0`"),
+        (("shape", "stop", "nodev0"), 2, "there is no device `nodev0`"),
+        (("shape", "nodev0"), 2, "there is no device `nodev0`"),
+        (("shape", "lo", "--rules", "gone"), 2, "rules `gone` are neither shipped"),
+        (("shape", "lo", "--egress-queue", "fq_kodel"), 2, "unknown queue discipline `fq_kodel`"),
+        (("shape", "replay", "/dev/null"), 2, "line 1 is not of a shaper's log"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(

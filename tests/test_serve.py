@@ -108,7 +108,10 @@ def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) 
     [
         (["--listen", "nowhere"], 2, "write a port (8080), or an address with a port"),
         (["--no-such-thing"], 2, "unexpected argument '--no-such-thing' found"),
-        (["--auth", "/no/such/file"], 1, "secret `/no/such/file`: no such file or directory"),
+        (["--auth", "/no/such/file"], 2, "secret `/no/such/file`: no such file or directory"),
+        (["--auth", "/dev/null"], 2, "secret `/dev/null`: the secret has 0 bytes: it must have 8 to 256"),
+        (["--cert", "/no/cert", "--key", "/no/key"], 2, "certificate `/no/cert`: no such file or directory"),
+        (["--cert", "/dev/null", "--key", "/no/key"], 2, "certificate `/dev/null`: no certificate in PEM"),
         (["--cert", "x"], 2, "write --key <FILE> too"),
     ],
 )

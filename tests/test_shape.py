@@ -265,7 +265,7 @@ print(json.dumps([dry, say("nosuch0"), say(device, "--backend", "kernel"), state
     chosen = json.loads(dry[1])
     assert chosen["backend"] == "userspace"
     assert "the backend `kernel` cannot be used: " in chosen["why"]
-    assert missing[0] == 1
+    assert missing[0] == 2
     assert "there is no device `nosuch0`" in missing[2]
     assert kernel[0] == 1
     assert kernel[2].startswith("weir: the backend `kernel` cannot be used: ")

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import TypedDict, type_check_only
 
 __all__ = [
+    "InputError",
     "NativeError",
     "check_lab",
     "check_queue",
@@ -26,6 +27,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_time",
+    "read_secret",
     "replay_shaper",
     "rng_name",
     "run_method",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 class NativeError(ValueError): ...
+class InputError(NativeError): ...
 
 @type_check_only
 class Param(TypedDict):
@@ -101,6 +104,7 @@ def measure(
 ) -> bool: ...
 def parse_size(text: str) -> int: ...
 def parse_time(text: str) -> int: ...
+def read_secret(file: str | PathLike[str]) -> str: ...
 def replay_shaper(log: str, control: str | None, show: Callable[[str], object]) -> tuple[int, int, int]: ...
 def rng_name() -> str: ...
 def run_method(request: str, progress: Callable[[int], bool] | None) -> str: ...

@@ -19,9 +19,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 create_exception!(_native, NativeError, PyValueError, "What is wrong, in one sentence.");
+create_exception!(_native, InputError, NativeError, "What was given cannot be used.");
 
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::InputError;
     #[pymodule_export]
     use super::NativeError;
     #[pymodule_export]
@@ -34,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
-    use super::measure::{measure, missing, run_method};
+    use super::measure::{measure, missing, read_secret, run_method};
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]
@@ -48,4 +51,9 @@ mod _native {
 /// Turns any error into the exception of this module: all of them are one sentence for people.
 fn fail(error: impl std::fmt::Display) -> PyErr {
     NativeError::new_err(error.to_string())
+}
+
+/// The same for what the user gave and cannot be used.
+fn wrong(error: impl std::fmt::Display) -> PyErr {
+    InputError::new_err(error.to_string())
 }

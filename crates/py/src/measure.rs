@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use weir_client::{MethodRequest, Outcome, Request};
 use weir_record::Recorder;
 
-use crate::fail;
 use crate::simulate::Report;
+use crate::{fail, wrong};
 
 /// Measures what `request` says, JSON, and writes the record into `folder`; returns whether it came to its
 /// end. `manifest` and `progress` are as those of `simulate`.
@@ -48,6 +48,13 @@ pub(crate) fn missing(
     secret: Option<&str>,
 ) -> PyResult<Option<String>> {
     py.detach(|| weir_client::missing(host, secret)).map_err(fail)
+}
+
+/// The secret in a file, for those functions that take one.
+#[pyfunction]
+pub(crate) fn read_secret(file: PathBuf) -> PyResult<String> {
+    let secret = weir_net::read_secret(&file).map_err(wrong)?;
+    Ok(String::from_utf8_lossy(secret.as_bytes()).into_owned())
 }
 
 /// Runs a foreign speed test that `request` names, JSON, and returns what its own client would show, as

@@ -2,16 +2,16 @@
 
 use pyo3::prelude::*;
 use weir_control::Control;
-use weir_shape::{Command, Settings};
+use weir_shape::{Command, Settings, ShapeError};
 
-use crate::fail;
+use crate::{fail, wrong};
 
 /// Which backend would shape as `settings`, as JSON, say, and why: JSON. Nothing is changed.
 #[pyfunction]
 pub(crate) fn choose_shaper(py: Python<'_>, settings: &str) -> PyResult<String> {
     let settings = read(settings)?;
-    settings.check().map_err(fail)?;
-    let choice = py.detach(|| weir_shape::choose(&settings)).map_err(fail)?;
+    settings.check().map_err(refused)?;
+    let choice = py.detach(|| weir_shape::choose(&settings)).map_err(refused)?;
     Ok(serde_json::to_string(&choice).expect("plain JSON"))
 }
 
@@ -47,20 +47,20 @@ pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) 
     let done = py.detach(|| weir_shape::run(&settings, seed, &mut on_view));
     match raised {
         Some(error) => Err(error),
-        None => done.map_err(fail),
+        None => done.map_err(refused),
     }
 }
 
 /// The last view of the shaper of a device, as JSON.
 #[pyfunction]
 pub(crate) fn shaper_status(py: Python<'_>, device: &str) -> PyResult<String> {
-    py.detach(|| weir_shape::ask(device)).map_err(fail)
+    py.detach(|| weir_shape::ask(device)).map_err(refused)
 }
 
 /// Asks the shaper of a device to end: its answer, as JSON.
 #[pyfunction]
 pub(crate) fn stop_shaper(py: Python<'_>, device: &str) -> PyResult<String> {
-    py.detach(|| weir_shape::stop(device)).map_err(fail)
+    py.detach(|| weir_shape::stop(device)).map_err(refused)
 }
 
 /// Runs the controller of a log, or `control`, as JSON, over what went into it. `show` is given each
@@ -85,10 +85,14 @@ pub(crate) fn replay_shaper(
             raised = show.call1(py, (line,)).err();
         }
     };
-    let counts = weir_shape::replay(log, control, &mut on_line).map_err(fail)?;
+    let counts = weir_shape::replay(log, control, &mut on_line).map_err(refused)?;
     raised.map_or(Ok(counts), Err)
 }
 
 fn read(settings: &str) -> PyResult<Settings> {
     serde_json::from_str(settings).map_err(fail)
+}
+
+fn refused(error: ShapeError) -> PyErr {
+    if error.is_input() { wrong(error) } else { fail(error) }
 }

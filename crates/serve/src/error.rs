@@ -5,23 +5,37 @@ use std::path::Path;
 
 /// One sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ServeError(String);
+#[error("{sentence}")]
+pub struct ServeError {
+    sentence: String,
+    is_input: bool,
+}
 
 impl ServeError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { sentence: message.into(), is_input: false }
+    }
+
+    /// What was given cannot be used.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self { is_input: true, ..Self::new(message) }
+    }
+
+    /// Whether what was given cannot be used, and not something else has failed.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        self.is_input
     }
 
     /// What was tried, and what the system said.
     pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
         let text = error.to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
-        Self(format!("{what}: {}", text.to_lowercase()))
+        Self::new(format!("{what}: {}", text.to_lowercase()))
     }
 
     /// A file that could not be read.
     pub(crate) fn file(what: &str, file: &Path, error: &io::Error) -> Self {
-        Self::io(format_args!("{what} `{}`", file.display()), error)
+        Self { is_input: true, ..Self::io(format_args!("{what} `{}`", file.display()), error) }
     }
 }

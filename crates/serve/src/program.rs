@@ -23,7 +23,7 @@ use crate::server::{Server, Stop};
 pub struct Failure {
     /// What to print: the help that was asked for, or one sentence.
     pub message: String,
-    /// 0 after help, 1 if something cannot be had, 2 if the words are wrong.
+    /// 0 after help, 1 if something cannot be had, 2 if the words or the files that they name are wrong.
     pub exit_code: u8,
 }
 
@@ -48,7 +48,10 @@ pub fn serve(words: &[String]) -> Result<Running, Failure> {
         }
     })?;
     start_log(&options);
-    Running::start(options).map_err(|error| Failure { message: error.to_string(), exit_code: 1 })
+    Running::start(options).map_err(|error| Failure {
+        message: error.to_string(),
+        exit_code: if error.is_input() { 2 } else { 1 },
+    })
 }
 
 impl Running {

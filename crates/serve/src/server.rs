@@ -16,7 +16,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
-use weir_protocol::weir::Secret;
 
 use crate::admission::{Admission, Bounds, Refusal, Thing};
 use crate::connection::{Connection, Ends, Transport};
@@ -57,7 +56,8 @@ impl Server {
     /// # Errors
     /// If something cannot be had: what, and why.
     pub fn bind(options: Options) -> Result<Self, ServeError> {
-        let secret = read_secret(&options)?;
+        let secret = options.auth.as_deref().map(weir_net::read_secret).transpose();
+        let secret = secret.map_err(|error| ServeError::input(error.to_string()))?;
         let tls = tls::acceptor(&options)?;
         let open_files = weir_net::sys::option::raise_open_files()
             .map_err(|error| ServeError::io("the number of open files", &error))?;
@@ -141,16 +141,6 @@ fn self_description(shared: &Shared, addresses: &[SocketAddr], irtt: &[SocketAdd
     if shared.secret.is_some() {
         info!("clients must know the secret; protocols without a place for it are off");
     }
-}
-
-fn read_secret(options: &Options) -> Result<Option<Secret>, ServeError> {
-    let Some(file) = &options.auth else { return Ok(None) };
-    let text =
-        std::fs::read_to_string(file).map_err(|error| ServeError::file("secret", file, &error))?;
-    let line = text.lines().next().unwrap_or_default();
-    Secret::new(line)
-        .map(Some)
-        .map_err(|error| ServeError::new(format!("secret `{}`: {error}", file.display())))
 }
 
 /// Opens the main ports: TCP, and UDP with the same number.

@@ -26,7 +26,7 @@ pub(crate) fn acceptor(options: &Options) -> Result<TlsAcceptor, ServeError> {
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|error| match &options.cert {
-            Some(file) => ServeError::new(format!("certificate `{}`: {error}", file.display())),
+            Some(file) => ServeError::input(format!("certificate `{}`: {error}", file.display())),
             None => ServeError::new(format!("TLS: {error}")),
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -67,10 +67,10 @@ fn unreadable(what: &str, file: &Path, error: &pem::Error) -> ServeError {
     match error {
         pem::Error::Io(error) => ServeError::file(what, file, error),
         pem::Error::NoItemsFound => no_pem(what, file),
-        error => ServeError::new(format!("{what} `{}`: {error}", file.display())),
+        error => ServeError::input(format!("{what} `{}`: {error}", file.display())),
     }
 }
 
 fn no_pem(what: &str, file: &Path) -> ServeError {
-    ServeError::new(format!("{what} `{}`: no {what} in PEM in it", file.display()))
+    ServeError::input(format!("{what} `{}`: no {what} in PEM in it", file.display()))
 }

@@ -60,8 +60,9 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
         return Err(door::taken(&settings.device));
     }
     let device = settings.device.as_str();
-    if_nametoindex(device)
-        .map_err(|_| ShapeError::new(format!("there is no device `{device}`")))?;
+    if if_nametoindex(device).is_err() {
+        return Err(door::no_device(device));
+    }
     if settings.backend == Some(Backend::Userspace) {
         let kind = hands_over(settings)?;
         let why = format!("it was asked for, and this kernel hands packets over ({kind})");
@@ -76,7 +77,8 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
             Ok(choice)
         }
         Err(why) if asked => {
-            Err(ShapeError::new(format!("the backend `kernel` cannot be used: {why}")))
+            let refused = format!("the backend `kernel` cannot be used: {why}");
+            Err(if why.is_input() { ShapeError::input(refused) } else { ShapeError::new(refused) })
         }
         Err(why) => match hands_over(settings) {
             Ok(kind) => Ok(userspace(
@@ -125,7 +127,7 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
             let why = if capped { "has no greatest rates of classes" } else { "it does not have" };
             instead = instead.or(Some(why));
         }
-        let queue = KernelQueue::new(text)?;
+        let queue = KernelQueue::new(text).map_err(|why| ShapeError::input(why.to_string()))?;
         if !any && !queue.needs().iter().any(|name| KEEP_SHORT.contains(name)) {
             return Err(ShapeError::new(format!(
                 "`{text}` keeps no queue short by itself: `--backend kernel` takes it all the same"

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 
@@ -134,6 +135,11 @@ pub(crate) fn taken(device: &str) -> ShapeError {
     ))
 }
 
+/// What was named is none.
+pub(crate) fn no_device(device: &str) -> ShapeError {
+    ShapeError::input(format!("there is no device `{device}`"))
+}
+
 fn say(device: &str, what: &str) -> Result<String, ShapeError> {
     let talk = || {
         let mut stream = UnixStream::connect_addr(&address(device)?)?;
@@ -144,6 +150,7 @@ fn say(device: &str, what: &str) -> Result<String, ShapeError> {
         Ok(answer.trim().to_owned())
     };
     talk().map_err(|error: std::io::Error| match error.kind() {
+        _ if if_nametoindex(device).is_err() => no_device(device),
         ErrorKind::ConnectionRefused => ShapeError::new(format!(
             "`{device}` is not being shaped, as far as this network namespace goes"
         )),

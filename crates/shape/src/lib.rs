@@ -42,6 +42,9 @@ pub enum ShapeError {
     /// A queue set-up is none.
     #[error(transparent)]
     SetUp(#[from] weir_qdisc::SetUpError),
+    /// Something else that was given cannot be used.
+    #[error("{0}")]
+    Input(String),
     /// Something else.
     #[error("{0}")]
     Other(String),
@@ -50,6 +53,16 @@ pub enum ShapeError {
 impl ShapeError {
     fn new(message: impl Into<String>) -> Self {
         Self::Other(message.into())
+    }
+
+    fn input(message: impl Into<String>) -> Self {
+        Self::Input(message.into())
+    }
+
+    /// Whether what was given cannot be used, and not something else has failed.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::SetUp(_) | Self::Input(_))
     }
 
     fn io(what: &str, error: impl std::fmt::Display) -> Self {

@@ -65,8 +65,10 @@ impl Log {
     /// Begins a log in a file that does not exist yet.
     pub fn create(file: &Path, settings: &Settings) -> Result<Self, ShapeError> {
         let what = format!("cannot write the log `{}`", file.display());
-        let mut file =
-            BufWriter::new(File::create_new(file).map_err(|error| ShapeError::io(&what, error))?);
+        let mut file = BufWriter::new(
+            File::create_new(file)
+                .map_err(|error| ShapeError::input(format!("{what}: {error}")))?,
+        );
         let head = Head { weir_shape: VERSION, settings: settings.clone() };
         writeln!(file, "{}", json(&head)).map_err(|error| ShapeError::io(&what, error))?;
         Ok(Self { file })
@@ -138,7 +140,7 @@ pub fn replay(
     show: &mut dyn FnMut(&str),
 ) -> Result<[usize; 3], ShapeError> {
     let bad = |number: usize, error: &dyn std::fmt::Display| {
-        ShapeError::new(format!("line {number} is not of a shaper's log: {error}"))
+        ShapeError::input(format!("line {number} is not of a shaper's log: {error}"))
     };
     let mut lines = text.lines().zip(1..);
     let (first, _) = lines.next().ok_or_else(|| bad(1, &"there is none"))?;

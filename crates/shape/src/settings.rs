@@ -67,12 +67,12 @@ impl Settings {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ShapeError> {
-        self.control.check().map_err(ShapeError::new)?;
+        self.control.check().map_err(ShapeError::input)?;
         if self.queues.iter().all(Option::is_none) {
-            return Err(ShapeError::new("neither egress nor ingress is to be shaped: leave one"));
+            return Err(ShapeError::input("neither egress nor ingress is to be shaped: leave one"));
         }
         if self.device.is_empty() || self.device.len() >= MOST_NAME {
-            return Err(ShapeError::new(format!(
+            return Err(ShapeError::input(format!(
                 "`{}` is no name of a device: write 1 to {} characters",
                 self.device,
                 MOST_NAME - 1

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--host", help="Server of the world net, on which `weir serve` runs.")
 @click.option(
     "--auth",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="File with that server's secret.",
 )
 @click.option("--repeat", type=click.IntRange(min=1), help="Runs of each set-up, each its own seed.")

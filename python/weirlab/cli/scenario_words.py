@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, load_scenario
 from weirlab.scenario.catalogue import check
@@ -69,13 +70,13 @@ def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
 
 
 def secret_of(file: Path | None) -> str | None:
-    """The first line of a file with a server's secret."""
+    """The secret of a server in a file."""
     if file is None:
         return None
     try:
-        return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{file}` cannot be read as a secret: {error}") from error
+        return _native.read_secret(file)
+    except _native.InputError as error:
+        raise UsageError(str(error)) from error
 
 
 def _is_scenario(path: Path) -> bool:

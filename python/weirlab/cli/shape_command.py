@@ -242,6 +242,8 @@ STOP_PAUSE_S = 0.1
 def _ask(question: Callable[[], T]) -> T:
     try:
         return question()
+    except _native.InputError as error:
+        raise UsageError(str(error)) from error
     except _native.NativeError as error:
         raise ShapeError(str(error)) from error
 

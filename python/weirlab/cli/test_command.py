@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed of when pings begin.")
 @click.option(
     "--auth",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="File with the server's secret.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
