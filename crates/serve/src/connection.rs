@@ -11,6 +11,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::either::Either;
 use weir_net::TcpInfo;
 
 use crate::admission::Permit;
@@ -30,10 +31,15 @@ pub(crate) struct Connection {
     free: u64,
 }
 
-/// A connection with or without TLS.
-pub(crate) enum Transport {
-    Plain(Connection),
-    Tls(Box<Secured>),
+/// A connection without TLS, or with it.
+pub(crate) type Transport = Either<Connection, Box<Secured>>;
+
+/// What is asked of the connection beneath.
+pub(crate) trait OverTcp {
+    /// Lets this connection, which carries no load, pass without waiting for the address's pace.
+    fn carries_no_load(&mut self);
+
+    fn socket(&self) -> &Arc<TcpStream>;
 }
 
 /// Ends a connection on which nothing moves, or that has been there for too long.
@@ -178,76 +184,19 @@ impl AsyncWrite for Connection {
     }
 }
 
-impl Transport {
-    /// Lets this connection, which carries no load, pass without waiting for the address's pace.
-    pub fn carries_no_load(&mut self) {
+impl OverTcp for Transport {
+    fn carries_no_load(&mut self) {
         match self {
-            Self::Plain(connection) => connection.free = u64::MAX,
-            Self::Tls(stream) => stream.connection_mut().free = u64::MAX,
+            Self::Left(connection) => connection.free = u64::MAX,
+            Self::Right(stream) => stream.connection_mut().free = u64::MAX,
         }
     }
 
-    pub fn socket(&self) -> &Arc<TcpStream> {
+    fn socket(&self) -> &Arc<TcpStream> {
         match self {
-            Self::Plain(connection) => connection.socket(),
-            Self::Tls(stream) => stream.connection().socket(),
+            Self::Left(connection) => connection.socket(),
+            Self::Right(stream) => stream.connection().socket(),
         }
-    }
-}
-
-/// Forwards a call to whichever it is.
-macro_rules! forward {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Transport::Plain($stream) => {
-                let $stream = Pin::new($stream);
-                $call
-            }
-            Transport::Tls($stream) => {
-                let $stream = Pin::new($stream);
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncRead for Transport {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        forward!(self, stream => stream.poll_read(context, buffer))
-    }
-}
-
-impl AsyncWrite for Transport {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        forward!(self, stream => stream.poll_write(context, data))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        forward!(self, stream => stream.poll_write_vectored(context, parts))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(self, stream => stream.poll_flush(context))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(self, stream => stream.poll_shutdown(context))
     }
 }
 

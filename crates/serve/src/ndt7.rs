@@ -10,6 +10,7 @@ use weir_protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
 use weir_protocol::weir::Direction;
 use weir_protocol::{Query, kernel};
 
+use crate::connection::OverTcp;
 use crate::data;
 use crate::head::query;
 use crate::http::{Client, Request, Response, refuse, wrong};

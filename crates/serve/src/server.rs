@@ -263,9 +263,10 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     match first {
         Speech::Tls => {
             let secured = timeout(PATIENCE, tls.accept(connection)).await??;
-            speak_http(shared, Transport::Tls(Box::new(Secured::new(secured))), ends, socket).await
+            speak_http(shared, Transport::Right(Box::new(Secured::new(secured))), ends, socket)
+                .await
         }
-        Speech::Http => speak_http(shared, Transport::Plain(connection), ends, socket).await,
+        Speech::Http => speak_http(shared, Transport::Left(connection), ends, socket).await,
         Speech::Ookla if shared.serves(Service::Ookla) && shared.secret.is_none() => {
             tokio::select! {
                 served = ookla::serve(shared, connection, ends) => served,

@@ -14,7 +14,7 @@ use weir_net::TcpInfo;
 use weir_protocol::load::{Interval, MessageSize};
 use weir_protocol::weir::Direction;
 
-use crate::connection::{Transport, tcp_info};
+use crate::connection::{OverTcp, Transport, tcp_info};
 use crate::data;
 use crate::frames::{FrameReader, FrameWriter, Received};
 

@@ -7,7 +7,7 @@ use socket2::SockRef;
 use weir_protocol::throughput1::{self, Bytes, Measurement, Options};
 use weir_protocol::weir::Direction;
 
-use crate::connection::{Ends, congestion};
+use crate::connection::{Ends, OverTcp, congestion};
 use crate::data;
 use crate::head::query;
 use crate::http::{Client, Request, Response, refuse, wrong};

@@ -20,7 +20,7 @@ use weir_protocol::weir::{
     Direction, EndReason, FLOW_UPGRADE, FlowRequest, FlowSample, TcpSample, Token,
 };
 
-use crate::connection::{Transport, congestion, tcp_info};
+use crate::connection::{OverTcp, Transport, congestion, tcp_info};
 use crate::data;
 use crate::head::query;
 use crate::http::{

@@ -21,7 +21,7 @@ use weir_protocol::weir::{
 };
 
 use super::flow::{Flow, News};
-use crate::connection::Transport;
+use crate::connection::{OverTcp, Transport};
 use crate::data;
 use crate::http::{Client, Request, Response, refuse};
 use crate::shared::{Shared, Test};
