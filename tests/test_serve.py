@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from live import PATIENCE_S, together
+from live import PATIENCE_S, together, weir_in
 from weirlab.errors import NetError
 from weirlab.net.methods import Less, less
 
@@ -324,6 +324,42 @@ def test_irtt_knows_the_secret_as_its_key(tmp_path: Path) -> None:
             command = [client, *words, *wrong, "--timeouts=300ms", started.irtt]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             assert done.returncode != 0
+
+
+def test_a_foreign_test_tells_the_secret_where_nobody_reads_along(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse\n")
+    told = ("--auth", str(secret))
+    with serving(*told) as started, serving(*told, "--max-duration", "1s") as brief:
+
+        def test(scheme: str, method: str, *words: str) -> tuple[int, str, str]:
+            url = f"{scheme}://{(brief if method == 'ndt7' else started).address}"
+            done = weir_in(tmp_path, "test", url, "--method", method, "--no-verify", "--json", *words)
+            return done.returncode, done.stdout, done.stderr
+
+        # Over WebSockets, and by requests of HTTP.
+        known = together({one: partial(test, "https", one, *told) for one in ("ndt7", "cloudflare")})
+        others = together(
+            {
+                "unknown": partial(test, "https", "cloudflare"),
+                "clear": partial(test, "http", "ndt7", *told),
+                "lines": partial(test, "https", "ookla", *told),
+            }
+        )
+    for one in known.values():
+        code, out, err = one.result()
+        assert code == 0, err
+        assert json.loads(out)["result"]["download_mbps"] > 1
+    code, _, err = others["unknown"].result()
+    assert code == 1
+    assert "401" in err
+    code, _, err = others["clear"].result()
+    assert code == 2
+    assert f"over http:// to whoever reads along: write https://{brief.address}" in err
+    assert others["lines"].result()[::2] == (
+        2,
+        "weir: --auth: ookla has no place for a secret: leave it out\n",
+    )
 
 
 @contextmanager

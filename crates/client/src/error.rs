@@ -8,12 +8,22 @@ use std::io;
 #[error("{sentence}")]
 pub struct ClientError {
     sentence: String,
-    foreign: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Something failed.
+    Failed,
+    /// The server is there, and speaks something else.
+    Foreign,
+    /// What was given cannot be used.
+    Input,
 }
 
 impl ClientError {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), foreign: false }
+        Self { sentence: sentence.into(), kind: Kind::Failed }
     }
 
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
@@ -22,11 +32,22 @@ impl ClientError {
 
     /// The server is there, and speaks something else.
     pub(crate) fn foreign(sentence: impl Into<String>) -> Self {
-        Self { foreign: true, ..Self::new(sentence) }
+        Self { kind: Kind::Foreign, ..Self::new(sentence) }
     }
 
-    pub(crate) const fn is_foreign(&self) -> bool {
-        self.foreign
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.kind == Kind::Foreign
+    }
+
+    /// What was given cannot be used.
+    pub(crate) fn input(sentence: impl Into<String>) -> Self {
+        Self { kind: Kind::Input, ..Self::new(sentence) }
+    }
+
+    /// Whether what was given cannot be used, and not something else has failed.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        self.kind == Kind::Input
     }
 }
 

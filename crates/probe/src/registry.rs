@@ -15,6 +15,8 @@ pub struct Known {
     pub name: &'static str,
     /// Whether it is made for HTTP/2, and with it TLS, only.
     pub needs_tls: bool,
+    /// Whether it consists of HTTP requests, which have headers.
+    pub has_headers: bool,
     begin: fn(u128) -> Box<dyn Method>,
 }
 
@@ -27,12 +29,32 @@ pub struct UnknownMethod {
 
 /// All methods.
 pub const METHODS: &[Known] = &[
-    Known { name: "ndt7", needs_tls: false, begin: |_| Box::new(Ndt7::new()) },
-    Known { name: "cloudflare", needs_tls: false, begin: |_| Box::new(Cloudflare::new()) },
-    Known { name: "librespeed", needs_tls: false, begin: |_| Box::new(Librespeed::new()) },
-    Known { name: "ookla", needs_tls: false, begin: |chance| Box::new(Ookla::new(chance)) },
-    Known { name: "rpm", needs_tls: true, begin: |_| Box::new(Responsiveness::new()) },
-    Known { name: "http", needs_tls: false, begin: |_| Box::new(Web::new()) },
+    Known { name: "ndt7", needs_tls: false, has_headers: true, begin: |_| Box::new(Ndt7::new()) },
+    Known {
+        name: "cloudflare",
+        needs_tls: false,
+        has_headers: true,
+        begin: |_| Box::new(Cloudflare::new()),
+    },
+    Known {
+        name: "librespeed",
+        needs_tls: false,
+        has_headers: true,
+        begin: |_| Box::new(Librespeed::new()),
+    },
+    Known {
+        name: "ookla",
+        needs_tls: false,
+        has_headers: false,
+        begin: |chance| Box::new(Ookla::new(chance)),
+    },
+    Known {
+        name: "rpm",
+        needs_tls: true,
+        has_headers: true,
+        begin: |_| Box::new(Responsiveness::new()),
+    },
+    Known { name: "http", needs_tls: false, has_headers: true, begin: |_| Box::new(Web::new()) },
 ];
 
 impl Known {

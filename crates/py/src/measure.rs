@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use weir_client::{MethodRequest, Outcome, Request};
+use weir_client::{ClientError, MethodRequest, Outcome, Request};
 use weir_record::Recorder;
 
 use crate::simulate::Report;
@@ -70,6 +70,10 @@ pub(crate) fn run_method(
     let result = py.detach(|| weir_client::run_method(&request, |now| report.on_progress(now)));
     match report.raised {
         Some(error) => Err(error),
-        None => result.map(|value| value.to_string()).map_err(fail),
+        None => result.map(|value| value.to_string()).map_err(refused),
     }
+}
+
+fn refused(error: ClientError) -> PyErr {
+    if error.is_input() { wrong(error) } else { fail(error) }
 }

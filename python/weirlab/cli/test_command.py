@@ -94,19 +94,20 @@ def command(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     if method is not None:
         _check_words(method, truth=truth)
-        beside = NetWorld(host_of(url_of(method, host)), secret_of(auth)) if truth else None
-        _foreign(method, url_of(method, host), beside, out, verify=not no_verify, as_json=as_json)
+        url, secret = url_of(method, host, tls=auth is not None), secret_of(auth)
+        beside = NetWorld(host_of(url), secret) if truth else None
+        _foreign(method, url, secret, beside, out, verify=not no_verify, as_json=as_json)
         return
     if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
     plan = plan_test(host, TestPlan.of(words))
-    instead = less(host, secret_of(auth))
+    secret = secret_of(auth)
+    instead = less(host, secret)
     if instead is not None:
-        _foreign(
-            "http", instead.url, None, out, verify=not no_verify, as_json=as_json, instead_of=instead.why
-        )
+        verify, why = not no_verify, instead.why
+        _foreign("http", instead.url, secret, None, out, verify=verify, as_json=as_json, instead_of=why)
         return
-    world = NetWorld(host, secret_of(auth))
+    world = NetWorld(host, secret)
     folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
     make_empty(folder)
     complete = True
@@ -135,9 +136,9 @@ def _check_words(method: str, *, truth: bool) -> None:
     """Refuses what a foreign test would pass over."""
     context = click.get_current_context()
     own = ["idle", "load", "ping", "most_flows", "cc", "locate", "seed", "charts"]
-    for name in own if truth else [*own, "out", "auth"]:
+    for name in own if truth else [*own, "out"]:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            why = "goes with --truth" if name in {"out", "auth"} else "is for Weir's own test"
+            why = "goes with --truth" if name == "out" else "is for Weir's own test"
             raise UsageError(
                 f"--{name.replace('_', '-')} {why}: `{method}` runs as its official client does; leave it out"
             )
@@ -146,6 +147,7 @@ def _check_words(method: str, *, truth: bool) -> None:
 def _foreign(  # noqa: PLR0913 - words of the command line
     method: str,
     url: str,
+    secret: str | None,
     beside: NetWorld | None,
     out: Path | None,
     *,
@@ -163,7 +165,7 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     with waiting(f"{method} of {url}", quiet=as_json):
 
         def work() -> dict[str, Any]:
-            return run_method(method, url, verify=verify, progress=None)
+            return run_method(method, url, secret, verify=verify, progress=None)
 
         if beside is None:
             result = work()

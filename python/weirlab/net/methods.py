@@ -42,14 +42,17 @@ class Truth:
     lost: int
 
 
-def url_of(method: str, words: str) -> str:
-    """`words` as the URL of a server: what `weir serve` listens on where nothing is said."""
+def url_of(method: str, words: str, *, tls: bool = False) -> str:
+    """`words` as the URL of a server: what `weir serve` listens on where nothing is said.
+
+    `tls`: that is to be spoken, where nothing is said.
+    """
     if "://" in words:
         return words
     # An IPv6 address alone has colons and no port.
     host = f"[{words}]" if words.count(":") > 1 and "]" not in words else words
     port = "" if ":" in host.rpartition("]")[2] else ":8080"
-    return f"{'https' if method in TLS_ONLY else 'http'}://{host}{port}"
+    return f"{'https' if tls or method in TLS_ONLY else 'http'}://{host}{port}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,9 @@ def less(host: str, secret: str | None) -> Less | None:
     if url.scheme == "https":
         return Less(f"server `{host}`: Weir's own protocol is spoken without TLS", host)
     if url.path not in {"", "/"}:
-        return Less(f"`{host}` is a file: Weir's own protocol has none", url_of("http", host))
+        return Less(
+            f"`{host}` is a file: Weir's own protocol has none", url_of("http", host, tls=secret is not None)
+        )
     try:
         why = _native.missing(host, secret)
     except _native.NativeError as error:
@@ -89,7 +94,7 @@ def less(host: str, secret: str | None) -> Less | None:
         raise NetError(f"{error}{hint}") from error
     if why is None:
         return None
-    return Less(why, url_of("http", host.removeprefix("http://").rstrip("/")))
+    return Less(why, url_of("http", host.removeprefix("http://").rstrip("/"), tls=secret is not None))
 
 
 def _server(written: str) -> SplitResult:
@@ -129,16 +134,21 @@ def host_of(url: str) -> str:
 
 
 def run_method(
-    method: str, url: str, *, verify: bool, progress: Callable[[int], bool] | None
+    method: str, url: str, secret: str | None, *, verify: bool, progress: Callable[[int], bool] | None
 ) -> dict[str, Any]:
     """Runs it as its official client would, and returns what that would show.
 
+    `secret` goes with every request.
+
     Raises:
         NetError: if it cannot be run to its end.
+        UsageError: if it cannot be run so.
     """
-    request = json.dumps({"method": method, "url": url, "verify": verify})
+    request = json.dumps({"method": method, "url": url, "verify": verify, "secret": secret})
     try:
         result: dict[str, Any] = json.loads(_native.run_method(request, progress))
+    except _native.InputError as error:
+        raise UsageError(str(error)) from error
     except _native.NativeError as error:
         raise NetError(str(error)) from error
     return result

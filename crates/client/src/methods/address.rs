@@ -25,7 +25,7 @@ impl Url {
     /// If it is none.
     pub fn parse(words: &str) -> Result<Self, ClientError> {
         let wrong = || {
-            ClientError::new(format!(
+            ClientError::input(format!(
                 "server `{words}`: write http://HOST[:PORT] or https://HOST[:PORT]"
             ))
         };

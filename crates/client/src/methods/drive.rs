@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration as WallDuration;
 
 use bytes::Bytes;
+use hyper::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::UdpSocket;
@@ -13,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
 use weir_net::Clock;
 use weir_probe::{Action, Connection, Event, Id, Known, Method, News};
+use weir_protocol::weir::Secret;
 use weir_world::Verdict;
 
 use super::address::Url;
@@ -32,6 +34,9 @@ pub struct MethodRequest {
     pub url: String,
     /// Whether its certificate has to be one that the world believes.
     pub verify: bool,
+    /// The secret that the server asks for: every request carries it (RFC 6750).
+    #[serde(default)]
+    pub secret: Option<String>,
 }
 
 /// Runs a test as its official client would, and returns what that client would show. `progress` is told
@@ -44,26 +49,50 @@ pub fn run_method(
     mut progress: impl FnMut(Time) -> Verdict,
 ) -> Result<Value, ClientError> {
     let known =
-        Known::named(&request.method).map_err(|error| ClientError::new(error.to_string()))?;
+        Known::named(&request.method).map_err(|error| ClientError::input(error.to_string()))?;
     let url = Url::parse(&request.url)?;
     if known.needs_tls && !url.tls {
-        return Err(ClientError::new(format!(
+        return Err(ClientError::input(format!(
             "server `{}`: {} needs HTTP/2 over TLS: write https://",
             request.url, known.name
         )));
     }
+    let bearer = request.secret.as_deref().map(|words| bearer(words, known, &url)).transpose()?;
     let address = url.find()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| ClientError::io("starting the test", &error))?;
-    let dialer = Dialer::new(url, address, request.verify);
+    let dialer = Dialer::new(url, address, request.verify, bearer);
     let result = runtime.block_on(async {
         let mut drive = Drive::new(known.begin(chance()?), dialer)?;
         drive.run(&mut progress).await
     });
     runtime.shutdown_background();
     result
+}
+
+/// How requests tell the secret, where nobody on the way reads along.
+fn bearer(words: &str, known: &Known, url: &Url) -> Result<HeaderValue, ClientError> {
+    if !known.has_headers {
+        return Err(ClientError::input(format!(
+            "--auth: {} has no place for a secret: leave it out",
+            known.name
+        )));
+    }
+    if !url.tls {
+        return Err(ClientError::input(format!(
+            "--auth: {} tells the secret with every request, and over http:// to whoever reads along: write \
+             https://{}{}",
+            known.name, url.authority, url.base
+        )));
+    }
+    let wrong = |error: &dyn std::fmt::Display| ClientError::input(format!("--auth: {error}"));
+    Secret::new(words).map_err(|error| wrong(&error))?;
+    let mut header =
+        HeaderValue::try_from(format!("Bearer {}", words.trim())).map_err(|error| wrong(&error))?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// What happened, and when.
@@ -422,7 +451,7 @@ mod tests {
         let url = Url::parse(&format!("https://{address}")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let result = runtime.block_on(async {
-            let dialer = Dialer::new(url, address, false);
+            let dialer = Dialer::new(url, address, false, None);
             let mut drive = Drive::new(Box::<Closes>::default(), dialer).unwrap();
             drive.run(&mut |_| Verdict::Continue).await.unwrap()
         });

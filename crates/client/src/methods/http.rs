@@ -134,6 +134,9 @@ async fn try_request(
     if upload.is_some() {
         builder = builder.header(header::CONTENT_TYPE, "text/plain;charset=UTF-8");
     }
+    if let Some(bearer) = &dialer.bearer {
+        builder = builder.header(header::AUTHORIZATION, bearer);
+    }
     let request = builder.body(upload.unwrap_or_default()).map_err(|error| error.to_string())?;
     let response = http.send(request).await.map_err(|error| error.to_string())?;
     if let Some(acknowledged) = acknowledged {

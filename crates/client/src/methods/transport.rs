@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use hyper::header::HeaderValue;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 use weir_core::Duration;
 use weir_net::Unsent;
 use weir_protocol::UnsentBound;
@@ -42,10 +44,8 @@ pub(super) struct Stream {
     unsent: Option<Unsent>,
 }
 
-enum Carrier {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// Without TLS, or with it.
+type Carrier = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Stream {
     fn new(carrier: Carrier, socket: &Arc<Socket>) -> Self {
@@ -68,26 +68,10 @@ impl Stream {
     }
 
     fn bound_records(&mut self, bound: u32) {
-        if let Carrier::Tls(stream) = &mut self.carrier {
+        if let Carrier::Right(stream) = &mut self.carrier {
             stream.get_mut().1.set_buffer_limit(Some(UnsentBound::of_records(bound) as usize));
         }
     }
-}
-
-/// Forwards a call to whichever it is.
-macro_rules! forward {
-    ($carrier:expr, $stream:ident => $call:expr) => {
-        match $carrier {
-            Carrier::Plain($stream) => {
-                let $stream = Pin::new($stream);
-                $call
-            }
-            Carrier::Tls($stream) => {
-                let $stream = Pin::new($stream);
-                $call
-            }
-        }
-    };
 }
 
 impl AsyncRead for Stream {
@@ -96,7 +80,7 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        forward!(&mut self.get_mut().carrier, stream => stream.poll_read(context, buffer))
+        Pin::new(&mut self.get_mut().carrier).poll_read(context, buffer)
     }
 }
 
@@ -108,7 +92,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
         me.keep_short();
-        forward!(&mut me.carrier, stream => stream.poll_write(context, data))
+        Pin::new(&mut me.carrier).poll_write(context, data)
     }
 
     fn poll_write_vectored(
@@ -118,22 +102,19 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
         me.keep_short();
-        forward!(&mut me.carrier, stream => stream.poll_write_vectored(context, parts))
+        Pin::new(&mut me.carrier).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.carrier {
-            Carrier::Plain(stream) => stream.is_write_vectored(),
-            Carrier::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.carrier.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(&mut self.get_mut().carrier, stream => stream.poll_flush(context))
+        Pin::new(&mut self.get_mut().carrier).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(&mut self.get_mut().carrier, stream => stream.poll_shutdown(context))
+        Pin::new(&mut self.get_mut().carrier).poll_shutdown(context)
     }
 }
 
@@ -143,11 +124,18 @@ pub(super) struct Dialer {
     pub url: Url,
     address: SocketAddr,
     verify: bool,
+    /// What requests say in `Authorization`.
+    pub bearer: Option<HeaderValue>,
 }
 
 impl Dialer {
-    pub const fn new(url: Url, address: SocketAddr, verify: bool) -> Self {
-        Self { url, address, verify }
+    pub const fn new(
+        url: Url,
+        address: SocketAddr,
+        verify: bool,
+        bearer: Option<HeaderValue>,
+    ) -> Self {
+        Self { url, address, verify, bearer }
     }
 
     /// Opens a connection, and says how long that took.
@@ -165,7 +153,7 @@ impl Dialer {
         let socket = SockRef::from(&stream).try_clone()?;
         let socket = Arc::new(socket);
         if !self.url.tls {
-            let stream = Stream::new(Carrier::Plain(stream), &socket);
+            let stream = Stream::new(Carrier::Left(stream), &socket);
             return Ok(Transport { stream, socket, tcp, tls: None });
         }
         let mut config = self.config()?;
@@ -179,7 +167,7 @@ impl Dialer {
         let trips =
             if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) { 1 } else { 2 };
         let tls = Some(Duration::from_nanos(took.as_nanos() / trips));
-        let stream = Stream::new(Carrier::Tls(Box::new(stream)), &socket);
+        let stream = Stream::new(Carrier::Right(Box::new(stream)), &socket);
         Ok(Transport { stream, socket, tcp, tls })
     }
 

@@ -33,6 +33,9 @@ pub(super) async fn open(
     let mut request = url.into_client_request().map_err(|error| words(&error))?;
     let name = HeaderValue::from_static(subprotocol);
     request.headers_mut().insert("Sec-WebSocket-Protocol", name);
+    if let Some(bearer) = &dialer.bearer {
+        request.headers_mut().insert("Authorization", bearer.clone());
+    }
     let config = WebSocketConfig::default()
         .max_message_size(Some(LONGEST))
         .max_frame_size(Some(LONGEST))
