@@ -29,6 +29,7 @@ SHORT = (
     "probe-loss",
     "clock-jump",
     "uplink-1",
+    "half-fixed",
     "vpn",
     "short-flows",
     "lte-verizon-up",
@@ -106,6 +107,10 @@ def test_words_say_what_a_table_says() -> None:
         "fixed": {"egress_bps": 9_500_000, "ingress_bps": 3_000_000}
     }
     assert fixed.scenario["shaper"]["reflectors"] == []
+    (half,) = resolve(scenario(shaper=["auto up 95%"]))
+    control = half.scenario["shaper"]["control"]["auto"]
+    assert (control["egress_bps"], control["ingress_bps"]) == (9_500_000, None)
+    assert half.queue == "shaper auto up 95%"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +121,10 @@ def test_words_say_what_a_table_says() -> None:
             "shaper `auto speed fast`: `speed` needs a value, or is none of its words",
         ),
         ({"shaper": ["magic"]}, "shaper `magic`: control: 'magic': input should be 'auto'"),
+        (
+            {"shaper": ["auto up 95% down 95%"]},
+            "shaper: egress 9500000 and ingress 9500000 bit/s: nothing is",
+        ),
         ({"shaper": ["fixed up 95%"]}, "shaper `fixed`: `down` has no `rate`: write one, such as 95%"),
         (
             {"shaper": ["cake-autorate up 1mbit:2mbit"]},

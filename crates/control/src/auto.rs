@@ -11,7 +11,7 @@ use crate::side::{Facts, SideControl, View, seconds};
 
 /// Finds the rates of both sides by itself.
 ///
-/// It is told nothing of the line. It lets everything through until delays rise under load, measures what
+/// It needs to be told nothing of the line. It lets everything through until delays rise under load, measures what
 /// the line carries meanwhile, and from then on keeps the shaper a little below that (docs/shaper.md).
 #[derive(Clone, Debug)]
 pub struct Auto {
@@ -27,9 +27,15 @@ impl Auto {
     /// A controller that knows nothing of its line.
     #[must_use]
     pub fn new(settings: &AutoSettings) -> Self {
-        let max = [settings.egress_max_bps, settings.ingress_max_bps];
+        let side = |side, fixed, max| match fixed {
+            Some(bps) => SideControl::fixed(side, settings.mode, bps),
+            None => SideControl::new(side, settings.mode, max),
+        };
         Self {
-            sides: Side::ALL.map(|side| SideControl::new(side, settings.mode, max[side as usize])),
+            sides: [
+                side(Side::Egress, settings.egress_bps, settings.egress_max_bps),
+                side(Side::Ingress, settings.ingress_bps, settings.ingress_max_bps),
+            ],
             delays: Delays::default(),
             quiet: QUIET_AT_FIRST,
             ticked: None,
@@ -94,6 +100,8 @@ impl Auto {
         let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
         [0, 1].map(|side| match self.sides[side].rate() {
             _ if loads[side] < LEAST_LOAD => 0.0,
+            // Whoever chose its rate knows that the line carries it.
+            _ if self.sides[side].is_fixed() => 0.0,
             // A side with a share of the traffic may be at fault however high its rate is.
             Some(rate) if long[side] >= long[1 - side] * BESIDE => {
                 (loads[side] / rate).max(NOTICEABLE)
@@ -262,7 +270,9 @@ impl Controller for Auto {
         self.quiet = if self.sides.iter().any(at_work) {
             0.0
         } else {
-            Side::ALL.map(|side| self.threshold(side, now)).into_iter().fold(0.0, f64::max)
+            let controlled =
+                Side::ALL.into_iter().filter(|&side| !self.sides[side as usize].is_fixed());
+            controlled.map(|side| self.threshold(side, now)).fold(0.0, f64::max)
         };
     }
 

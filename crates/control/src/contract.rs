@@ -221,6 +221,12 @@ pub struct AutoSettings {
     /// What matters more.
     #[serde(default)]
     pub mode: Mode,
+    /// Egress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
+    #[serde(default)]
+    pub egress_bps: Option<u64>,
+    /// Ingress likewise.
+    #[serde(default)]
+    pub ingress_bps: Option<u64>,
     /// The rate of egress never exceeds this, in bit/s.
     #[serde(default)]
     pub egress_max_bps: Option<u64>,
@@ -279,9 +285,27 @@ impl Control {
             _ => Ok(()),
         };
         match *self {
-            Self::Auto(settings) => {
-                least("egress max", settings.egress_max_bps)?;
-                least("ingress max", settings.ingress_max_bps)
+            Self::Auto(auto) => {
+                if let (Some(egress), Some(ingress)) = (auto.egress_bps, auto.ingress_bps) {
+                    return Err(format!(
+                        "egress {egress} and ingress {ingress} bit/s: nothing is left to control; rates that \
+                         both stay are `fixed`"
+                    ));
+                }
+                for (side, rate, max) in [
+                    ("egress", auto.egress_bps, auto.egress_max_bps),
+                    ("ingress", auto.ingress_bps, auto.ingress_max_bps),
+                ] {
+                    if let (Some(rate), Some(max)) = (rate, max) {
+                        return Err(format!(
+                            "{side} {rate} and {side} max {max} bit/s: a rate that stays needs no bound; \
+                             leave one out"
+                        ));
+                    }
+                    least(&format!("{side} rate"), rate)?;
+                    least(&format!("{side} max"), max)?;
+                }
+                Ok(())
             }
             Self::Fixed { egress_bps, ingress_bps } => {
                 least("egress rate", egress_bps)?;

@@ -199,6 +199,65 @@ fn where_the_ways_are_told_apart_the_other_way_is_left_alone() {
     assert!(line.rate(Egress).unwrap() < 10.0);
 }
 
+/// A line of 40 Mbit/s up and 100 down whose `side` stays at 90 % of that, both full from two seconds on.
+fn half_fixed(side: Side) -> Line {
+    let mut rates = [None; 2];
+    rates[side as usize] = Some([36_000_000, 90_000_000][side as usize]);
+    let [egress_bps, ingress_bps] = rates;
+    let settings = AutoSettings { egress_bps, ingress_bps, ..AutoSettings::default() };
+    let mut line = Line::told(settings, [40.0, 100.0]);
+    line.run(2_000);
+    line.demand = line.capacity.map(|bps| 2.0 * bps);
+    line
+}
+
+#[test]
+fn a_side_that_was_set_stays_and_the_other_is_found() {
+    for (side, other, mbit) in [(Egress, Ingress, 36.0), (Ingress, Egress, 90.0)] {
+        let mut line = half_fixed(side);
+        line.run(5_000);
+        let (queue, used) = line.watch(other, 5_000);
+        assert!(queue < 1.5 && used > 0.94, "{other:?}: {queue} ms, {used}");
+        // The other line becomes four times slower: though only round trips are known, nobody suspects the
+        // side that was set.
+        line.capacity[other as usize] /= 4.0;
+        line.run(1_000);
+        let slower = line.watch(other, 5_000);
+        assert!(slower.0 < 5.0 && slower.1 > 0.9, "{other:?}: {slower:?}");
+        line.demand = [0.0; 2];
+        line.run(3_000);
+        line.silent = vec![0, 1, 2];
+        line.run(15_000);
+        assert_eq!(line.rate(other), None, "nobody answers");
+        assert_eq!(line.rate(side), Some(mbit));
+        let told: Vec<_> = transcript(&line, side, 0)
+            .iter()
+            .map(|one| one.split(' ').skip(1).take(3).collect::<Vec<_>>().join(" "))
+            .collect();
+        let rate = format!("{mbit:.3}");
+        let words = ["idle start", "loaded load", "idle idle"];
+        assert_eq!(told, words.map(|word| format!("{rate} {word}")), "{side:?}");
+    }
+}
+
+#[test]
+fn what_was_set_is_set_once_and_leaves_something_to_find() {
+    let refused = |settings| weir_control::Control::Auto(settings).check().unwrap_err();
+    let egress = AutoSettings { egress_bps: Some(1_000_000), ..AutoSettings::default() };
+    assert_eq!(
+        refused(AutoSettings { ingress_bps: Some(2_000_000), ..egress }),
+        "egress 1000000 and ingress 2000000 bit/s: nothing is left to control; rates that both stay are `fixed`"
+    );
+    assert_eq!(
+        refused(AutoSettings { egress_max_bps: Some(3_000_000), ..egress }),
+        "egress 1000000 and egress max 3000000 bit/s: a rate that stays needs no bound; leave one out"
+    );
+    assert_eq!(
+        refused(AutoSettings { egress_bps: Some(99_999), ..AutoSettings::default() }),
+        "egress rate 99999 bit/s: write 100000 or more"
+    );
+}
+
 #[test]
 fn a_dead_line_is_not_strangled() {
     let mut line = loaded(Mode::Ping, Egress);

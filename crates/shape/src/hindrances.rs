@@ -44,9 +44,11 @@ struct Baseline {
 }
 
 impl Hindrances {
-    pub const fn new(control: &Control) -> Self {
+    pub fn new(control: &Control) -> Self {
         let set = match control {
-            Control::Auto(auto) => [auto.egress_max_bps, auto.ingress_max_bps],
+            Control::Auto(auto) => {
+                [auto.egress_bps.or(auto.egress_max_bps), auto.ingress_bps.or(auto.ingress_max_bps)]
+            }
             Control::Fixed { egress_bps, ingress_bps } => [*egress_bps, *ingress_bps],
             Control::CakeAutorate { egress, ingress } => {
                 [Some(egress.max_bps), Some(ingress.max_bps)]
@@ -254,6 +256,8 @@ mod tests {
 
     const AUTO: Control = Control::Auto(weir_control::AutoSettings {
         mode: weir_control::Mode::Ping,
+        egress_bps: None,
+        ingress_bps: None,
         egress_max_bps: None,
         ingress_max_bps: None,
     });

@@ -442,7 +442,8 @@ class RatesSpec(Model):
     """What a shaper is told of one direction.
 
     Attributes:
-        rate: for `fixed`: the rate, or a share of the line's such as `95%`.
+        rate: for `fixed`: the rate, or a share of the line's such as `95%`; for `auto`: that direction stays
+            at it, and the other is controlled.
         min, base, max: for `cake-autorate`, all three; for `auto`, `max` if anything.
     """
 

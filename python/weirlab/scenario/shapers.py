@@ -59,6 +59,8 @@ def shaper_name(written: str | ShaperSpec) -> str:
     said += ["mode bandwidth"] if written.control == "auto" and written.mode == "bandwidth" else []
     said += [f"probe {written.probe}"] if written.control != "fixed" and written.probe != "icmp" else []
     said += ["passive"] if written.passive else []
+    ways = {"up": written.up.rate, "down": written.down.rate} if written.control == "auto" else {}
+    said += [f"{way} {rate}" for way, rate in ways.items() if rate is not None]
     return " ".join(said)
 
 
@@ -92,6 +94,8 @@ def _control(shaper: ShaperSpec, line_rate: Callable[[Direction], int | None]) -
         return {
             "auto": {
                 "mode": shaper.mode,
+                "egress_bps": _set(shaper, "up", line_rate),
+                "ingress_bps": _set(shaper, "down", line_rate),
                 "egress_max_bps": shaper.up.max,
                 "ingress_max_bps": shaper.down.max,
             }
@@ -99,8 +103,8 @@ def _control(shaper: ShaperSpec, line_rate: Callable[[Direction], int | None]) -
     if shaper.control == "fixed":
         return {
             "fixed": {
-                "egress_bps": _fixed(shaper, "up", shaper.up, line_rate),
-                "ingress_bps": _fixed(shaper, "down", shaper.down, line_rate),
+                "egress_bps": _fixed(shaper, "up", line_rate),
+                "ingress_bps": _fixed(shaper, "down", line_rate),
             }
         }
     return {
@@ -112,21 +116,27 @@ def _control(shaper: ShaperSpec, line_rate: Callable[[Direction], int | None]) -
 
 
 def _fixed(
-    shaper: ShaperSpec,
-    direction: Direction,
-    rates: RatesSpec,
-    line_rate: Callable[[Direction], int | None],
+    shaper: ShaperSpec, direction: Direction, line_rate: Callable[[Direction], int | None]
 ) -> int | None:
-    if direction not in shaper.directions:
-        return None
-    if rates.rate is None:
+    rate = _set(shaper, direction, line_rate)
+    if rate is None and direction in shaper.directions:
         raise UsageError(f"shaper `fixed`: `{direction}` has no `rate`: write one, such as 95%")
-    if isinstance(rates.rate, int):
-        return rates.rate
+    return rate
+
+
+def _set(
+    shaper: ShaperSpec, direction: Direction, line_rate: Callable[[Direction], int | None]
+) -> int | None:
+    """The rate at which a direction stays, if it is shaped and one was named."""
+    rate = (shaper.up if direction == "up" else shaper.down).rate
+    if direction not in shaper.directions or rate is None:
+        return None
+    if isinstance(rate, int):
+        return rate
     line = line_rate(direction)
     if line is None:
-        raise UsageError(f"shaper `fixed`: `{direction}` {rates.rate} of a line without a rate")
-    return round(line * float(rates.rate.removesuffix("%")) / 100)
+        raise UsageError(f"shaper `{shaper.control}`: `{direction}` {rate} of a line without a rate")
+    return round(line * float(rate.removesuffix("%")) / 100)
 
 
 def _bounds(direction: Direction, rates: RatesSpec) -> dict[str, int]:

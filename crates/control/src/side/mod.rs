@@ -32,6 +32,8 @@ pub(crate) struct SideControl {
     mode: &'static Character,
     /// The rate never exceeds this.
     max: f64,
+    /// Somebody chose the rate, and it stays.
+    is_fixed: bool,
     pub history: History,
     state: State,
     entered: Time,
@@ -129,6 +131,7 @@ impl SideControl {
                 Mode::Bandwidth => &BANDWIDTH,
             },
             max,
+            is_fixed: false,
             history: History::default(),
             state: State::Idle,
             entered: Time::ZERO,
@@ -143,6 +146,15 @@ impl SideControl {
             last_busy: Time::ZERO,
             told: None,
         }
+    }
+
+    /// A side that stays at `bps` and only tells whether it has traffic.
+    pub fn fixed(side: Side, mode: Mode, bps: u64) -> Self {
+        Self { is_fixed: true, ..Self::new(side, mode, Some(bps)) }
+    }
+
+    pub const fn is_fixed(&self) -> bool {
+        self.is_fixed
     }
 
     pub const fn state(&self) -> State {
@@ -252,16 +264,16 @@ impl SideControl {
     }
 
     fn next(&mut self, view: &View<'_>) -> (Reason, f64) {
+        if self.is_fixed {
+            return self.stay(view.now);
+        }
         if view.silence.is_some_and(|silence| silence >= STALL) {
             return self.stall(view);
         }
         if self.state == State::Stalled {
             return self.resume(view.now, view.now.since(self.entered));
         }
-        let load = self.load();
-        if load >= self.rate.unwrap_or(0.0) * IDLE_SHARE && load >= IDLE_BPS {
-            self.last_busy = view.now;
-        }
+        let load = self.note_load(view.now);
         if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
             return self.hurry(overdue, view);
         }
@@ -271,6 +283,31 @@ impl SideControl {
             State::Probing => self.probing(view),
             State::BackingOff => self.backing_off(view),
             State::Stalled => unreachable!("left above"),
+        }
+    }
+
+    /// The load, which is remembered if it is one.
+    fn note_load(&mut self, now: Time) -> f64 {
+        let load = self.load();
+        if load >= self.rate.unwrap_or(0.0) * IDLE_SHARE && load >= IDLE_BPS {
+            self.last_busy = now;
+        }
+        load
+    }
+
+    /// Whatever comes, the rate is the same.
+    fn stay(&mut self, now: Time) -> (Reason, f64) {
+        let load = self.note_load(now);
+        if self.last_busy == now && load > 0.0 {
+            if self.state != State::Loaded {
+                self.enter(State::Loaded, now);
+            }
+            (Reason::Load, load / 1e6)
+        } else {
+            if self.state != State::Idle && now.since(self.last_busy) >= IDLE_AFTER {
+                self.enter(State::Idle, now);
+            }
+            (Reason::Idle, load / 1e6)
         }
     }
 

@@ -40,7 +40,11 @@ pub struct Line {
 
 impl Line {
     pub fn new(mode: Mode, capacity_mbit: [f64; 2]) -> Self {
-        let settings = AutoSettings { mode, ..AutoSettings::default() };
+        Self::told(AutoSettings { mode, ..AutoSettings::default() }, capacity_mbit)
+    }
+
+    /// A line whose controller is told so much.
+    pub fn told(settings: AutoSettings, capacity_mbit: [f64; 2]) -> Self {
         Self {
             controller: Control::Auto(settings).build(),
             capacity: capacity_mbit.map(|mbit| mbit * 1e6),
