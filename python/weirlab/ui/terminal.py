@@ -13,9 +13,14 @@ messages = Console(stderr=True, highlight=False)
 
 def note(text: str) -> None:
     """Says something by the way."""
-    messages.print(text, style="dim", markup=False)
+    _say(text, "dim")
 
 
 def warn(text: str) -> None:
     """Says why something should not be trusted."""
-    messages.print(f"warning: {text}", style="bold yellow", markup=False)
+    _say(f"warning: {text}", "bold yellow")
+
+
+def _say(text: str, style: str) -> None:
+    # Where there is no terminal, a sentence is a line of a log.
+    messages.print(text, style=style, markup=False, soft_wrap=not messages.is_terminal)
