@@ -149,47 +149,59 @@ print(json.dumps([json.loads(told or "null"), state()]))
     assert told["cost"] < 0.2
 
 
-# What the controller was told by probes, and what it made of the way up.
+# What the controller was told by probes, and what it made of both ways.
 PROBED = """
 def probed():
     lines = [json.loads(line) for line in open("log")][1:]
     delays = [line["delay"] for line in lines if "delay" in line and line["delay"]["source"] < 1 << 16]
     decided = [line["decision"] for line in lines if "decision" in line]
-    rates = [one["rate_bps"] for one in decided if one["side"] == "egress"]
+    rates = [[one["rate_bps"] for one in decided if one["side"] == side] for side in ("egress", "ingress")]
     ways = [delay["one_way"] for delay in delays if delay["one_way"]]
-    return [len(delays), min((delay["rtt"] for delay in delays), default=0), len(ways), rates[-1:]]
+    return [len(delays), min((delay["rtt"] for delay in delays), default=0), len(ways), rates]
 """
 
 
-def probed_by(kind: str, folder: Path) -> Any:
+def probed_by(kind: str, words: str, serve: str, folder: Path) -> Any:
+    (folder / "secret").write_text("correct horse\n")
+    (folder / "download.py").write_text(UPLOAD.replace('b"u"', 'b"d"').replace(SENDS, RECEIVES))
     return in_lab(
         partial(weir_in, folder),
         folder,
         PROBED
         + f"""
-shaper, view = start("--reflector", "{kind}", "--log", "log")
+shaper, view = start("--reflector", "{kind}", "--log", "log", *"{words}".split())
 time.sleep(1)
-load = subprocess.Popen([sys.executable, {str(folder / "upload.py")!r}])
+loads = [{str(folder / "upload.py")!r}, *([{str(folder / "download.py")!r}] if {bool(words)} else [])]
+loads = [subprocess.Popen([sys.executable, load]) for load in loads]
 time.sleep(5)
 done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
 subprocess.run([*WEIR, "stop", device], check=True)
 shaper.wait(60)
-load.kill()
+[load.kill() for load in loads]
 print(json.dumps([probed(), json.loads(done.stdout)["reflectors"]]))
 """,
-        beside=f"echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all; {sys.executable} -m weirlab serve",
+        beside=f"echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all; {sys.executable} -m weirlab serve {serve}",
         port="8080",
     )
 
 
-KINDS = ("udp:server", "tcp:server:5001")
+SENDS = """        far.sendall(bytes(65536))"""
+RECEIVES = """        far.recv(65536)"""
+KINDS = {
+    "udp:server": ("", ""),
+    "tcp:server:5001": ("", ""),
+    "udp:server:8080": ("--egress 5mbit --ingress auto --auth secret", "--auth secret"),
+}
+"""Whom to ask; how a shaper is started, both ways loaded if it is told anything; how its server is."""
 
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
     """Shapers on two lines at once."""
     folders = {kind: tmp_path_factory.mktemp(kind[:3]) for kind in KINDS}
-    return together({kind: partial(probed_by, kind, folder) for kind, folder in folders.items()})
+    return together(
+        {kind: partial(probed_by, kind, *KINDS[kind], folder) for kind, folder in folders.items()}
+    )
 
 
 @needs_lab
@@ -203,8 +215,12 @@ def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
     # The line's own 14 ms, and what the measurement cannot add to: a delay is never too short.
     assert least_ns >= 14_000_000
     assert ways == (count if kind.startswith("udp") else 0)
+    egress, ingress = rates
+    if kind == "udp:server:8080":
+        assert set(egress) == {5_000_000}, "a way that was set stays"
+        egress = ingress
     skip_if_late(warnings)
-    assert rates[0] is not None, "the load made a queue, which was seen"
+    assert egress[-1] is not None, "the load made a queue, which was seen"
 
 
 @needs_lab
@@ -287,6 +303,11 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     assert settings["queues"][1] is None
     assert settings["reflectors"] == [{"icmp": "10.0.0.1"}, {"udp": "[fd00::1]:2112"}]
     assert settings["time_ns"] == 2_000_000_000
+    said = {"egress": "8mbit", "ingress_max": "50mbit", "mode": "bandwidth", "auth": "/etc/secret"}
+    settings = settings_of("eth0", said, "shape")
+    rates = {"egress_bps": 8_000_000, "ingress_max_bps": 50_000_000}
+    assert settings["control"] == {"auto": {"mode": "bandwidth", **rates}}
+    assert settings["auth"] == "/etc/secret"
     said = {"reflectors": ["udp:10.0.0.1", "udp:[fd00::1]", "tcp:10.0.0.1:443"]}
     assert settings_of("eth0", said, "shape")["reflectors"] == [
         {"udp": "10.0.0.1:8080"},
@@ -294,7 +315,6 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
         {"tcp": "10.0.0.1:443"},
     ]
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"egress": "8mbit"}, "write `auto` or a rate for both"),
         ({"framing": "x"}, "framing `x`: write one of auto, none, "),
         ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
         ({"reflectors": ["tcp:10.0.0.1"]}, "a port from 1 to 65535"),

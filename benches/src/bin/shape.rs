@@ -98,6 +98,7 @@ impl Shaper {
             backend: None,
             // Nobody answers there: nothing but the packets is to be measured.
             reflectors: vec![weir_shape::Target::Icmp([127, 0, 0, 1].into())],
+            auth: None,
             rules: None,
             time_ns: None,
             log: None,

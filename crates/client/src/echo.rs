@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration as WallDuration;
 
 use weir_net::EchoSession;
+use weir_protocol::weir::Secret;
 
 use crate::Target;
 use crate::session::Session;
@@ -38,18 +39,18 @@ pub struct EchoKeeper {
 }
 
 impl EchoKeeper {
-    /// Begins with the server whose TCP port is at `server`.
+    /// Begins with the server whose TCP port is at `server`, with the secret that it may ask for.
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub fn start(server: SocketAddr) -> io::Result<Self> {
+    pub fn start(server: SocketAddr, secret: Option<Secret>) -> io::Result<Self> {
         let (sender, news) = mpsc::channel();
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let target = Target { authority: server.to_string(), address: server };
         std::thread::Builder::new()
             .name("echo session".to_owned())
-            .spawn(move || keep(&target, &sender, &ends))?;
+            .spawn(move || keep(&target, secret.as_ref(), &sender, &ends))?;
         Ok(Self { news, over })
     }
 
@@ -66,9 +67,9 @@ impl Drop for EchoKeeper {
     }
 }
 
-fn keep(target: &Target, news: &Sender<EchoNews>, over: &AtomicBool) {
+fn keep(target: &Target, secret: Option<&Secret>, news: &Sender<EchoNews>, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
-        let why = match Session::open(target, None) {
+        let why = match Session::open(target, secret) {
             Err(error) => error.to_string(),
             Ok(session) => attend(session, target, news, over),
         };

@@ -135,6 +135,7 @@ fn settings(scenario: &Scenario, shaper: &Shaper) -> Settings {
         // The same on every machine.
         backend: Some(Backend::Userspace),
         reflectors: reflectors.map(|host| Target::Icmp(scenario.server_address(host))).collect(),
+        auth: None,
         rules: None,
         time_ns: None,
         log: None,

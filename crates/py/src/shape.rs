@@ -1,7 +1,7 @@
 //! The shaper on a real interface.
 
 use pyo3::prelude::*;
-use weir_control::Control;
+use weir_control::Mode;
 use weir_shape::{Command, Settings, ShapeError};
 
 use crate::{fail, wrong};
@@ -63,29 +63,25 @@ pub(crate) fn stop_shaper(py: Python<'_>, device: &str) -> PyResult<String> {
     py.detach(|| weir_shape::stop(device)).map_err(refused)
 }
 
-/// Runs the controller of a log, or `control`, as JSON, over what went into it. `show` is given each
-/// decision as a line of the log. Returns how many decisions the log has, how many came out, and how many
-/// are the same.
+/// Runs the controller of a log, or `auto` in `mode`, over what went into it. `show` is given each decision as
+/// a line of the log. Returns how many decisions the log has, how many came out, and how many are the same.
 #[pyfunction]
-#[pyo3(signature = (log, control, show))]
+#[pyo3(signature = (log, mode, show))]
 pub(crate) fn replay_shaper(
     py: Python<'_>,
     log: &str,
-    control: Option<&str>,
+    mode: Option<&str>,
     show: Py<PyAny>,
 ) -> PyResult<[usize; 3]> {
-    let control: Option<Control> =
-        control.map(|text| serde_json::from_str(text).map_err(fail)).transpose()?;
-    if let Some(control) = &control {
-        control.check().map_err(fail)?;
-    }
+    let mode: Option<Mode> =
+        mode.map(|word| serde_json::from_value(word.into()).map_err(wrong)).transpose()?;
     let mut raised = None;
     let mut on_line = |line: &str| {
         if raised.is_none() {
             raised = show.call1(py, (line,)).err();
         }
     };
-    let counts = weir_shape::replay(log, control, &mut on_line).map_err(refused)?;
+    let counts = weir_shape::replay(log, mode, &mut on_line).map_err(refused)?;
     raised.map_or(Ok(counts), Err)
 }
 

@@ -123,13 +123,15 @@ impl Engine {
         seed: u64,
         clock: Clock,
     ) -> Result<Self, ShapeError> {
+        let secret = settings.auth.as_deref().map(weir_net::read_secret).transpose();
+        let secret = secret.map_err(|error| ShapeError::input(error.to_string()))?;
         let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
         let shaper = choice.shaper(settings, seed, clock)?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();
         let standing = standing(settings, choice.backend)?;
         let observer = Observer {
-            reflectors: Reflectors::new(&settings.reflectors, clock.now()),
+            reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
             seen: Vec::new(),
             wanted: false,

@@ -16,7 +16,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{Control, Controller, Decision, Delay, OneWay, Side, Traffic};
+use weir_control::{
+    AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, Traffic,
+};
 use weir_core::{Duration, Time};
 
 use crate::ShapeError;
@@ -127,8 +129,9 @@ fn decided(decision: &Decision) -> What {
     }
 }
 
-/// Runs the controller of the log in `text`, or `control` instead of it, over what went into it. `show` is
-/// given each decision as a line of the log; with the log's own controller they are those of the log.
+/// Runs the controller of the log in `text`, or `auto` in `mode` and else as the log's, over what went into
+/// it. `show` is given each decision as a line of the log; with the log's own controller they are those of the
+/// log.
 ///
 /// Returns how many decisions the log has, how many came out, and how many of them are the same.
 ///
@@ -136,7 +139,7 @@ fn decided(decision: &Decision) -> What {
 /// If `text` is no log: at which line.
 pub fn replay(
     text: &str,
-    control: Option<Control>,
+    mode: Option<Mode>,
     show: &mut dyn FnMut(&str),
 ) -> Result<[usize; 3], ShapeError> {
     let bad = |number: usize, error: &dyn std::fmt::Display| {
@@ -148,7 +151,11 @@ pub fn replay(
     if head.weir_shape != VERSION {
         return Err(bad(1, &format!("its version is {}, and {VERSION} is read", head.weir_shape)));
     }
-    let control = control.unwrap_or(head.settings.control);
+    let control = match (mode, head.settings.control) {
+        (None, control) => control,
+        (Some(mode), Control::Auto(auto)) => Control::Auto(AutoSettings { mode, ..auto }),
+        (Some(mode), _) => Control::Auto(AutoSettings { mode, ..AutoSettings::default() }),
+    };
     let mut run =
         Replay { controller: control.build(), open: head.settings.open, decided: Vec::new() };
     let mut logged = Vec::new();
@@ -209,14 +216,14 @@ const VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {
-    use weir_control::AutoSettings;
     use weir_core::Framing;
 
     use super::*;
 
     #[test]
     fn a_replay_decides_what_was_decided_and_another_controller_something_else() {
-        let control = Control::Auto(AutoSettings::default());
+        let egress_bps = Some(7_000_000);
+        let control = Control::Auto(AutoSettings { egress_bps, ..AutoSettings::default() });
         let settings = Settings {
             device: "eth0".into(),
             control,
@@ -224,6 +231,7 @@ mod tests {
             framing: Framing::ETHERNET,
             backend: None,
             reflectors: vec![],
+            auth: None,
             rules: None,
             time_ns: None,
             log: None,
@@ -265,11 +273,17 @@ mod tests {
         // Ended while it wrote.
         let cut = &text[..text.len() - 5];
         assert!(replay(cut, None, &mut |_| {}).is_ok());
-        let fixed = Control::Fixed { egress_bps: Some(1_000_000), ingress_bps: None };
         let mut shown = Vec::new();
-        let counts = replay(&text, Some(fixed), &mut |line| shown.push(line.to_owned())).unwrap();
-        assert_eq!(counts, [decisions, 2, 0]);
-        assert!(shown[0].contains(r#""side":"egress","rate_bps":1000000"#), "{}", shown[0]);
+        let mut show = |line: &str| shown.push(line.to_owned());
+        let [logged, made, same] = replay(&text, Some(Mode::Bandwidth), &mut show).unwrap();
+        assert_eq!((logged, made), (decisions, shown.len()));
+        assert!(0 < made && same < made, "{made} {same}");
+        // What else the log's controller was told stays.
+        let kept = r#""side":"egress","rate_bps":7000000"#;
+        assert!(
+            shown.iter().all(|line| line.contains(kept) || line.contains("ingress")),
+            "{shown:?}"
+        );
         let error = replay("{}", None, &mut |_| {}).unwrap_err().to_string();
         assert!(error.starts_with("line 1 is not of a shaper's log: "), "{error}");
     }

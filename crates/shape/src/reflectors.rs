@@ -9,6 +9,7 @@ use weir_client::{EchoKeeper, EchoNews};
 use weir_control::{Delay, OneWay};
 use weir_core::{Duration, FlowKey, Protocol, Time};
 use weir_net::{Clock, Reflector};
+use weir_protocol::weir::Secret;
 use weir_world::LatencyRow;
 
 use crate::settings::Target;
@@ -20,6 +21,8 @@ pub(crate) struct Reflectors {
     missing: Vec<Target>,
     /// Sessions with servers of Weir's own protocol, each with the number of its source while it is open.
     sessions: Vec<(SocketAddr, EchoKeeper, Option<u32>)>,
+    /// What their servers may ask for.
+    secret: Option<Secret>,
     /// Why the last session is not open.
     trouble: Option<String>,
     learn: bool,
@@ -51,14 +54,16 @@ struct Source {
 }
 
 impl Reflectors {
-    /// Those of `targets`, or of the well-known and the traffic's peers if there are none.
-    pub fn new(targets: &[Target], now: Time) -> Self {
+    /// Those of `targets`, or of the well-known and the traffic's peers if there are none; `secret` is for
+    /// servers that ask for one.
+    pub fn new(targets: &[Target], secret: Option<Secret>, now: Time) -> Self {
         let learn = targets.is_empty();
         let well_known = || WELL_KNOWN.map(|address| Target::Icmp(IpAddr::from(address))).to_vec();
         let mut it = Self {
             all: Vec::new(),
             missing: if learn { well_known() } else { targets.to_vec() },
             sessions: Vec::new(),
+            secret,
             trouble: None,
             learn,
             peers: BTreeMap::new(),
@@ -249,7 +254,8 @@ impl Reflectors {
             Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
             Target::Tcp(address) => (Reflector::tcp(address, port), CONNECT_LEAST),
             Target::Udp(server) => {
-                let keeper = EchoKeeper::start(server).map(|it| (server, it, None));
+                let keeper =
+                    EchoKeeper::start(server, self.secret.clone()).map(|it| (server, it, None));
                 self.sessions.extend(keeper);
                 return self.sessions.iter().any(|(open, ..)| *open == server);
             }

@@ -27,6 +27,9 @@ pub struct Settings {
     pub backend: Option<Backend>,
     /// Whom to probe: the well-known and those that the traffic goes to, if empty.
     pub reflectors: Vec<Target>,
+    /// File with the secret that servers among them ask for.
+    #[serde(default)]
+    pub auth: Option<PathBuf>,
     /// Which class packets belong to, if anything is said of that.
     #[serde(default)]
     pub rules: Option<Rules>,

@@ -22,6 +22,7 @@ from rich.live import Live
 from rich.markup import escape
 
 from weirlab import _native
+from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import ShapeError, UsageError
 from weirlab.shape import (
     Proof,
@@ -96,6 +97,7 @@ def command() -> None:
     metavar="WHOM",
     help="Whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT.",
 )
+@click.option("--auth", metavar="FILE", help="File with the secret that the `weir serve` asks for.")
 @click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
 @click.option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
 @click.option("--time", metavar="TIME", help="End by itself, such as after `1800s`.")
@@ -132,13 +134,13 @@ def start(device: str, **words: Any) -> None:
     if words["reflectors"]:
         named["reflectors"] = list(words["reflectors"])
     said = {**said, **named}
-    if words["server"] is not None:
-        _check_server(words)
-        said.setdefault("reflectors", [f"udp:{words['server']}"])
     _check_proving(words)
+    if words["server"] is not None:
+        said.setdefault("reflectors", [f"udp:{words['server']}"])
     where = "shape" if words["config"] is None else f"shape, config `{words['config']}`"
     settings = settings_of(device, said, where, words["log"])
     settings["open"] = words["prove"]
+    _check_server(words["server"], settings)
     choice = _ask(lambda: json.loads(_native.choose_shaper(json.dumps(settings))))
     if words["dry_run"]:
         _show_dry_run(settings, choice, words)
@@ -200,13 +202,12 @@ def stop(device: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
 def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
     """Run the controller over what went into it, and show what it would have done."""
-    control = None if mode is None else json.dumps({"auto": {"mode": mode}})
 
     def show(line: str) -> None:
         click.echo(line if as_json else _decision(json.loads(line)))
 
     text = log.read_text(encoding="utf-8", errors="replace")
-    logged, made, same = _ask(lambda: _native.replay_shaper(text, control, show))
+    logged, made, same = _ask(lambda: _native.replay_shaper(text, mode, show))
     note(f"{made} decisions; the log has {logged}, of which {same} are the same")
 
 
@@ -227,12 +228,12 @@ WORDS = (
     "egress_queue",
     "ingress_queue",
     "framing",
+    "auth",
     "backend",
     "rules",
     "time",
 )
 """The options that a file may have too."""
-SERVER_PATIENCE_S = 5.0
 LONGEST_LOAD_S = 100.0
 """Below what `weir serve` allows a flow if nothing else is said."""
 STOP_LOOKS = 50
@@ -252,7 +253,13 @@ def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int |
     """Shapes until `show` says `stop`: how many decisions were made; None if somebody interrupted it."""
     seed = int.from_bytes(os.urandom(7), "big")
 
+    started = False
+
     def on_view(text: str) -> str:
+        nonlocal started
+        if not started:
+            started = True
+            _tell_service_manager("READY=1")
         return show(cast("ShaperView", json.loads(text)))
 
     try:
@@ -260,6 +267,14 @@ def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int |
     except KeyboardInterrupt:
         # The usual end: everything has been undone.
         return None
+
+
+def _tell_service_manager(news: str) -> None:
+    """Tells it to the service manager that started this, if one wants to know: sd_notify(3)."""
+    where = os.environ.get("NOTIFY_SOCKET")
+    if where is not None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as near:
+            near.sendto(news.encode(), where.replace("@", "\0", 1) if where.startswith("@") else where)
 
 
 class _Shown:
@@ -301,7 +316,7 @@ def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
         f"measuring for {prover.total_s:.0f} s: {rounds} times {without:g} s without and {shaped:g} s with "
         f"it, {what}"
     )
-    with _load(words, prover.total_s) as end_load:
+    with _load(words, settings["auth"], prover.total_s) as end_load:
         led = _Led(prover, words, end_load)
         _shape(settings, led.show)
     led.shown.close()
@@ -343,25 +358,36 @@ class _Led:
 
 def _check_proving(words: dict[str, Any]) -> None:
     """Refuses what only a proof takes, where none is wanted."""
+    if words["server"] is not None and not words["prove"]:
+        raise UsageError("--server goes with --prove; to probe a `weir serve` write --reflector udp:HOST")
     context = click.get_current_context()
     for name in ("load", "rounds", "measure", "most_cost"):
         if not words["prove"] and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
 
-def _check_server(words: dict[str, Any]) -> None:
-    """Whether the server that is to help is there, before anything is changed."""
-    if not words["prove"]:
-        raise UsageError("--server goes with --prove; to probe a `weir serve` write --reflector udp:HOST")
-    host, port = host_and_port(words["server"])
+def _check_server(server: str | None, settings: dict[str, Any]) -> None:
+    """Whether the server that is to help is there and would, before anything is changed."""
+    auth = settings["auth"]
+    secret = None if auth is None else secret_of(Path(auth))
+    if server is None:
+        if auth is not None and not any("udp" in one for one in settings["reflectors"]):
+            raise UsageError(
+                f"auth `{auth}`: only a `weir serve` asks for a secret, and none is named: write "
+                "--reflector udp:HOST, or leave it out"
+            )
+        return
     try:
-        socket.create_connection((host, port), SERVER_PATIENCE_S).close()
-    except OSError as error:
-        raise UsageError(f"server `{words['server']}`: {error}; start `weir serve` there") from error
+        why = _native.missing(_authority(server), secret)
+    except _native.NativeError as error:
+        hint = "; start `weir serve` there" if "refused (os" in str(error) else ""
+        raise UsageError(f"{error}{hint}") from error
+    if why is not None:
+        raise UsageError(why)
 
 
 @contextmanager
-def _load(words: dict[str, Any], total_s: float) -> Iterator[Callable[[], None]]:
+def _load(words: dict[str, Any], auth: str | None, total_s: float) -> Iterator[Callable[[], None]]:
     """Loads the line as was said until what it gives is called; the user's own traffic needs nothing."""
     if words["load"] is None and words["server"] is None:
         yield lambda: None
@@ -372,7 +398,7 @@ def _load(words: dict[str, Any], total_s: float) -> Iterator[Callable[[], None]]
         else:
             # Records of what the line carried for us are of no use to anybody.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-load-"))
-            command, quiet = _load_from(words["server"], total_s), subprocess.DEVNULL
+            command, quiet = _load_from(words["server"], auth, total_s), subprocess.DEVNULL
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=quiet, cwd=folder, start_new_session=True
         )
@@ -386,12 +412,18 @@ def _load(words: dict[str, Any], total_s: float) -> Iterator[Callable[[], None]]
         yield end
 
 
-def _load_from(server: str, total_s: float) -> list[str]:
+def _load_from(server: str, auth: str | None, total_s: float) -> list[str]:
     """Four downloads and four uploads, again and again: a server bounds how long a flow may take."""
-    host, port = host_and_port(server)
-    words = [sys.executable, "-m", "weirlab", "run", "rrul_be", "--world", "net", "--host", f"{host}:{port}"]
+    words = [sys.executable, "-m", "weirlab", "run", "rrul_be", "--world", "net"]
+    words += ["--host", _authority(server)]
+    words += [] if auth is None else ["--auth", auth]
     once = shlex.join([*words, "--idle", "0s", "--load", f"{min(total_s + 2, LONGEST_LOAD_S):g}s"])
     return ["/bin/sh", "-c", f"while {once} --no-charts; do :; done"]
+
+
+def _authority(server: str) -> str:
+    host, port = host_and_port(server)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _show_proof(result: Proof | str, *, as_json: bool) -> None:
@@ -446,10 +478,11 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
 def _rates_said(control: dict[str, Any]) -> str:
     """How rates are found, in words."""
     [(kind, said)] = control.items()
+    stays = "fixed at " if kind == "auto" else ""
     rates = [
-        f"{side} {'at most ' if kind == 'auto' else ''}{said[key] / 1e6:g} Mbit/s"
+        f"{side} {how}{said[key] / 1e6:g} Mbit/s"
         for side in ("egress", "ingress")
-        for key in (f"{side}_max_bps", f"{side}_bps")
+        for key, how in ((f"{side}_max_bps", "at most "), (f"{side}_bps", stays))
         if said.get(key) is not None
     ]
     found = f"found by `auto`, mode {said['mode']}" if kind == "auto" else "fixed"

@@ -6,7 +6,8 @@ import json
 import socket
 import tomllib
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,9 +16,6 @@ from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
 from weirlab.shape.rules import read_rules
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class ShapeWords(Model):
@@ -32,6 +30,7 @@ class ShapeWords(Model):
         reflectors: whom to probe: `HOST` by ICMP, `udp:HOST[:PORT]` by UDP to a `weir serve`,
             `tcp:HOST:PORT` by how long a TCP connection takes to open.
         backend: who holds packets back.
+        auth: file whose first line is the secret that servers among them ask for.
         rules: which class packets belong to: a file, or the name of a shipped list.
         time: ends by itself after so long.
     """
@@ -45,6 +44,7 @@ class ShapeWords(Model):
     ingress_queue: str = "cake diffserv4 dual-dsthost"
     framing: str = "auto"
     reflectors: list[str] = Field(default_factory=list)
+    auth: str | None = None
     backend: Literal["auto", "kernel", "userspace"] = "auto"
     rules: str | None = None
     time: str | None = None
@@ -94,6 +94,7 @@ def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any
         "framing": framings[words.framing] if words.framing != "auto" else framing_of(device)["framing"],
         "backend": None if words.backend == "auto" else words.backend,
         "reflectors": [_reflector(reflector) for reflector in words.reflectors],
+        "auth": None if words.auth is None else str(Path(words.auth).absolute()),
         "rules": None if words.rules is None else read_rules(words.rules),
         "time_ns": None if words.time is None else time_of("time", words.time),
         "log": None if log is None else str(log.absolute()),
@@ -134,17 +135,13 @@ def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
             raise UsageError(
                 f"{side} max {most}: it bounds `auto`, and {side} is `{getattr(words, side)}`; leave it out"
             )
-    if all(said == "auto" for said in shaped.values()):
+    rates = {side: _rate(side, rate) for side, rate in shaped.items() if rate != "auto"}
+    if len(rates) < len(shaped):
         limits = {f"{side}_max_bps": _rate(f"{side} max", rate) for side, rate in bounds.items() if rate}
-        return {"auto": {"mode": words.mode, **limits}}
-    if "auto" in shaped.values():
-        raise UsageError(
-            f"egress `{words.egress}` and ingress `{words.ingress}`: write `auto` or a rate for both, or "
-            "`none` for one"
-        )
+        stays = {f"{side}_bps": bps for side, bps in rates.items()}
+        return {"auto": {"mode": words.mode, **stays, **limits}}
     if words.mode != "ping":
         raise UsageError(f"mode {words.mode}: it is `auto`'s, and the rates are set; leave it out")
-    rates = {side: _rate(side, rate) for side, rate in shaped.items()}
     return {"fixed": {"egress_bps": rates.get("egress"), "ingress_bps": rates.get("ingress")}}
 
 
