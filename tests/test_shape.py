@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from live import skip_if_late, together, weir_in
 from weirlab import _native
+from weirlab.cli.shape_command import tell_service_manager
 from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
@@ -453,3 +455,15 @@ def test_metrics_are_what_prometheus_reads() -> None:
     ]
     silent = metrics_of(view | {"sides": [None, None], "delays": [], "reflectors": []})
     assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-3:]
+
+
+def test_a_service_manager_is_told_that_it_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As systemd takes it: a datagram to a socket with a file, or in the abstract namespace."""
+    for where, name in ((str(tmp_path / "n"), str(tmp_path / "n")), (f"@{tmp_path}", f"\0{tmp_path}")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as near:
+            near.bind(name)
+            monkeypatch.setenv("NOTIFY_SOCKET", where)
+            tell_service_manager("READY=1")
+            assert near.recv(100, socket.MSG_DONTWAIT) == b"READY=1"
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    tell_service_manager("READY=1")

@@ -259,7 +259,7 @@ def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int |
         nonlocal started
         if not started:
             started = True
-            _tell_service_manager("READY=1")
+            tell_service_manager("READY=1")
         return show(cast("ShaperView", json.loads(text)))
 
     try:
@@ -269,7 +269,7 @@ def _shape(settings: dict[str, Any], show: Callable[[ShaperView], str]) -> int |
         return None
 
 
-def _tell_service_manager(news: str) -> None:
+def tell_service_manager(news: str) -> None:
     """Tells it to the service manager that started this, if one wants to know: sd_notify(3)."""
     where = os.environ.get("NOTIFY_SOCKET")
     if where is not None:
