@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from weirlab.net.locate import Hop, Location, another, begin
+from weirlab.net.methods import with_grade
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.scores import Loaded, Measured, aim, bufferbloat, quality_of_outcome, responsiveness
 from weirlab.stats import Distribution, describe
@@ -215,6 +216,15 @@ def test_a_truncated_foreign_test_is_a_caution() -> None:
     truncated, far = warnings_of_method(result)
     assert truncated.startswith("the upload ended after 1.1 s where 10 s were due")
     assert far.startswith("the server is 150 ms away")
+
+
+def test_a_line_that_was_never_full_has_no_grade() -> None:
+    """Of the method `http`: a file that is over at once leaves the line idle, and pings quick."""
+    small = {"saturated": False, "latency_increase_ms": 0.1}
+    assert with_grade({"download": small, "upload": None})["grade"] is None
+    full = {"saturated": True, "latency_increase_ms": 70.0}
+    assert with_grade({"download": small, "upload": full})["grade"] == "C"
+    assert with_grade({"download": None, "upload": None})["grade"] is None
 
 
 def test_a_foreign_test_says_which_figures_it_lacks() -> None:

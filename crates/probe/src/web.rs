@@ -217,10 +217,12 @@ impl Web {
             return;
         }
         let seconds = counted.as_secs_f64();
+        let small = self.is_small_file();
         let direction = &mut self.done[way as usize];
         direction.mbps = Some(mbps(self.counted, seconds));
         direction.connections = self.ramp.flows();
-        direction.full = self.ramp.full_after().is_some();
+        // Files that are over at once stop growing too, but it is round trips that bound them.
+        direction.full = self.ramp.full_after().is_some() && (way == Way::Up || !small);
         self.streams.close(actions);
         self.began = now;
         let takes = self.known().is_some_and(|kind| kind.upload.is_some());
@@ -295,10 +297,15 @@ impl Web {
         (self.file > 0).then(|| self.known().map_or("a file", |kind| kind.name))
     }
 
+    /// Whether all that there is to load is a file too short to fill a line.
+    const fn is_small_file(&self) -> bool {
+        self.known().is_none() && self.file < LEAST_FILE
+    }
+
     /// What Weir's own protocol would have told.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = MISSING.map(str::to_owned).to_vec();
-        if self.known().is_none() && self.file < LEAST_FILE {
+        if self.is_small_file() {
             missing.push(format!(
                 "a full line: the file has {} bytes, so round trips bound the download; name a larger file",
                 self.file
@@ -459,6 +466,7 @@ mod tests {
         assert_eq!(result["server_kind"], "a file");
         assert!(result["download_mbps"].as_f64().unwrap() > 70.0, "{result}");
         assert_eq!(result["upload"], Value::Null);
+        assert_eq!(result["download"]["saturated"], false);
         let missing = result["missing"].to_string();
         assert!(missing.contains("the file has 500000 bytes"), "{missing}");
         assert!(missing.contains("upload"), "{missing}");

@@ -161,7 +161,7 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     """
     seen = None
     if instead_of is not None and not as_json:
-        note(f"{instead_of}: what HTTP shows of the path follows")
+        note(f"{instead_of}; what HTTP shows of the path follows")
     with waiting(f"{method} of {url}", quiet=as_json):
 
         def work() -> dict[str, Any]:
@@ -184,11 +184,18 @@ def _foreign(  # noqa: PLR0913 - words of the command line
         for text in cautions:
             warn(text)
         console.print(method_table(result, seen))
-        if result.get("grade"):
-            console.print(f"Grade {result['grade']}: {MEANING[result['grade']]}")
+        if method == "http":
+            console.print(_verdict(result["grade"]))
     if failures:
         hint = "; --no-verify believes any" if "certificate" in failures[0] and verify else ""
         raise NetError(f"{method} of `{url}`: {failures[0]}{hint}")
+
+
+def _verdict(letter: str | None) -> str:
+    """The grade of the method `http` in plain words."""
+    if letter is None:
+        return "No grade: the line was never full, so that nothing is known of its latency under load."
+    return f"Grade {letter}: {MEANING[letter]}"
 
 
 def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:

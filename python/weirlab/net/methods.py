@@ -115,9 +115,14 @@ def _server(written: str) -> SplitResult:
 
 
 def with_grade(result: dict[str, Any]) -> dict[str, Any]:
-    """The result of the method `http` with the grade of its worse direction, as `weir test` grades."""
+    """The result of the method `http` with the grade of its worse direction, as `weir test` grades.
+
+    A direction in which the line was never full says nothing of latency under load: the grade is None if
+    there is no other.
+    """
     ways = [result[way] for way in ("download", "upload") if result[way] is not None]
-    increases = [one["latency_increase_ms"] for one in ways if one["latency_increase_ms"] is not None]
+    full = [one for one in ways if one["saturated"]]
+    increases = [one["latency_increase_ms"] for one in full if one["latency_increase_ms"] is not None]
     return {**result, "grade": bufferbloat.grade(max(increases)) if increases else None}
 
 
