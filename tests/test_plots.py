@@ -13,7 +13,7 @@ import pytest
 
 import weirlab
 from weirlab.errors import UsageError
-from weirlab.plots import KINDS, axes, box, caption, distribution, draw, overlay, series, theme
+from weirlab.plots import KINDS, axes, box, caption, cdf, distribution, draw, overlay, series, theme
 from weirlab.record import Record, open_record
 from weirlab.record.set_ups import run_names, set_ups
 from weirlab.stats import compare, describe, totals_mbps
@@ -107,6 +107,21 @@ def test_the_same_record_gives_the_same_bytes(twice: tuple[Path, Path]) -> None:
     for chart in twice[0].iterdir():
         again = twice[1] / f"{chart.stem}{chart.suffix.upper()}"
         assert chart.read_bytes() == again.read_bytes(), chart.name
+
+
+def test_a_probe_that_nobody_answers_takes_no_room(rrul: Sequence[Record]) -> None:
+    """It stands in the table below the axes, which stay as large as they are without it."""
+    load = rrul[0].phase("load")
+    assert load is not None
+    heard = pings(10.0, 20.0, start_ns=load[0])
+    deaf = pings(None, None, probe=1, start_ns=load[0])
+    both = cdf.figure([changed(rrul[0], latency=pl.concat([heard, deaf]))], None)
+    (ax,) = both.axes
+    assert len(ax.lines) == 1 + 3  # the curve, and the lines at 50, 95 and 99 %
+    engine = both.get_layout_engine()
+    assert engine is not None
+    engine.execute(both)
+    assert ax.get_position().height > 0.4
 
 
 @pytest.mark.parametrize("kind", ["three-plot", "cdf", "box"])

@@ -82,6 +82,9 @@ def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
 
 
 def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
+    if one.lost == one.sent:
+        # Lines without a point have no place, and the layout would make room for one.
+        return
     axes.plot(
         one.rtt_ms,
         one.percent,
