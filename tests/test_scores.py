@@ -11,6 +11,7 @@ import pytest
 from weirlab.net.locate import Hop, Location, another, begin
 from weirlab.net.methods import with_grade
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
+from weirlab.report.location import location_table
 from weirlab.scores import Loaded, Measured, aim, bufferbloat, quality_of_outcome, responsiveness
 from weirlab.stats import Distribution, describe
 from weirlab.worlds.machine import signal_dbm
@@ -158,6 +159,25 @@ def test_a_second_bottleneck_adds_a_quarter(
     all_hops = hops(**increases)
     assert begin("upload", all_hops) == first
     assert another("upload", all_hops) == second
+
+
+def test_routers_that_never_answer_are_no_rows() -> None:
+    """They are named below the table, with where the queue is: once, if it is the same in all phases."""
+    more = {"download": 62.0, "upload": 70.0}
+    hops = [
+        Hop(name="router 1", ttl=1, idle_ms=0.3, increase_ms=dict.fromkeys(more, 0.1), answered=1.0),
+        Hop(name="router 2", ttl=2, idle_ms=None, increase_ms={}, answered=0.0),
+        Hop(name="router 3", ttl=3, idle_ms=None, increase_ms={}, answered=0.0),
+        Hop(name="server", ttl=None, idle_ms=5.0, increase_ms=more, answered=1.0),
+    ]
+    table = location_table(Location(hops=hops, begins=dict.fromkeys(more, "server"), also={}))
+    assert list(table.columns[0].cells) == ["router 1", "server"]
+    assert table.caption == "no answer from routers 2, 3; the queue is before server in every phase"
+    different = Location(hops=hops[:1], begins={"download": "router 1", "upload": None}, also={})
+    assert (
+        location_table(different).caption
+        == "the queue is, in phase download: before router 1; upload: no wait to be placed"
+    )
 
 
 def test_two_bottlenecks_are_a_caution() -> None:

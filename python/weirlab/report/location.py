@@ -10,6 +10,8 @@ from rich.table import Table
 from weirlab.report.scores import PHASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from weirlab.net.locate import Location
 
 
@@ -22,12 +24,30 @@ def location_table(place: Location) -> Table:
         table.add_column(f"{PHASES[phase]}, ms more", justify="right")
     table.add_column("answered", justify="right")
     for hop in place.hops:
+        if not hop.answered:
+            continue
         idle = "-" if hop.idle_ms is None else f"{hop.idle_ms:.1f}"
         more = [f"{hop.increase_ms[p]:+.1f}" if p in hop.increase_ms else "-" for p in place.begins]
         table.add_row(hop.name, idle, *more, f"{hop.answered:.0%}")
+    table.caption = "; ".join([*_silent(place), _found(place)])
+    return table
+
+
+def _silent(place: Location) -> Iterator[str]:
+    """Which routers never answered: the server is nearer, or they do not answer anybody."""
+    silent = [str(hop.ttl) for hop in place.hops if hop.ttl is not None and not hop.answered]
+    if silent:
+        yield f"no answer from router{'s' * (len(silent) > 1)} {', '.join(silent)}"
+
+
+def _found(place: Location) -> str:
+    """Where the queue is, phase by phase if it is not the same in all."""
+    names = set(place.begins.values())
+    if len(names) == 1:
+        (name,) = names
+        return f"the queue is before {name} in every phase" if name else "no phase has a wait to be placed"
     found = [
         f"{PHASES[phase]}: before {name}" if name else f"{PHASES[phase]}: no wait to be placed"
         for phase, name in place.begins.items()
     ]
-    table.caption = f"the queue is, in phase {'; '.join(found)}"
-    return table
+    return f"the queue is, in phase {'; '.join(found)}"
