@@ -16,6 +16,7 @@ import pytest
 
 from live import MOST_LATE_MS, skip_if_late, together, weir_in
 from weirlab.lab.check import try_lab
+from weirlab.plots.distribution import loaded_pings_by_probe_ms
 from weirlab.record import open_record
 from weirlab.stats import quantile
 
@@ -140,6 +141,17 @@ def test_the_queue_is_found_before_the_router_behind_it(own: Runs) -> None:
     assert place["begins"] == dict.fromkeys(("download", "upload", "load"), "router 2")
     first, second = place["hops"][:2]
     assert first["increase_ms"]["upload"] < 20 < second["increase_ms"]["upload"]
+
+
+def test_what_routers_answer_is_no_ping(own: Runs) -> None:
+    """Of six routers two are there: neither their silence nor their short way counts as the path's."""
+    measured = own["fifo"].result()
+    measured.said()
+    record = open_record(measured.folder / "o")
+    assert record.manifest.routers == [1, 2, 3, 4, 5, 6]
+    assert record.latency.filter(pl.col("probe") == 6)["rtt_ns"].count() == 0
+    assert record.pings["probe"].unique().to_list() == [0]
+    assert list(loaded_pings_by_probe_ms(record)) == ["UDP"]
 
 
 def test_a_scenario_runs_over_the_real_path(own: Runs) -> None:

@@ -118,7 +118,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
             return True
 
         try:
-            complete = world.measure(plan.run, folder, progress, ramp=plan.ramp)
+            complete = world.measure(plan.run, folder, progress, ramp=plan.ramp, said=plan.said)
         except KeyboardInterrupt:
             complete = False
     record = open_record(folder)

@@ -57,7 +57,7 @@ class Location:
 def locate(record: Record, figures: Measured) -> Location | None:
     """Finds where the wait begins; None if no routers were asked."""
     probes = record.manifest.scenario["probes"]
-    asked = [(number, probe["ttl"]) for number, probe in enumerate(probes) if probe["kind"] == "udp_ttl"]
+    asked = [(number, probes[number]["ttl"]) for number in record.manifest.routers]
     idle = record.phase("idle")
     if not asked or idle is None:
         return None

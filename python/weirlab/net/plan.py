@@ -51,10 +51,12 @@ class Planned:
     Attributes:
         run: phases and probes.
         ramp: in which phases flows are added until the line is full.
+        said: what else the manifest says.
     """
 
     run: ResolvedRun
     ramp: dict[str, Any]
+    said: dict[str, Any]
 
 
 def plan_test(host: str, plan: TestPlan) -> Planned:
@@ -105,7 +107,7 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
         "interval_ns": INTERVAL_NS,
         "congestion": None if plan.cc == MACHINES_OWN else plan.cc,
     }
-    return Planned(replace(run, scenario=scenario), ramp)
+    return Planned(replace(run, scenario=scenario), ramp, {"routers": list(range(1, len(probes)))})
 
 
 def _phases(idle: int, load: int) -> list[dict[str, Any]]:

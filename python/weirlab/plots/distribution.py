@@ -52,13 +52,14 @@ def loaded_pings_ms(records: Sequence[Record]) -> pl.Series:
 
 
 def loaded_pings_by_probe_ms(record: Record) -> dict[str, pl.Series]:
-    """Round trips of each probe during the load, in milliseconds; null where lost.
+    """Round trips of each probe during the load, in milliseconds; null where lost. Routers are left out.
 
     Raises:
         UsageError: if there are none.
     """
     start, end = load_window_ns(record)
-    during = record.latency.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end))
+    inside = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
+    during = record.latency.filter(inside & ~pl.col("probe").is_in(record.manifest.routers))
     need_pings(record, during["rtt_ns"])
     probes = {
         name: during.filter(pl.col("probe") == number)["rtt_ns"] / 1e6

@@ -44,6 +44,7 @@ class Manifest(BaseModel):
         datapath: who had the queues and lines, `userspace` or `kernel`; the lab only.
         device: how packets left and entered the kernel; live worlds only.
         emulator: how well a live data path did its work, over the whole run.
+        routers: numbers of the probes that routers on the way answer, and not the other end (`--locate`).
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -70,6 +71,7 @@ class Manifest(BaseModel):
     datapath: str | None = None
     device: str | None = None
     emulator: dict[str, float] | None = None
+    routers: list[int] = []
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:

@@ -186,8 +186,12 @@ class Record:
 
     @cached_property
     def pings(self) -> pl.DataFrame:
-        """The rows of `latency` that are pings, and not what speed tests saw within their own flows."""
-        return self.latency.filter(pl.col("probe") < len(self.manifest.scenario["probes"]))
+        """The rows of `latency` that are pings over the whole path.
+
+        Neither what speed tests saw within their own flows, nor what routers on the way answered.
+        """
+        pings = pl.col("probe") < len(self.manifest.scenario["probes"])
+        return self.latency.filter(pings & ~pl.col("probe").is_in(self.manifest.routers))
 
     def phase(self, name: str) -> tuple[int, int] | None:
         """Start and end of a phase in nanoseconds, cut to what was reached; None if there is none."""

@@ -147,8 +147,7 @@ def _full(record: Record, name: str) -> int:
 
 
 def _pings(record: Record, start: int, end: int) -> pl.DataFrame:
-    routers = [n for n, probe in enumerate(record.manifest.scenario["probes"]) if probe["kind"] == "udp_ttl"]
-    inside = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end) & ~pl.col("probe").is_in(routers)
+    inside = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
     return record.pings.filter(inside).with_columns(rtt_ms=pl.col("rtt_ns") / 1e6)
 
 
