@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import socket
 import sys
+import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -14,7 +17,8 @@ from rich.console import Console
 
 from live import skip_if_late, together, weir_in
 from weirlab import _native
-from weirlab.cli.shape_command import tell_service_manager
+from weirlab.cli import shape_command
+from weirlab.cli.shape_command import _Load, tell_service_manager
 from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
     from concurrent.futures import Future
-    from pathlib import Path
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -367,6 +370,41 @@ def test_a_proof_waits_for_its_load() -> None:
     assert lasts_s(7.0) - lasts_s(0.2) == pytest.approx(6.8)
     # What never comes is not waited for any longer.
     assert lasts_s(100.0) < 22
+
+
+def test_a_proof_says_first_that_nothing_loaded_the_line() -> None:
+    """Where nobody answers either: a line without load has nothing to answer for."""
+    prover, now = Prover(rounds=1, measure_s=1, most_cost=0.1), 0
+    while prover.kind is not None:
+        view: Any = {"t_ns": now, "delays": [], "sides": [{"load_bps": 1e3}, None], "late_ns": 0}
+        prover.step(view)
+        now += 200_000_000
+    assert str(prover.proof()).startswith("the line was not loaded")
+
+
+def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failed = _Load(["/bin/sh", "-c", "exit 3"])
+    failed._process.wait()
+    assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
+    failed.end()
+    assert failed.failure() is None
+    monkeypatch.setattr(shape_command, "LOAD_PATIENCE_S", 0.2)
+    left = tmp_path / "left"
+    behind = _Load(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
+    behind._process.wait()
+    assert behind.failure() is None
+    behind.end()
+    deaf = tmp_path / "deaf"
+    stubborn = _Load(["/bin/sh", "-c", f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done"])
+    while not deaf.exists():
+        time.sleep(0.01)
+    stubborn.end()
+    assert stubborn._process.returncode == -signal.SIGKILL
+    # Nobody may have collected it yet, but it runs no more.
+    state = Path(f"/proc/{left.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_proof_has_the_factor_and_its_interval() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -236,6 +236,8 @@ WORDS = (
 """The options that a file may have too."""
 LONGEST_LOAD_S = 100.0
 """Below what `weir serve` allows a flow if nothing else is said."""
+LOAD_PATIENCE_S = 2.0
+"""Between asking a load to end and killing it."""
 STOP_LOOKS = 50
 STOP_PAUSE_S = 0.1
 
@@ -316,8 +318,8 @@ def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
         f"measuring for {prover.total_s:.0f} s: {rounds} times {without:g} s without and {shaped:g} s with "
         f"it, {what}"
     )
-    with _load(words, settings["auth"], prover.total_s) as end_load:
-        led = _Led(prover, words, end_load)
+    with _load(words, settings["auth"], prover.total_s) as load:
+        led = _Led(prover, words, load)
         _shape(settings, led.show)
     led.shown.close()
     if led.result is None:
@@ -331,23 +333,24 @@ def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
 class _Led:
     """A shaper that a prover leads, and that shapes on if it helps."""
 
-    def __init__(self, prover: Prover, words: dict[str, Any], end_load: Callable[[], None]) -> None:
+    def __init__(self, prover: Prover, words: dict[str, Any], load: _Load | None) -> None:
         self.shown = _Shown(quiet=words["quiet"])
         self.result: Proof | str | None = None
         self._prover = prover
         self._as_json = words["as_json"]
-        self._end_load = end_load
+        self._load = load
 
     def show(self, view: ShaperView) -> str:
         self.shown.show(view.copy())
         if self.result is not None:
             return "continue"
         wanted = self._prover.step(view)
-        if self._prover.kind == "idle":
-            self._end_load()
-        if self._prover.kind is not None:
+        failure = None if self._load is None else self._load.failure()
+        if self._load is not None and self._prover.kind == "idle":
+            self._load.end()
+        if self._prover.kind is not None and failure is None:
             return wanted
-        self.result = self._prover.proof()
+        self.result = failure or self._prover.proof()
         self.shown.close()
         _show_proof(self.result, as_json=self._as_json)
         if isinstance(self.result, str) or self.result.verdict is not None:
@@ -386,30 +389,45 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
         raise UsageError(why)
 
 
+class _Load:
+    """What loads the line during a proof: a command and all that it started."""
+
+    def __init__(self, command: list[str], **how: Any) -> None:
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, **how)
+        self._command = command[-1]
+        self._wanted = True
+
+    def failure(self) -> str | None:
+        """Why it does not load the line, if it ended by itself and says that it failed."""
+        code = self._process.poll() if self._wanted else None
+        return f"the load `{self._command}` ended by itself, with code {code}" if code else None
+
+    def end(self) -> None:
+        """Ends it, with what it left in the background; what does not heed that is killed."""
+        self._wanted = False
+        for one in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, one)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(LOAD_PATIENCE_S)
+                return
+
+
 @contextmanager
-def _load(words: dict[str, Any], auth: str | None, total_s: float) -> Iterator[Callable[[], None]]:
-    """Loads the line as was said until what it gives is called; the user's own traffic needs nothing."""
+def _load(words: dict[str, Any], auth: str | None, total_s: float) -> Iterator[_Load | None]:
+    """Loads the line as was said; the user's own traffic needs nothing."""
     if words["load"] is None and words["server"] is None:
-        yield lambda: None
+        yield None
         return
     with ExitStack() as stack:
         if words["load"] is not None:
-            command, quiet, folder = ["/bin/sh", "-c", words["load"]], None, None
+            load = _Load(["/bin/sh", "-c", words["load"]])
         else:
             # Records of what the line carried for us are of no use to anybody.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-load-"))
-            command, quiet = _load_from(words["server"], auth, total_s), subprocess.DEVNULL
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=quiet, cwd=folder, start_new_session=True
-        )
-
-        def end() -> None:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                process.wait()
-
-        stack.callback(end)
-        yield end
+            load = _Load(_load_from(words["server"], auth, total_s), stderr=subprocess.DEVNULL, cwd=folder)
+        stack.callback(load.end)
+        yield load
 
 
 def _load_from(server: str, auth: str | None, total_s: float) -> list[str]:

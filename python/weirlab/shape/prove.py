@@ -128,17 +128,17 @@ class Prover:
                 f"your own traffic was {rates[0]:.2f} Mbit/s, which shows nothing: name a `weir serve` with "
                 "`--server`, or a command that loads the line with `--load`"
             )
+        if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
+            return (
+                f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
+                "it was to be idle; `--load` takes a command that loads it"
+            )
         idle = self._idle()
         if not idle:
             return "nobody answered probes while the line was idle: name a reflector that does"
         before, after = (_increases(self._delays[kind], idle) for kind in ("before", "after"))
         if not before or not after:
             return "nobody who answered probes on the idle line did so under load: name a reflector that does"
-        if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
-            return (
-                f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
-                "it was to be idle; `--load` takes a command that loads it"
-            )
         found = factor(before, after, same=False)
         cost = 1 - rates[1] / rates[0]
         return Proof(
