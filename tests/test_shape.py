@@ -423,6 +423,13 @@ def test_a_proof_has_the_factor_and_its_interval() -> None:
     assert proof.late_ms == 3
 
 
+def test_a_line_on_which_nothing_waits_any_more_is_a_proof() -> None:
+    """Round trips under the shaper are as the idle line's, give or take some noise."""
+    proof = led(9.98, (60, 10), (10, 10))
+    assert isinstance(proof, Proof)
+    assert proof.verdict is None
+
+
 def test_with_nobody_to_make_a_load_the_least_delay_stands_for_the_idle_line() -> None:
     proof = led(10, (60, 10), (15, 9.5), own_traffic=True)
     assert isinstance(proof, Proof)

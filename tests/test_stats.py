@@ -17,6 +17,7 @@ from weirlab.stats import (
     jain_index,
     summarise,
 )
+from weirlab.stats.comparison import factor
 
 if TYPE_CHECKING:
     from weirlab.record import Record
@@ -80,6 +81,22 @@ def test_a_run_in_figures(rrul: list[Record]) -> None:
     assert 0.9 < cured.down.utilisation <= 1.0
     assert sum(cured.down.per_flow_mbps.values()) == pytest.approx(cured.down.goodput_mbps)
     assert cured.down.throughput_mbps > cured.down.goodput_mbps
+
+
+def test_a_cure_without_any_rest_has_no_upper_end() -> None:
+    """Means of noise around nothing lie below 0 too: that is an infinite factor, and no negative one."""
+    cured = factor([60.0, 58.0, 62.0, 60.0], [0.4, -0.3, 0.5, 0.3], same=False)
+    assert cured.factor == pytest.approx(60 / 0.225)
+    assert cured.low is not None
+    assert cured.low > 100
+    assert cured.high is None
+    assert str(cured.ends).endswith(" upwards")
+    halved = factor([60.0, 58.0, 62.0, 60.0], [30.0, 31.0, 29.0, 30.0], same=False)
+    assert halved.low is not None
+    assert halved.high is not None
+    assert 1.9 < halved.low < 2.0 < halved.high < 2.1
+    # What was no increase before cannot have been cured.
+    assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 
 
 def test_the_factor_is_increase_without_by_increase_with(rrul: list[Record]) -> None:

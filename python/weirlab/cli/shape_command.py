@@ -450,7 +450,7 @@ def _show_proof(result: Proof | str, *, as_json: bool) -> None:
         click.echo(json.dumps(told, indent=2))
     elif isinstance(result, Proof):
         factor = result.factor
-        interval = "" if factor.low is None else f" (95 % interval {factor.low:.1f} to {factor.high:.1f})"
+        interval = "" if factor.ends is None else f" (95 % interval {factor.ends})"
         times = (
             "none: latency does not rise with it"
             if factor.factor is None

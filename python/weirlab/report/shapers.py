@@ -122,8 +122,8 @@ def _factor(found: Factor, *, intervals: bool) -> str:
     if found.factor is None:
         return "-"
     text = f"{found.factor:.1f}"
-    if intervals and found.low is not None and found.high is not None:
-        text += f" ({found.low:.1f} to {found.high:.1f})"
+    if intervals and found.ends is not None:
+        text += f" ({found.ends})"
     return text
 
 

@@ -193,9 +193,9 @@ def _factor(one: Comparison) -> str:
     if factor.factor is None:
         return "-"
     text = f"{factor.factor:.1f}"
-    if factor.low is None or factor.high is None:
+    if factor.low is None:
         return text
-    return f"{text}\n{factor.low:.1f}-{factor.high:.1f}"
+    return f"{text}\n{factor.low:.1f}{' up' if factor.high is None else f'-{factor.high:.1f}'}"
 
 
 def _lost(one: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +41,19 @@ class Factor:
         factor: mean increase of the baseline / mean increase of this set-up, as in the cFosSpeed
             report; None if one of them is missing or this set-up's is not above 0.
         low, high: 95 % bootstrap interval over repetitions; None for single runs and for the baseline.
+            `high` alone is None if it has no upper end: what is left of the increase may be nothing.
     """
 
     factor: float | None
     low: float | None
     high: float | None
+
+    @property
+    def ends(self) -> str | None:
+        """The interval in words, with one decimal; None if there is none."""
+        if self.low is None:
+            return None
+        return f"{self.low:.1f} {'upwards' if self.high is None else f'to {self.high:.1f}'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +149,19 @@ def factor(before: list[float], after: list[float], *, same: bool) -> Factor:
     # same interval.
     rng = np.random.default_rng(0)
     draws = [
-        np.mean(rng.choice(before, len(before))) / np.mean(rng.choice(after, len(after)))
+        _ratio(float(np.mean(rng.choice(before, len(before)))), float(np.mean(rng.choice(after, len(after)))))
         for _ in range(BOOTSTRAP_DRAWS)
     ]
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return Factor(factor=ratio, low=float(low), high=float(high))
+    with np.errstate(invalid="ignore"):  # between two infinite draws
+        low, high = np.quantile(draws, [0.025, 0.975])
+    return Factor(factor=ratio, low=float(low), high=float(high) if np.isfinite(high) else None)
+
+
+def _ratio(before: float, after: float) -> float:
+    """By how much less the increase is: infinitely, if none is left; a mean of noise may lie below 0."""
+    if before <= 0:
+        return 0.0
+    return before / after if after > 0 else math.inf
 
 
 BOOTSTRAP_DRAWS = 2000
