@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from live import PATIENCE_S, together, weir_in
-from weirlab.errors import NetError
+from weirlab.errors import NetError, RecordError
 from weirlab.net.methods import Less, less
+from weirlab.record import open_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,6 +102,34 @@ def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) 
             assert started.process.wait(timeout=PATIENCE_S) == 0
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((host, int(port)))
+
+
+def test_a_server_that_goes_away_leaves_its_figures(tmp_path: Path) -> None:
+    """Killed in the middle of the download: told in a sentence, below what is known until then."""
+    folder = tmp_path / "o"
+    words = ["test", "--idle", "1s", "--load", "60s", "--out", str(folder), "--json"]
+    with serving("--max-rate", f"{RATE_MBIT}mbit") as started:
+        client = subprocess.Popen(
+            [*WEIR, *words, started.address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        while client.poll() is None and _reached_s(folder) < 4:
+            time.sleep(0.1)
+        started.process.kill()
+        said, errors = client.communicate(timeout=PATIENCE_S)
+    assert client.returncode == 1
+    assert errors.startswith("weir: the control connection to the server broke: ")
+    assert errors.endswith(f"; the figures are those of what was measured until then, kept in {folder}\n")
+    assert errors.count("\n") == 1
+    figures = json.loads(said)
+    assert 0 < figures["down_mbps"] < 1.2 * RATE_MBIT
+    assert figures["up_mbps"] is None
+
+
+def _reached_s(folder: Path) -> float:
+    try:
+        return open_record(folder).reached_ns / 1e9
+    except RecordError:
+        return 0.0
 
 
 @pytest.mark.parametrize(

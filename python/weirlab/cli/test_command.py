@@ -25,7 +25,7 @@ from weirlab.net.methods import (
     url_of,
     with_grade,
 )
-from weirlab.net.plan import TestPlan, plan_test
+from weirlab.net.plan import Planned, TestPlan, plan_test
 from weirlab.net.quality import warnings_of, warnings_of_method
 from weirlab.plots import draw
 from weirlab.record import open_record
@@ -110,8 +110,24 @@ def command(  # noqa: PLR0913 - one word each on the command line
     world = NetWorld(host, secret)
     folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
     make_empty(folder)
-    complete = True
-    with RunProgress([plan.run], quiet=as_json) as bar:
+    cut_short = _measure(world, plan, folder, quiet=as_json)
+    record = open_record(folder)
+    drawn = _charts(record, folder / "charts") if charts and cut_short is None else []
+    _tell(record, folder, as_json=as_json)
+    if drawn and not as_json:
+        note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
+    if cut_short is not None:
+        raise cut_short
+
+
+def _measure(world: NetWorld, plan: Planned, folder: Path, *, quiet: bool) -> Interrupted | NetError | None:
+    """Measures into `folder`, and returns what cut it short if there is something to show nevertheless.
+
+    Raises:
+        NetError: if there is not.
+    """
+    kept = f"the figures are those of what was measured until then, kept in {folder}"
+    with RunProgress([plan.run], quiet=quiet) as bar:
 
         def progress(reached_ns: int) -> bool:
             bar.advanced(0, reached_ns)
@@ -121,15 +137,18 @@ def command(  # noqa: PLR0913 - one word each on the command line
             complete = world.measure(plan.run, folder, progress, ramp=plan.ramp, said=plan.said)
         except KeyboardInterrupt:
             complete = False
-    record = open_record(folder)
-    drawn = _charts(record, folder / "charts") if charts and complete else []
-    _tell(record, folder, as_json=as_json)
-    if drawn and not as_json:
-        note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
-    if not complete:
-        raise Interrupted(
-            f"interrupted: the figures are those of what was measured until then, kept in {folder}"
-        )
+        except NetError as error:
+            if not _has_figures(folder):
+                raise
+            return NetError(f"{error}; {kept}")
+    return None if complete else Interrupted(f"interrupted: {kept}")
+
+
+def _has_figures(folder: Path) -> bool:
+    try:
+        return measured(open_record(folder)) is not None
+    except RecordError:
+        return False
 
 
 def _check_words(method: str, *, truth: bool) -> None:
