@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import shutil
@@ -9,15 +10,18 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from live import MOST_LATE_MS, skip_if_late, together, weir_in
 from weirlab.lab.check import try_lab
 from weirlab.plots.distribution import loaded_pings_by_probe_ms
 from weirlab.record import open_record
+from weirlab.report.scores import formulas, score_table
+from weirlab.scores import measured, score_all
 from weirlab.stats import quantile
 
 if TYPE_CHECKING:
@@ -175,6 +179,24 @@ def test_a_load_has_its_congestion_control_whatever_the_route_names(own: Runs) -
     bytes_of = line.throughput.group_by("flow").agg(pl.sum("bytes"))
     (most,) = bytes_of.top_k(1, by="bytes")["flow"]
     assert connections[most // 2]["client_congestion_control"] == "reno"
+
+
+def test_the_table_fits_80_columns_and_every_formula_is_said_once(own: Runs) -> None:
+    own["cake"].result().said()
+    record = open_record(own["cake"].result().folder / "o")
+    figures = measured(record)
+    assert figures is not None
+    scores = score_all(record, figures)
+    terminal = Console(width=80, file=io.StringIO())
+    terminal.print(score_table(record, figures, scores))
+    said = cast("io.StringIO", terminal.file).getvalue()
+    for score in scores.scores:
+        assert score.name in said  # none is folded
+    assert max(len(line) for line in said.splitlines()) <= 80
+    below = [text.plain for text in formulas(record, scores)]
+    for score in scores.scores:
+        assert sum(line.endswith(score.formula) for line in below) == 1
+    assert "AIM, streaming, gaming, real-time calls: Cloudflare AIM, @cloudflare/speedtest 1.14.1" in below
 
 
 METHODS = ("ndt7", "cloudflare", "librespeed", "ookla", "rpm")

@@ -31,7 +31,7 @@ from weirlab.plots import draw
 from weirlab.record import open_record
 from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
-from weirlab.report.scores import advice, score_table
+from weirlab.report.scores import advice, formulas, score_table
 from weirlab.scores import measured, score_all
 from weirlab.scores.bufferbloat import MEANING
 from weirlab.stats.one_way import one_way
@@ -269,5 +269,7 @@ def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
     console.print(score_table(record, figures, scores))
     if place is not None:
         console.print(location_table(place))
+    for line in formulas(record, scores):
+        console.print(line)
     for line in advice(figures, scores):
         console.print(line)

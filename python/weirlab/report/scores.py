@@ -23,42 +23,60 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
     title = Text(record.manifest.set_up)
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="bold", max_width=VALUE_WIDTH)
-    table.add_column(style="dim", overflow="fold")
+    table.add_column(justify="right", style="bold")
+    table.add_column(style="dim")
     for name, mbps in (("download", figures.down_mbps), ("upload", figures.up_mbps)):
         if mbps is not None:
-            table.add_row(name, f"{mbps:.2f} Mbit/s", "goodput once the line was full")
-    table.add_row("ping, idle", f"{figures.idle.median:.1f} ms", f"median of {figures.idle.count}")
+            table.add_row(name, f"{mbps:.2f} Mbit/s", "once the line was full")
+    table.add_row("ping, idle", f"{_ms(figures.idle.median)} ms", f"median of {figures.idle.count}")
     for name, one in figures.loaded.items():
-        word = PHASES[name]
         lost = f", {one.lost} of {one.sent} lost" if one.lost else ""
         latency = one.latency
         table.add_row(
-            f"ping, {word}",
-            f"{latency.median:.1f} ms",
-            f"p95 {latency.p95:.1f}, max {latency.max:.1f} ms{lost}",
+            f"ping, {PHASES[name]}",
+            f"{_ms(latency.median)} ms",
+            f"p95 {_ms(latency.p95)}, max {_ms(latency.max)} ms{lost}",
         )
-    _add_ways(table, record, figures)
+    for name, up, down in _waits(record, figures):
+        table.add_row(f"wait, {PHASES[name]}", f"{_ms(up + down)} ms", f"up {_ms(up)}, down {_ms(down)} ms")
     table.add_section()
     for score in scores.scores:
-        value = f"{score.value} {score.unit}".strip()
-        # As it stands: brackets are no markup.
-        words = Text(" ".join(part for part in (score.says, f"[{score.formula}]") if part))
-        table.add_row(score.name, value, words)
+        table.add_row(score.name, f"{score.value} {score.unit}".strip(), score.says)
     return table
 
 
-def _add_ways(table: Table, record: Record, figures: Measured) -> None:
-    """In which direction pings waited."""
+def formulas(record: Record, scores: Scores) -> Iterator[Text]:
+    """How each figure of the table is made: formula and version, once for scores that share one."""
+    ways = one_way(record)
+    if ways is not None:
+        yield _formula("wait", f"mean delay beyond the least, of each way; known to {_ms(ways.bound_ms)} ms")
+    names: dict[str, list[str]] = {}
+    for score in scores.scores:
+        names.setdefault(score.formula, []).append(score.name)
+    for formula, those in names.items():
+        first, _, rest = those[0].partition(", ")
+        others = [name.removeprefix(f"{first}, ") for name in those[1:]]
+        yield _formula(", ".join([first, *filter(None, [rest]), *others]), formula)
+
+
+def _formula(name: str, formula: str) -> Text:
+    return Text(f"{name}: {formula}", style="dim")
+
+
+def _waits(record: Record, figures: Measured) -> Iterator[tuple[str, float, float]]:
+    """Each phase, and how long pings waited on the way up and on the way down, in ms."""
     ways = one_way(record)
     if ways is None:
         return
     for name, one in figures.loaded.items():
         inside = (ways.t_ns >= one.start_ns) & (ways.t_ns < one.end_ns)
         if inside.any():
-            up, down = float(ways.up_ms[inside].mean()), float(ways.down_ms[inside].mean())
-            words = f"mean beyond the least of each way, within {ways.bound_ms:.1f} ms"
-            table.add_row(f"wait, {PHASES[name]}", f"up {up:.1f}, down {down:.1f} ms", words)
+            yield name, float(ways.up_ms[inside].mean()), float(ways.down_ms[inside].mean())
+
+
+def _ms(value: float) -> str:
+    """A digit more where one would leave nothing."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
@@ -80,6 +98,3 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
 
 PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
 """What people call the phases."""
-
-VALUE_WIDTH = 22
-"""Leaves as much again for the words beside it where a terminal has 80 columns."""
