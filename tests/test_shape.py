@@ -19,7 +19,7 @@ from live import skip_if_late, together, weir_in
 from weirlab import _native
 from weirlab.cli import shape_command
 from weirlab.cli.shape_command import _Load, tell_service_manager
-from weirlab.errors import UsageError
+from weirlab.errors import ShapeError, UsageError
 from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
     from concurrent.futures import Future
+
+    from weirlab.errors import WeirError
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -329,6 +331,19 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     for wrong, named in refused:
         with pytest.raises(UsageError, match=named):
             settings_of("eth0", wrong, "shape")
+
+
+@pytest.mark.parametrize(("reason", "error"), [("EAI_AGAIN", ShapeError), ("EAI_NONAME", UsageError)])
+def test_a_name_is_wrong_only_if_somebody_says_so(
+    monkeypatch: pytest.MonkeyPatch, reason: str, error: type[WeirError]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise socket.gaierror(getattr(socket, reason), "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    with pytest.raises(error, match="reflector `server`: no") as told:
+        settings_of("eth0", {"reflectors": ["server"]}, "shape")
+    assert told.value.exit_code == {"EAI_AGAIN": 1, "EAI_NONAME": 2}[reason]
 
 
 def led(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from weirlab import _native
-from weirlab.errors import UsageError
+from weirlab.errors import ShapeError, UsageError
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
 from weirlab.shape.rules import read_rules
@@ -69,6 +69,7 @@ def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None 
 
     Raises:
         UsageError: if something of it cannot be: which, and what is allowed.
+        ShapeError: if a name cannot be looked up for now.
     """
     words = check(ShapeWords, said, where)
     try:
@@ -186,6 +187,9 @@ def _address(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)[0][4][0])
     except OSError as error:
+        if error.errno == socket.EAI_AGAIN:
+            # As long as the network is not up yet: not the name is wrong.
+            raise ShapeError(f"reflector `{host}`: nobody answers what its address is") from error
         raise UsageError(f"reflector `{host}`: no such host is known") from error
 
 
