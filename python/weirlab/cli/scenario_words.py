@@ -38,8 +38,8 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "shapers",
                 multiple=True,
                 metavar="WORDS",
-                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `fixed up 95% "
-                "down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
+                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `auto up 95%`, "
+                "`fixed up 95% down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
             ),
             click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run.  [default: 1]"),
             click.option(
