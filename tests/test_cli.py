@@ -12,12 +12,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.table import Table
 
 from live import PATIENCE_S
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.report import cautions, quality_table
+from weirlab.ui import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +30,17 @@ if TYPE_CHECKING:
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 SHORT = ("--idle", "1s", "--load", "2s", "--cooldown", "0s")
+
+
+def test_brackets_of_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """An IPv6 address has them; what a user wrote is never read as a style."""
+    table = Table("probe")
+    table.add_row("[red]ping[/]")
+    console.print(table)
+    console.print("path to [fd77::1]:8080")
+    said = capsys.readouterr().out
+    assert "path to [fd77::1]:8080" in said
+    assert "[red]ping[/]" in said
 
 
 def test_help_imports_nothing_heavy() -> None:

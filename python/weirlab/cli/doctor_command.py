@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from weirlab.api import run_all
 from weirlab.lab.check import try_lab
@@ -46,7 +47,7 @@ def command(*, as_json: bool) -> None:
     else:
         table = Table(box=None)
         for finding in findings:
-            mark = "[green]good[/]" if finding.good else "[red]not good[/]"
+            mark = Text("good", "green") if finding.good else Text("not good", "red")
             table.add_row(finding.what, mark, finding.found)
         console.print(table)
     if not all(finding.good for finding in findings):

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from weirlab import _native
 from weirlab.errors import UsageError
@@ -89,8 +89,12 @@ def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
     console.print(table)
 
 
+def _headed(name: str, words: str) -> Text:
+    return Text.assemble((name, "bold"), f": {words}")
+
+
 def _show_one(entry: Mapping[str, Any]) -> None:
-    console.print(f"[bold]{entry['name']}[/]: {entry['title']}")
+    console.print(_headed(entry["name"], entry["title"]))
     console.print(entry["summary"])
     console.print(f"Source: {' '.join(entry['source'].split())}", style="dim")
     for key in ("flows", "probes", "methods", "hosts", "up", "down"):
@@ -118,7 +122,7 @@ def _cell(column: str, value: object) -> str:
 
 def _show_set_ups(entries: Sequence[Mapping[str, Any]]) -> None:
     for entry in entries:
-        console.print(f"[bold]{entry['name']}[/]: {entry['summary']}")
+        console.print(_headed(entry["name"], entry["summary"]))
         console.print(f"  Source: {entry['source']}", style="dim")
         for heading, key in (("parameter", "params"), ("class parameter", "class_params")):
             if not entry.get(key):
@@ -129,11 +133,11 @@ def _show_set_ups(entries: Sequence[Mapping[str, Any]]) -> None:
             for param in entry[key]:
                 name = ", ".join([param["name"], *param["aliases"]])
                 cells = (name, param["default"], param["unit"], param["meaning"])
-                table.add_row(*(escape(cell) for cell in cells))
+                table.add_row(*cells)
             console.print(table)
         if "expansion" in entry:
             console.print(f"  `{entry['expands']}` stands for:")
-            console.print(entry["expansion"].rstrip(), markup=False, highlight=False, soft_wrap=True)
+            console.print(entry["expansion"].rstrip(), soft_wrap=True)
         console.print()
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 from rich.live import Live
-from rich.markup import escape
 
 from weirlab import _native
 from weirlab.cli.scenario_words import secret_of
@@ -470,26 +469,25 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
     if words["as_json"]:
         click.echo(json.dumps({"settings": settings, **choice}, indent=2))
         return
-    console.print(f"backend {choice['backend']}: {escape(choice['why'])}")
+    console.print(f"backend {choice['backend']}: {choice['why']}")
     for name, queue in zip(("egress", "ingress"), choice["queues"], strict=True):
-        console.print(f"{name}: {'left alone' if queue is None else escape(queue)}")
+        console.print(f"{name}: {'left alone' if queue is None else queue}")
     console.print(f"rates: {_rates_said(settings['control'])}")
     framing = settings["framing"]
     why = f" ({framing_of(settings['device'])['why']})" if words["framing"] in (None, "auto") else ""
-    console.print(f"framing: {framing['overhead_bytes']} bytes a packet{escape(why)}")
+    console.print(f"framing: {framing['overhead_bytes']} bytes a packet{why}")
     probed = ", ".join(next(iter(one.values())) for one in settings["reflectors"])
     console.print(f"probes: {probed or 'public resolvers, and the hosts that the traffic goes to'}")
     if choice["backend"] == "userspace":
         console.print(
-            f"table that would be made, and goes with the process: "
-            f"inet weir-shape-{escape(settings['device'])}"
+            f"table that would be made, and goes with the process: inet weir-shape-{settings['device']}"
         )
     else:
         console.print("what is at the device's root and way in would be put back at the end")
         if settings["rules"] is not None:
             console.print(
                 "tables that would be made for rules, and go with the process: inet and netdev "
-                f"weir-shape-{escape(settings['device'])}"
+                f"weir-shape-{settings['device']}"
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def table_of(view: ShaperView) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    table.caption = escape("\n".join(remarks_of(view))) or None
+    table.caption = "\n".join(remarks_of(view)) or None
     table.caption_justify = "left"
     # A terminal of 80 columns is enough: only the reason may take a second line.
     table.add_column("", no_wrap=True)

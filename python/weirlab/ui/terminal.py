@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.console import Console
 
-console = Console(highlight=False)
-"""Standard output, for what was asked for."""
+console = Console(highlight=False, markup=False)
+"""Standard output, for what was asked for. Brackets are brackets: names and addresses have them."""
 
-messages = Console(stderr=True, highlight=False)
+messages = Console(stderr=True, highlight=False, markup=False)
 """Standard error, for everything else."""
 
 
@@ -23,4 +23,4 @@ def warn(text: str) -> None:
 
 def _say(text: str, style: str) -> None:
     # Where there is no terminal, a sentence is a line of a log.
-    messages.print(text, style=style, markup=False, soft_wrap=not messages.is_terminal)
+    messages.print(text, style=style, soft_wrap=not messages.is_terminal)
