@@ -128,9 +128,10 @@ def _first(error: ValidationError, said: dict[str, Any]) -> str:
     first = error.errors()[0]
     place = list(first["loc"])
     where = ""
-    if len(place) > 1 and place[0] == "rule" and isinstance(place[1], int):
+    if len(place) > 2 and place[0] == "rule" and isinstance(place[1], int):
         number, place = place[1], place[2:]
-        where = f"{_numbered(number + 1, said['rule'][number].get('name', ''))}: "
+        name = said["rule"][number].get("name")
+        where = f"{_numbered(number + 1, name) if name else f'rule {number + 1}'}: "
     return f"{where}`{'.'.join(str(part) for part in place)}`: {first['msg']}"
 
 
