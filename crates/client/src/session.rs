@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration as WallDuration, Instant};
 
 use tungstenite::client::IntoClientRequest;
-use tungstenite::http::HeaderValue;
+use tungstenite::handshake::HandshakeError;
+use tungstenite::handshake::client::ClientHandshake;
+use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
 use weir_net::sys::time::monotonic_ns;
@@ -63,14 +65,8 @@ impl Session {
         let config = WebSocketConfig::default()
             .max_message_size(Some(LONGEST_MESSAGE))
             .max_frame_size(Some(LONGEST_MESSAGE));
-        let (socket, _) =
-            tungstenite::client::client_with_config(request, stream, Some(config)).map_err(
-                |error| {
-                    ClientError::foreign(format!(
-                        "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
-                    ))
-                },
-            )?;
+        let (socket, _) = tungstenite::client::client_with_config(request, stream, Some(config))
+            .map_err(|error| refused(server, &error))?;
         let mut talk = Talk { socket, server };
         let grant = talk.shake_hands(local, secret)?;
         Ok(Self { socket: talk.socket, grant })
@@ -204,6 +200,22 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
+/// Why there is no session: a server that has too much to do may still speak the protocol.
+fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> ClientError {
+    let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    match error {
+        HandshakeError::Failure(Error::Http(answer)) if busy.contains(&answer.status()) => {
+            ClientError::new(format!(
+                "server `{server}` takes no more tests now ({}): try again in a minute",
+                answer.status()
+            ))
+        }
+        _ => ClientError::foreign(format!(
+            "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
+        )),
+    }
+}
+
 fn gone(error: &Error) -> ClientError {
     ClientError::new(format!("the control connection to the server broke: {error}"))
 }
@@ -213,3 +225,41 @@ const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
 const PATIENCE: WallDuration = WallDuration::from_secs(8);
 /// The quickest of these counts.
 const LOOKS: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Why there is no session with a server that answers the first request like this.
+    fn why(answer: &'static str) -> ClientError {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 1000]).unwrap();
+            socket.write_all(answer.as_bytes()).unwrap();
+        });
+        let Err(error) = Session::open(&Target::find(&host).unwrap(), None) else {
+            panic!("there is a session")
+        };
+        server.join().unwrap();
+        error
+    }
+
+    #[test]
+    fn a_server_that_is_full_is_no_foreign_one() {
+        for status in ["429 Too Many Requests", "503 Service Unavailable"] {
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").leak();
+            let error = why(answer);
+            assert!(!error.is_foreign());
+            let said = error.to_string();
+            assert!(said.ends_with(&format!("({status}): try again in a minute")), "{said}");
+        }
+        let error = why("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        assert!(error.is_foreign());
+        assert!(error.to_string().contains("does not speak Weir's protocol"));
+    }
+}
