@@ -35,4 +35,4 @@ pub use pings::Pings;
 pub use probes::Reflector;
 pub use secret::read_secret;
 pub use tcp_info::TcpInfo;
-pub use unsent::Unsent;
+pub use unsent::{Unsent, write_apart};

@@ -8,11 +8,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::either::Either;
-use weir_net::TcpInfo;
+use weir_net::{TcpInfo, write_apart};
 
 use crate::admission::Permit;
 use crate::metrics::Metrics;
@@ -29,6 +29,8 @@ pub(crate) struct Connection {
     write_turn: Turn,
     /// Bytes that still pass without waiting for the address's pace, so that a ping does not wait for a load.
     free: u64,
+    /// Whether each write ends a segment, so that a small bound for what waits unsent holds.
+    pub apart: bool,
 }
 
 /// A connection without TLS, or with it.
@@ -75,6 +77,7 @@ impl Connection {
             read_turn: Turn::default(),
             write_turn: Turn::default(),
             free: FREE,
+            apart: false,
         }
     }
 
@@ -82,19 +85,23 @@ impl Connection {
         &self.socket
     }
 
-    /// Does a write once there is room for it.
-    fn poll_write_with(
+    /// Writes once there is room for it.
+    fn poll_send(
         &mut self,
         context: &mut Context<'_>,
-        mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
+        parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let bucket = self.permit.pace.as_ref().map(|pace| &pace.down);
         let most = ready!(self.write_turn.poll(bucket, self.free, context));
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        let first = parts.iter().find(|part| !part.is_empty());
+        let cut = [IoSlice::new(first.map_or(&[], |part| &part[..part.len().min(most)]))];
+        let parts = if total <= most { parts } else { &cut };
         loop {
             if self.socket.poll_write_ready(context)?.is_pending() {
                 return self.silence.poll(context);
             }
-            match write(&self.socket, most) {
+            match self.try_send(parts) {
                 Ok(bytes) => {
                     self.silence.last = Instant::now();
                     self.metrics.sent_bytes.inc_by(bytes as u64);
@@ -106,6 +113,14 @@ impl Connection {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+
+    fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if !self.apart {
+            return self.socket.try_write_vectored(parts);
+        }
+        let socket = SockRef::from(&*self.socket);
+        self.socket.try_io(Interest::WRITABLE, || write_apart(&socket, parts))
     }
 }
 
@@ -151,9 +166,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_with(context, |socket, most| {
-            socket.try_write(&data[..data.len().min(most)])
-        })
+        self.get_mut().poll_send(context, &[IoSlice::new(data)])
     }
 
     fn poll_write_vectored(
@@ -161,14 +174,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_with(context, |socket, most| {
-            let total: usize = parts.iter().map(|part| part.len()).sum();
-            if total <= most {
-                return socket.try_write_vectored(parts);
-            }
-            let first = parts.iter().find(|part| !part.is_empty());
-            socket.try_write(first.map_or(&[], |part| &part[..part.len().min(most)]))
-        })
+        self.get_mut().poll_send(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -20,8 +20,9 @@ pub(crate) struct Secured {
 }
 
 impl Secured {
-    pub fn new(stream: TlsStream<Connection>) -> Self {
+    pub fn new(mut stream: TlsStream<Connection>) -> Self {
         let shared = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        stream.get_mut().0.apart = shared;
         Self { stream, unsent: shared.then(Unsent::default) }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use hyper::header::HeaderValue;
@@ -15,13 +15,13 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
 };
 use socket2::{SockRef, Socket};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 use weir_core::Duration;
-use weir_net::Unsent;
+use weir_net::{Unsent, write_apart};
 use weir_protocol::UnsentBound;
 
 use super::address::Url;
@@ -45,7 +45,14 @@ pub(super) struct Stream {
 }
 
 /// Without TLS, or with it.
-type Carrier = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+type Carrier = Either<Tcp, Box<TlsStream<Tcp>>>;
+
+/// The connection beneath.
+struct Tcp {
+    stream: TcpStream,
+    /// Whether each write ends a segment, so that a small bound for what waits unsent holds.
+    apart: bool,
+}
 
 impl Stream {
     fn new(carrier: Carrier, socket: &Arc<Socket>) -> Self {
@@ -55,6 +62,10 @@ impl Stream {
     /// From now on so many bytes may wait, whatever the rate is.
     pub fn hold(&mut self, bound: u32) {
         self.unsent = None;
+        match &mut self.carrier {
+            Carrier::Left(tcp) => tcp.apart = false,
+            Carrier::Right(stream) => stream.get_mut().0.apart = false,
+        }
         // A connection that is gone tells so elsewhere.
         let _ = self.socket.set_tcp_notsent_lowat(bound);
         self.bound_records(bound);
@@ -118,6 +129,57 @@ impl AsyncWrite for Stream {
     }
 }
 
+impl AsyncRead for Tcp {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Tcp {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(data)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let Self { stream, apart } = self.get_mut();
+        if !*apart {
+            return Pin::new(stream).poll_write_vectored(context, parts);
+        }
+        loop {
+            ready!(stream.poll_write_ready(context))?;
+            let socket = SockRef::from(&*stream);
+            match stream.try_io(Interest::WRITABLE, || write_apart(&socket, parts)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                wrote => return Poll::Ready(wrote),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
 /// How connections to one server are made.
 #[derive(Clone)]
 pub(super) struct Dialer {
@@ -152,6 +214,7 @@ impl Dialer {
         let (stream, tcp) = self.connect().await?;
         let socket = SockRef::from(&stream).try_clone()?;
         let socket = Arc::new(socket);
+        let stream = Tcp { stream, apart: true };
         if !self.url.tls {
             let stream = Stream::new(Carrier::Left(stream), &socket);
             return Ok(Transport { stream, socket, tcp, tls: None });
