@@ -304,7 +304,8 @@ def _worlds(found: Found) -> str:
             figures = [
                 _down_up(some, figure) for figure in (_mbps, _own_ms, _other_ms) for some in (lab, sim)
             ]
-            rows.append(line([cell.queue, cell.cross, cell.method, str(len(lab)), *figures]))
+            words = [cell.queue, str(cell.rate_mbps), cell.cross, cell.method, str(len(lab))]
+            rows.append(line([*words, *figures]))
     if not rows:
         return ""
     return "\n".join(
@@ -319,13 +320,14 @@ def _worlds(found: Found) -> str:
             line(
                 [
                     "queue",
+                    "rate",
                     "beside",
                     "method",
                     "runs in the lab",
                     *(f"{what}, {world}" for what in ("Mbit/s", "own", "other") for world in ("lab", "sim")),
                 ]
             ),
-            line([*["---"] * 3, *["---:"] * 7]),
+            line(["---", "---:", "---", "---", *["---:"] * 7]),
             *rows,
         ]
     )
