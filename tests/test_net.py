@@ -18,7 +18,7 @@ from rich.console import Console
 
 from live import MOST_LATE_MS, skip_if_late, together, weir_in
 from weirlab.lab.check import try_lab
-from weirlab.plots.distribution import loaded_pings_by_probe_ms
+from weirlab.plots.distribution import pings_by_probe
 from weirlab.record import open_record
 from weirlab.report.scores import formulas, score_table
 from weirlab.scores import measured, score_all
@@ -155,7 +155,7 @@ def test_what_routers_answer_is_no_ping(own: Runs) -> None:
     assert record.manifest.routers == [1, 2, 3, 4, 5, 6]
     assert record.latency.filter(pl.col("probe") == 6)["rtt_ns"].count() == 0
     assert record.pings["probe"].unique().to_list() == [0]
-    assert list(loaded_pings_by_probe_ms(record)) == ["UDP"]
+    assert list(pings_by_probe(record)) == ["UDP"]
 
 
 def test_a_scenario_runs_over_the_real_path(own: Runs) -> None:

@@ -16,7 +16,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import KINDS, axes, box, caption, cdf, distribution, draw, overlay, series, theme
 from weirlab.record import Record, open_record
 from weirlab.record.set_ups import run_names, set_ups
-from weirlab.stats import compare, describe, totals_mbps
+from weirlab.stats import Pings, compare, describe, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -285,42 +285,46 @@ def test_running_mean() -> None:
     np.testing.assert_allclose(series.running_mean(np.array([1.0, 3.0]), 5), [2, 2])
 
 
-def test_distribution_counts_lost_pings_as_sent() -> None:
-    found = distribution.cumulative(pl.Series([40.0, 10.0, None, 30.0, 20.0]))
+def test_the_distribution_is_of_answered_pings_and_tells_how_many_were_lost() -> None:
+    found = distribution.cumulative(Pings(rtt_ms=pl.Series([40.0, 10.0, 30.0, 20.0]), sent=5))
     np.testing.assert_allclose(found.rtt_ms, [10, 10, 20, 30, 40])
-    np.testing.assert_allclose(found.percent, [0, 20, 40, 60, 80])
+    np.testing.assert_allclose(found.percent, [0, 25, 50, 75, 100])
     assert (found.sent, found.lost) == (5, 1)
-    assert (found.median_ms, found.p95_ms, found.p99_ms) == (30.0, None, None)
-    none = distribution.cumulative(pl.Series([None, None], dtype=pl.Float64))
+    assert (found.median_ms, found.p95_ms) == (25.0, 38.5)
+    none = distribution.cumulative(Pings(rtt_ms=pl.Series([], dtype=pl.Float64), sent=2))
     assert (none.rtt_ms.size, none.percent.size) == (0, 0)
     assert (none.sent, none.lost, none.median_ms) == (2, 2, None)
 
 
-def test_distribution_without_loss_agrees_with_the_statistics(rrul: list[Record]) -> None:
-    values = distribution.loaded_pings_ms(rrul[1:])
-    found, figures = distribution.cumulative(values), describe(values)
-    assert figures is not None
-    assert found.lost == 0
-    assert (found.median_ms, found.p95_ms, found.p99_ms) == (
-        figures.median,
-        figures.p95,
-        figures.p99,
+def test_cdf_box_and_table_tell_the_same_of_a_run_with_lost_pings(rrul: list[Record]) -> None:
+    """A median of which a chart counts lost pings and a table does not is two medians of one run."""
+    some_lost = [10.0, None, 20.0, 30.0, None, None, 40.0]
+    record = changed(rrul[0], latency=pings(*some_lost))
+    curve = distribution.cumulative(distribution.pings_of([record]))
+    table = weirlab.summarise(record).latency
+    boxed = box.latency([record])
+    assert table.loaded is not None
+    assert boxed == table.loaded
+    assert (curve.median_ms, curve.p95_ms, curve.p99_ms) == (
+        table.loaded.median,
+        table.loaded.p95,
+        table.loaded.p99,
     )
-    assert (found.rtt_ms[0], found.rtt_ms[-1]) == (figures.min, figures.max)
-    assert (found.percent[0], found.percent[-1]) == (0, 100)
-    assert found.rtt_ms.size <= distribution.MOST_POINTS + 1
+    assert (curve.sent, curve.lost) == (table.sent, table.lost) == (7, 3)
+    assert (curve.rtt_ms[0], curve.rtt_ms[-1]) == (table.loaded.min, table.loaded.max)
+    assert curve.rtt_ms.size <= distribution.MOST_POINTS + 1
 
 
 def test_probes_are_told_apart(rrul: list[Record]) -> None:
-    apart = distribution.loaded_pings_by_probe_ms(rrul[0])
+    apart = distribution.pings_by_probe(rrul[0])
     assert list(apart) == rrul[0].probe_names
-    assert sum(one.len() for one in apart.values()) == distribution.loaded_pings_ms(rrul[:1]).len()
+    assert sum(one.sent for one in apart.values()) == distribution.pings_of(rrul[:1]).sent
 
 
 def test_a_probe_without_an_answer_has_a_row_but_no_curve(rrul: list[Record], tmp_path: Path) -> None:
     table = pl.concat([pings(10.0, 20.0), pings(None, None, probe=1)])
     record = changed(rrul[0], latency=table)
-    assert list(distribution.loaded_pings_by_probe_ms(record)) == rrul[0].probe_names[:2]
+    assert list(distribution.pings_by_probe(record)) == rrul[0].probe_names[:2]
     for kind in ("cdf", "ping", "three-plot"):
         draw(kind, [record], tmp_path / f"{kind}.svg")
 

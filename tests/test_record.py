@@ -92,7 +92,13 @@ def test_a_killed_run_leaves_a_readable_record(tmp_path: Path) -> None:
     summary = weirlab.summarise(record)
     assert summary.latency.loaded is not None
     assert summary.down is not None
+    assert summary.down.goodput_mbps is not None
     assert summary.down.goodput_mbps > 10
+    # Totals are written at the end, which never came: what is known until then is in the samples.
+    counted = record.tcp.group_by("flow").agg(pl.col("retransmits").max())
+    down = record.flow_names.filter(pl.col("direction") == "down").join(counted, on="flow")
+    assert summary.down.retransmitted_segments == down["retransmits"].sum()
+    assert summary.down.loss_rate is None
 
 
 def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from weirlab.record import open_record
 from weirlab.stats import (
     coefficient_of_variation,
     compare,
@@ -21,6 +22,13 @@ from weirlab.stats.comparison import factor
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+
+
+def with_tables(record: Record, **tables: pl.DataFrame) -> Record:
+    """The same record with other tables."""
+    copy = open_record(record.path)
+    vars(copy).update(tables)
+    return copy
 
 
 def test_the_usual_figures() -> None:
@@ -80,7 +88,102 @@ def test_a_run_in_figures(rrul: list[Record]) -> None:
     assert cured.down.utilisation is not None
     assert 0.9 < cured.down.utilisation <= 1.0
     assert sum(cured.down.per_flow_mbps.values()) == pytest.approx(cured.down.goodput_mbps)
+    assert cured.down.throughput_mbps is not None
+    assert cured.down.goodput_mbps is not None
     assert cured.down.throughput_mbps > cured.down.goodput_mbps
+
+
+def test_the_increase_of_probes_at_different_distances_is_taken_from_each_ones_own_idle(
+    rrul: list[Record],
+) -> None:
+    """A near and a far probe, each 20 ms slower under load: pooled quantiles would say anything but 20."""
+    rows = [
+        {"t_ns": at, "probe": probe, "rtt_ns": near_ms * 1_000_000 + longer}
+        for probe, near_ms in ((0, 26), (1, 184))
+        for at, longer in (
+            *((10_000_000 * n, n % 3 * 1000) for n in range(100 - 60 * probe)),
+            *((1_000_000_000 + 10_000_000 * n, 20_000_000 + n % 3 * 1000) for n in range(300)),
+        )
+    ]
+    found = summarise(with_tables(rrul[0], latency=pl.DataFrame(rows))).latency
+    increases = (
+        found.increase_mean_ms,
+        found.increase_median_ms,
+        found.increase_p95_ms,
+        found.increase_p99_ms,
+    )
+    assert increases == pytest.approx((20, 20, 20, 20), abs=0.003)
+
+
+def test_one_probe_has_the_increase_of_its_own_figures(rrul: list[Record]) -> None:
+    one_probe = with_tables(rrul[0], latency=rrul[0].latency.filter(pl.col("probe") == 0))
+    found = summarise(one_probe).latency
+    assert found.idle is not None
+    assert found.loaded is not None
+    assert found.increase_p99_ms == pytest.approx(found.loaded.p99 - found.idle.p99)
+    assert found.increase_mean_ms == pytest.approx(found.loaded.mean - found.idle.mean)
+
+
+def test_a_probe_that_was_never_idle_has_no_increase(rrul: list[Record]) -> None:
+    late = rrul[0].latency.filter((pl.col("probe") != 1) | (pl.col("t_ns") > 2_000_000_000))
+    found = summarise(with_tables(rrul[0], latency=late)).latency
+    without = summarise(
+        with_tables(rrul[0], latency=rrul[0].latency.filter(pl.col("probe") != 1)),
+    ).latency
+    assert found.increase_mean_ms == without.increase_mean_ms
+    never = rrul[0].latency.filter(pl.col("t_ns") > 2_000_000_000)
+    assert summarise(with_tables(rrul[0], latency=never)).latency.increase_mean_ms is None
+
+
+def test_what_a_killed_run_did_not_total_comes_from_the_senders_samples(rrul: list[Record]) -> None:
+    whole = summarise(rrul[0]).up
+    killed = summarise(with_tables(rrul[0], flows=rrul[0].flow_names)).up
+    assert whole is not None
+    assert killed is not None
+    assert whole.retransmitted_segments
+    assert killed.retransmitted_segments is not None
+    # The totals also count what was resent after the last sample.
+    assert 0 < killed.retransmitted_segments <= whole.retransmitted_segments
+    assert killed.timeouts is not None
+    assert (killed.loss_rate, killed.mark_rate) == (None, None)
+
+
+def test_unknown_is_never_nought(rrul: list[Record]) -> None:
+    """Tables that are absent, and columns that a kernel does not count, are no zeros."""
+    record = rrul[0]
+    nothing = with_tables(
+        record,
+        flows=record.flow_names,
+        tcp=record.tcp.select("t_ns", "flow").clear(),
+        throughput=record.throughput.clear(),
+        queue=record.queue.select("t_ns", "queue", "class", "departed_bytes", "wire_bytes").clear(),
+    )
+    found = summarise(nothing).down
+    assert found is not None
+    assert (found.retransmitted_segments, found.timeouts) == (None, None)
+    assert (found.goodput_mbps, found.throughput_mbps, found.per_flow_mbps) == (None, None, {})
+    assert (found.loss_rate, found.mark_rate, found.utilisation) == (None, None, None)
+    uncounted = with_tables(record, flows=record.flows.with_columns(timeouts=pl.lit(None, dtype=pl.Int64)))
+    kernel = summarise(uncounted).down
+    assert kernel is not None
+    assert kernel.timeouts is None
+    assert kernel.retransmitted_segments is not None
+
+
+def test_bytes_dropped_are_not_counted_among_packets(rrul: list[Record]) -> None:
+    """Queues that do not tell flows apart count drops of all packets; `dropped_bytes` are no packets."""
+    record = rrul[0]
+    dropped = [f"{what}_packets" for what in ("dropped", "marked")]
+    uncounted = with_tables(
+        record, flows=record.flows.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in dropped)
+    )
+    by_flow, by_queue = summarise(record).up, summarise(uncounted).up
+    assert by_flow is not None
+    assert by_queue is not None
+    assert by_flow.loss_rate
+    assert by_queue.loss_rate is not None
+    # The queue also drops acknowledgements and pings, of which there are fewer.
+    assert by_flow.loss_rate <= by_queue.loss_rate < 2 * by_flow.loss_rate
 
 
 def test_a_cure_without_any_rest_has_no_upper_end() -> None:

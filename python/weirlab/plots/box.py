@@ -17,7 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
 from weirlab.record.set_ups import set_ups
-from weirlab.stats import describe, load_latency_ms, totals_mbps
+from weirlab.stats import describe, loaded_pings, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def totals(records: Sequence[Record], direction: Direction) -> Distribution | No
 
 def latency(records: Sequence[Record]) -> Distribution | None:
     """Round trips in milliseconds during the load of all `records`, without the lost ones."""
-    return describe(pl.concat([load_latency_ms(record) for record in records]))
+    return loaded_pings(records).distribution
 
 
 def _scale(axes: Axes, boxes: Boxes) -> None:

@@ -1,7 +1,7 @@
 """CDF: which share of the pings during the load took at most how long (Flent's `ping_cdf`).
 
-Round trips in ms, per cent of the pings that were sent: where some were lost, the curve ends below
-100 %. One record has a curve for each probe, several have one for each set-up with all its
+Round trips in ms, per cent of the pings that were answered; how many were lost stands in the table
+below. One record has a curve for each probe, several have one for each set-up with all its
 repetitions.
 """
 
@@ -52,7 +52,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
 
 
 def _of_probes(record: Record) -> dict[str, Cumulative]:
-    probes = distribution.loaded_pings_by_probe_ms(record)
+    probes = distribution.pings_by_probe(record)
     names = caption.short_names(list(probes))
     return {
         name: distribution.cumulative(values) for name, values in zip(names, probes.values(), strict=True)
@@ -60,10 +60,7 @@ def _of_probes(record: Record) -> dict[str, Cumulative]:
 
 
 def _of_set_ups(records: Sequence[Record]) -> dict[str, Cumulative]:
-    return {
-        one.name: distribution.cumulative(distribution.loaded_pings_ms(one.records))
-        for one in set_ups(records)
-    }
+    return {one.name: distribution.cumulative(distribution.pings_of(one.records)) for one in set_ups(records)}
 
 
 def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
@@ -73,7 +70,7 @@ def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
     else:
         parts.from_zero(axes, "x", float(every.max()))
     axes.set_xlabel("Ping, ms")
-    axes.set_ylabel("Pings that took no longer, % of those sent")
+    axes.set_ylabel("Pings that took no longer, % of those answered")
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 10))
     for share in (50, 95, 99):
@@ -93,13 +90,10 @@ def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
         linewidth=2.0,
         clip_on=False,
     )
-    if one.lost:
-        end = one.rtt_ms[-1:], one.percent[-1:]
-        axes.plot(*end, color=style.colour, marker="x", markersize=8, markeredgewidth=2, clip_on=False)
 
 
 def _ms(value: float | None) -> str:
-    return "never" if value is None else caption.number(value)
+    return "-" if value is None else caption.number(value)
 
 
 def _lost(one: Cumulative) -> str:
@@ -111,5 +105,5 @@ def _note(records: Sequence[Record], curves: Mapping[str, Cumulative]) -> str:
     if len(records) > len(curves) > 0 and len(records) > 1:
         note += ", repetitions of a set-up together"
     if any(one.lost for one in curves.values()):
-        note += ". A lost ping counts as one that never comes back: the curve ends (cross) below 100 %"
+        note += ". Curves and quantiles are of the answered ones"
     return note + "."

@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
-from weirlab.plots.series import load_window_ns, need_pings
+from weirlab.plots.series import need_pings
 from weirlab.record.set_ups import numbered
-from weirlab.stats import load_latency_ms, quantile
+from weirlab.stats import loaded_pings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
+    from weirlab.stats import Pings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cumulative:
-    """Which share of the pings took at most how long. A lost ping is one that never comes back.
+    """Which share of the answered pings took at most how long.
 
     Attributes:
-        rtt_ms, percent: the curve, from 0 to less than 100 % if pings were lost.
+        rtt_ms, percent: the curve, from 0 to 100 % of the answered pings; no points without any.
         sent, lost: numbers of pings.
-        median_ms, p95_ms, p99_ms: where the curve crosses 50, 95, 99 %; None if it does not.
+        median_ms, p95_ms, p99_ms: quantiles of the answered pings, as tables have them; None if none was.
     """
 
     rtt_ms: Numbers
@@ -38,60 +38,51 @@ class Cumulative:
     p99_ms: float | None
 
 
-def loaded_pings_ms(records: Sequence[Record]) -> pl.Series:
-    """Round trips during the load of all `records` together, in milliseconds; null where lost.
+def pings_of(records: Sequence[Record]) -> Pings:
+    """The pings of all `records` together during the load.
 
     Raises:
-        UsageError: if one of the records has none.
+        UsageError: if one of the records has none that was answered.
     """
-    found = []
     for record in records:
-        found.append(load_latency_ms(record))
-        need_pings(record, found[-1])
-    return pl.concat(found)
+        found = loaded_pings([record])
+        need_pings(record, found.sent, found.lost)
+    return loaded_pings(records)
 
 
-def loaded_pings_by_probe_ms(record: Record) -> dict[str, pl.Series]:
-    """Round trips of each probe during the load, in milliseconds; null where lost. Routers are left out.
+def pings_by_probe(record: Record) -> dict[str, Pings]:
+    """The pings of each probe during the load. Routers, and probes without a ping, are left out.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if none was answered.
     """
-    start, end = load_window_ns(record)
-    inside = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
-    during = record.latency.filter(inside & ~pl.col("probe").is_in(record.manifest.routers))
-    need_pings(record, during["rtt_ns"])
     probes = {
-        name: during.filter(pl.col("probe") == number)["rtt_ns"] / 1e6
+        name: loaded_pings([record], probe=number)
         for number, name in enumerate(numbered(record.probe_names))
+        if number not in record.manifest.routers
     }
-    return {name: round_trips for name, round_trips in probes.items() if round_trips.len()}
+    if not any(pings.rtt_ms.len() for pings in probes.values()):
+        found = loaded_pings([record])
+        need_pings(record, found.sent, found.lost)
+    return {name: pings for name, pings in probes.items() if pings.sent}
 
 
-def cumulative(rtt_ms: pl.Series) -> Cumulative:
-    """The distribution of round trips in milliseconds, of which null are the lost ones."""
-    answered = np.sort(rtt_ms.drop_nulls().to_numpy())
-    sent = rtt_ms.len()
+def cumulative(pings: Pings) -> Cumulative:
+    """The distribution of the answered pings."""
+    answered = np.sort(pings.rtt_ms.to_numpy())
     # More points than can be seen only make files large. First and last are always among them.
     points = min(answered.size, MOST_POINTS)
     ranks = np.linspace(0, answered.size - 1, points).round().astype(int)
+    figures = pings.distribution
     return Cumulative(
         rtt_ms=np.concatenate([answered[:1], answered[ranks]]),
-        percent=np.concatenate([ranks[:1] * 0.0, (ranks + 1) * 100 / sent]),
-        sent=sent,
-        lost=sent - answered.size,
-        median_ms=_crossing(rtt_ms, 0.5),
-        p95_ms=_crossing(rtt_ms, 0.95),
-        p99_ms=_crossing(rtt_ms, 0.99),
+        percent=np.concatenate([ranks[:1] * 0.0, (ranks + 1) * 100 / max(answered.size, 1)]),
+        sent=pings.sent,
+        lost=pings.lost,
+        median_ms=figures.median if figures else None,
+        p95_ms=figures.p95 if figures else None,
+        p99_ms=figures.p99 if figures else None,
     )
-
-
-def _crossing(rtt_ms: pl.Series, share: float) -> float | None:
-    """The quantile `share` with the lost ones as the longest; None if it falls among them."""
-    if np.ceil(share * (rtt_ms.len() - 1)) >= rtt_ms.count():
-        return None
-    # Which large number the lost ones become does not matter: none of them is touched.
-    return quantile(rtt_ms.fill_null(float(np.finfo(float).max)), share)
 
 
 MOST_POINTS = 2000

@@ -15,7 +15,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
 from weirlab.record.set_ups import run_names
-from weirlab.stats import compare, summarise
+from weirlab.stats import compare, load_window_ns, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
         parts.points(axes, pings, look.pings)
         if one.loaded:
             mean = one.loaded.mean
-            window = [t / 1e9 for t in series.load_window_ns(record)]
+            window = [t / 1e9 for t in load_window_ns(record)]
             axes.plot(
                 window,
                 [mean, mean],

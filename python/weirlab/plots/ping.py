@@ -13,7 +13,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
 from weirlab.record.set_ups import run_names
-from weirlab.stats import summarise
+from weirlab.stats import load_window_ns, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
 def _draw(axes: Axes, record: Record, pings: Pings, high: float) -> None:
     parts.points(axes, pings, COLOUR)
     found = summarise(record).latency
-    start, end = (t / 1e9 for t in series.load_window_ns(record))
+    start, end = (t / 1e9 for t in load_window_ns(record))
     labels = []
     if found.loaded:
         mean = found.loaded.mean

@@ -111,7 +111,7 @@ def pings(record: Record) -> Pings:
     Raises:
         UsageError: if none was answered.
     """
-    need_pings(record, record.pings["rtt_ns"])
+    need_pings(record, record.pings.height, record.pings["rtt_ns"].null_count())
     lost = record.pings["rtt_ns"].is_null()
     answered = record.pings.filter(~lost)
     return Pings(
@@ -121,21 +121,16 @@ def pings(record: Record) -> Pings:
     )
 
 
-def need_pings(record: Record, round_trips: pl.Series) -> None:
+def need_pings(record: Record, sent: int, lost: int) -> None:
     """Sees to it that there is a ping to draw.
 
     Raises:
-        UsageError: if there is none, or all were lost.
+        UsageError: if none was sent, or all were lost.
     """
-    if round_trips.len() == 0:
+    if sent == 0:
         raise UsageError(f"`{record.path}` has no pings to draw")
-    if round_trips.null_count() == round_trips.len():
+    if sent == lost:
         raise UsageError(f"`{record.path}` has no pings to draw: all were lost")
-
-
-def load_window_ns(record: Record) -> tuple[int, int]:
-    """Start and end of the load in nanoseconds; of the whole run if it has none."""
-    return record.phase("load") or (0, record.reached_ns)
 
 
 def running_mean(values: Numbers, steps: int) -> Numbers:

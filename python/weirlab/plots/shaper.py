@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, series, table, theme
+from weirlab.plots import caption, table, theme
 from weirlab.record.set_ups import run_names
-from weirlab.stats import busy_share, summarise
+from weirlab.stats import busy_share, load_window_ns, summarise
 from weirlab.stats.shaping import course, loaded_direction
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
 def _cells(record: Record, one: Course) -> list[str]:
     """Mean and 99th percentile of the pings under load, and the share of the line that was used."""
     loaded = summarise(record).latency.loaded
-    start, end = series.load_window_ns(record)
+    start, end = load_window_ns(record)
     share = busy_share(record, one.direction, start, end)
     pings = ["-", "-"] if loaded is None else [caption.number(loaded.mean), caption.number(loaded.p99)]
     return [*pings, "-" if share is None else f"{share * 100:.1f}"]

@@ -90,7 +90,7 @@ def _note(lines: Lines) -> str:
 def _throughput(
     lines: Lines | None, summary: DirectionSummary | None, heading: str, during: str
 ) -> _Panel | None:
-    if lines is None or summary is None:
+    if lines is None or summary is None or summary.goodput_mbps is None:
         return None
     count, total, steps = summary.flows, summary.goodput_mbps, _averaged_steps(lines)
     average = f"average  {caption.number(total / count)}"

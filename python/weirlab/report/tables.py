@@ -158,14 +158,19 @@ def flow_table(summary: Summary) -> Table:
         used = "" if direction.utilisation is None else f", {direction.utilisation:.1%} of the line"
         table.add_row(
             Text(
-                f"{way}: retransmitted {direction.retransmitted_segments}, "
-                f"timeouts {direction.timeouts}{used}",
+                f"{way}: retransmitted {_known(direction.retransmitted_segments)}, "
+                f"timeouts {_known(direction.timeouts)}{used}",
                 style="dim",
             ),
-            f"{direction.goodput_mbps:.3f}",
+            "-" if direction.goodput_mbps is None else f"{direction.goodput_mbps:.3f}",
             end_section=True,
         )
     return table
+
+
+def _known(count: int | None) -> str:
+    """A count; `-` for one that the record does not tell."""
+    return "-" if count is None else str(count)
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,17 @@ def summary(record: Record) -> list[dict[str, Any]]:
     loaded, idle = figures.latency.loaded, figures.latency.idle
     if loaded is None:
         return []
-    down = figures.down.goodput_mbps if figures.down else 0.0
-    up = figures.up.goodput_mbps if figures.up else 0.0
+    down = figures.down.goodput_mbps if figures.down else None
+    up = figures.up.goodput_mbps if figures.up else None
     return [
         {
             "name": "RRUL",
             "formula": "Flent 2.3 rrul: means over the load, both ways at once (best effort only)",
-            "value": f"{down:.2f} / {up:.2f} Mbit/s, ping {loaded.mean:.1f} ms",
+            "value": f"{_rate(down)} / {_rate(up)} Mbit/s, ping {loaded.mean:.1f} ms",
             "unit": "",
             "parts": {
-                "down_mbps": round(down, 3),
-                "up_mbps": round(up, 3),
+                "down_mbps": None if down is None else round(down, 3),
+                "up_mbps": None if up is None else round(up, 3),
                 "ping_mean_ms": round(loaded.mean, 3),
                 "ping_p99_ms": round(loaded.p99, 3),
                 "idle_mean_ms": round(idle.mean, 3) if idle else None,
@@ -36,3 +36,8 @@ def summary(record: Record) -> list[dict[str, Any]]:
             "says": "",
         }
     ]
+
+
+def _rate(mbps: float | None) -> str:
+    """A rate that was measured; `-` for one that was not."""
+    return "-" if mbps is None else f"{mbps:.2f}"

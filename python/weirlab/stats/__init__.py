@@ -5,12 +5,12 @@ from weirlab.stats.assertions import Assertion, Outcome
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, interval
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
+from weirlab.stats.pings import Pings, idle_pings, increases_ms, load_window_ns, loaded_pings
 from weirlab.stats.summary import (
     DirectionSummary,
     LatencySummary,
     Summary,
     busy_share,
-    load_latency_ms,
     summarise,
     totals_mbps,
 )
@@ -27,6 +27,7 @@ __all__ = [
     "Interval",
     "LatencySummary",
     "Outcome",
+    "Pings",
     "Summary",
     "agreement",
     "busy_share",
@@ -34,9 +35,12 @@ __all__ = [
     "compare",
     "describe",
     "finding",
+    "idle_pings",
+    "increases_ms",
     "interval",
     "jain_index",
-    "load_latency_ms",
+    "load_window_ns",
+    "loaded_pings",
     "quantile",
     "summarise",
     "totals_mbps",

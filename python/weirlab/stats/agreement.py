@@ -151,10 +151,16 @@ def figures(summary: Summary) -> dict[str, float]:
         }
     if both:
         found |= {
-            "retransmits": sum(one.retransmitted_segments for one in both),
-            "timeouts": sum(one.timeouts for one in both),
+            "retransmits": _sum([one.retransmitted_segments for one in both]),
+            "timeouts": _sum([one.timeouts for one in both]),
         }
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """The sum; None if one of them is unknown."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _of_direction(name: str, direction: DirectionSummary | None) -> dict[str, float | None]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
-from weirlab.stats.distribution import Distribution, describe
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
+from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.stats.distribution import Distribution
 
 Direction = Literal["up", "down"]
 
@@ -25,10 +26,11 @@ class LatencySummary:
         idle: during the phase `idle`; None without one.
         loaded: during the phase `load`, or the whole run if it has none.
         increase_mean_ms, increase_median_ms, increase_p95_ms, increase_p99_ms: the loaded figure less
-            the idle one of the same kind.
+            the idle one of the same kind, of pings that each count from their own probe's idle mean;
+            None without idle pings.
         sent: pings sent during the load.
         lost: how many of them were lost, on either way.
-        loss_rate: lost / sent.
+        loss_rate: lost / sent; None if none was sent.
     """
 
     idle: Distribution | None
@@ -44,32 +46,34 @@ class LatencySummary:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionSummary:
-    """The flows of one direction, during the load.
+    """The flows of one direction, during the load. What the record does not tell is None, never 0.
 
     Attributes:
         flows: how many there are.
-        goodput_mbps: bytes that applications received, each once, of all flows; Mbit/s.
-        throughput_mbps: bytes of IP packets with data that arrived; Mbit/s.
+        goodput_mbps: bytes that applications received, each once, of all flows; Mbit/s. None if the run
+            did not sample throughput.
+        throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`.
         utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
             the line is unlimited.
-        per_flow_mbps: goodput of each flow.
+        per_flow_mbps: goodput of each flow; empty if the run did not sample throughput.
         jain_index, coefficient_of_variation: of the flows' goodputs; None for fewer than two.
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
-        retransmitted_segments, timeouts: totals over the whole run.
+        retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short those up to
+            the last sample of TCP's state.
     """
 
     flows: int
-    goodput_mbps: float
-    throughput_mbps: float
+    goodput_mbps: float | None
+    throughput_mbps: float | None
     utilisation: float | None
     per_flow_mbps: dict[str, float]
     jain_index: float | None
     coefficient_of_variation: float | None
     loss_rate: float | None
     mark_rate: float | None
-    retransmitted_segments: int
-    timeouts: int
+    retransmitted_segments: int | None
+    timeouts: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +106,13 @@ class Summary:
 
 def summarise(record: Record) -> Summary:
     """The figures of one run."""
-    during = _within(record.latency, *_load(record))
     return Summary(
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,
         latency=_latency(record),
         probes={
-            name: describe(during.filter(pl.col("probe") == number)["rtt_ms"])
+            name: loaded_pings([record], probe=number).distribution
             for number, name in enumerate(record.probe_names)
         },
         up=_direction(record, "up"),
@@ -118,14 +121,9 @@ def summarise(record: Record) -> Summary:
     )
 
 
-def load_latency_ms(record: Record) -> pl.Series:
-    """Round trips of all pings during the load, in milliseconds; null where one was lost."""
-    return _load_latency(record)["rtt_ms"]
-
-
 def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     """Goodput of all flows of a direction together: `t_s` and `mbps` of each interval of the load."""
-    start, end = _load(record)
+    start, end = load_window_ns(record)
     return (
         _flows_of(record, direction)
         .filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
@@ -137,99 +135,113 @@ def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     )
 
 
-def _load(record: Record) -> tuple[int, int]:
-    """The phase `load`, or the whole run if it has none."""
-    return record.phase("load") or (0, record.reached_ns)
-
-
-def _load_latency(record: Record) -> pl.DataFrame:
-    return _within(record.pings, *_load(record))
-
-
-def _within(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
-    return rows.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end)).with_columns(
-        rtt_ms=pl.col("rtt_ns") / 1e6
-    )
-
-
 def _latency(record: Record) -> LatencySummary:
-    during = _load_latency(record)
-    loaded = describe(during["rtt_ms"])
-    phase = record.phase("idle")
-    idle = describe(_within(record.pings, *phase)["rtt_ms"]) if phase else None
-    if phase == _load(record):
-        idle = None
+    during = loaded_pings([record])
+    idle, loaded = increases_ms(record)
 
     def increase(figure: str) -> float | None:
         if idle is None or loaded is None:
             return None
         return float(getattr(loaded, figure) - getattr(idle, figure))
 
-    lost = during["rtt_ms"].null_count()
     return LatencySummary(
-        idle=idle,
-        loaded=loaded,
+        idle=idle_pings([record]).distribution,
+        loaded=during.distribution,
         increase_mean_ms=increase("mean"),
         increase_median_ms=increase("median"),
         increase_p95_ms=increase("p95"),
         increase_p99_ms=increase("p99"),
-        sent=during.height,
-        lost=lost,
-        loss_rate=lost / during.height if during.height else None,
+        sent=during.sent,
+        lost=during.lost,
+        loss_rate=during.loss_rate,
     )
 
 
 def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
-    start, end = _load(record)
+    start, end = load_window_ns(record)
     during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
     flows = record.flow_names.filter((pl.col("direction") == direction) & during).select("flow", "name")
     return record.throughput.join(flows, on="flow")
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
-    start, end = _load(record)
+    start, end = load_window_ns(record)
     during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
     flows = record.flows.filter((pl.col("direction") == direction) & during)
     if flows.height == 0:
         return None
-    seconds = (end - start) / 1e9
-    arrived = (
-        _flows_of(record, direction)
-        .filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-        .group_by("name")
-        .agg(pl.col("bytes").sum(), pl.col("wire_bytes").sum())
-    )
-    got = dict(zip(arrived["name"], arrived["bytes"], strict=True))
-    per_flow = {name: got.get(name, 0) * 8 / seconds / 1e6 for name in flows["name"]}
-    sent = _total(flows, "sent_segments")
+    per_flow = _goodputs(record, direction, flows["name"].to_list())
+    sent = _total(record, flows, "sent_segments")
     return DirectionSummary(
         flows=flows.height,
-        goodput_mbps=sum(per_flow.values()),
-        throughput_mbps=int(arrived["wire_bytes"].sum()) * 8 / seconds / 1e6,
+        goodput_mbps=sum(per_flow.values()) if per_flow else None,
+        throughput_mbps=_throughput(record, direction),
         utilisation=busy_share(record, direction, start, end),
         per_flow_mbps=per_flow,
         jain_index=jain_index(list(per_flow.values())),
         coefficient_of_variation=coefficient_of_variation(list(per_flow.values())),
-        loss_rate=_fate(record, direction, flows, "dropped") / sent if sent else None,
-        mark_rate=_fate(record, direction, flows, "marked") / sent if sent else None,
-        retransmitted_segments=_total(flows, "retransmitted_segments"),
-        timeouts=_total(flows, "timeouts"),
+        loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),
+        mark_rate=_share(_packets(record, direction, flows, "marked"), sent),
+        retransmitted_segments=_total(record, flows, "retransmitted_segments"),
+        timeouts=_total(record, flows, "timeouts"),
     )
 
 
-def _total(flows: pl.DataFrame, column: str) -> int:
-    """The sum of a column of totals, which a run that was cut short does not have."""
-    return int(flows[column].sum()) if column in flows.columns else 0
+def _arrived(record: Record, direction: Direction) -> pl.DataFrame | None:
+    """Rows of `throughput` during the load; None if the run did not sample it, which is not nothing."""
+    if record.throughput.height == 0:
+        return None
+    start, end = load_window_ns(record)
+    return _flows_of(record, direction).filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
 
 
-def _fate(record: Record, direction: Direction, flows: pl.DataFrame, what: str) -> int:
+def _goodputs(record: Record, direction: Direction, names: list[str]) -> dict[str, float]:
+    arrived = _arrived(record, direction)
+    if arrived is None:
+        return {}
+    start, end = load_window_ns(record)
+    by_flow = arrived.group_by("name").agg(pl.col("bytes").sum())
+    got = dict(zip(by_flow["name"], by_flow["bytes"], strict=True))
+    return {name: got.get(name, 0) * 8e3 / (end - start) for name in names}
+
+
+def _throughput(record: Record, direction: Direction) -> float | None:
+    arrived = _arrived(record, direction)
+    if arrived is None:
+        return None
+    start, end = load_window_ns(record)
+    return int(arrived["wire_bytes"].sum()) * 8e3 / (end - start)
+
+
+def _total(record: Record, flows: pl.DataFrame, column: str) -> int | None:
+    """The sum of a column of totals; None if it is not known of every flow.
+
+    A run that was cut short has no totals. What the senders had counted until then stands in `tcp`.
+    """
+    if column in flows.columns:
+        return None if flows[column].null_count() else int(flows[column].sum())
+    so_far = COUNTED_SO_FAR.get(column)
+    # Of a speed test `tcp` follows one of its connections at a time, which are not all.
+    followed = flows.filter(pl.col("flow") < len(record.manifest.scenario["flows"]))
+    if so_far not in record.tcp.columns or followed.height < flows.height:
+        return None
+    last = record.tcp.group_by("flow").agg(pl.col(so_far).max())
+    counted = flows.select("flow").join(last, on="flow", how="left")[so_far]
+    return None if counted.null_count() else int(counted.sum())
+
+
+def _packets(record: Record, direction: Direction, flows: pl.DataFrame, what: str) -> int | None:
     """Data packets that the path dropped or marked; where queues do not tell flows apart, all packets."""
     column = f"{what}_packets"
     if column not in flows.columns or flows[column].null_count() < flows.height:
-        return _total(flows, column)
+        return _total(record, flows, column)
     queues = record.queue.filter(pl.col("queue").str.starts_with(f"{direction}/") & (pl.col("class") == ""))
-    reasons = [name for name in queues.columns if name.startswith(f"{what}_")]
-    return sum(int(queues[name].sum()) for name in reasons)
+    reasons = [name for name in queues.columns if name.startswith(f"{what}_") and name != "dropped_bytes"]
+    return sum(int(queues[name].sum()) for name in reasons) if queues.height and reasons else None
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
 
 
 def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
@@ -244,3 +256,7 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
     if capacity is None or capacity[1] <= capacity[0] or not carried.height:
         return None
     return float(carried["bytes"].sum()) / float(capacity[1] - capacity[0])
+
+
+COUNTED_SO_FAR = {"retransmitted_segments": "retransmits", "timeouts": "timeouts"}
+"""Columns of `flows` that a sender also tells while it runs: their names in `tcp`."""
