@@ -71,8 +71,10 @@ def weir() -> None:
 
 def main() -> None:
     """Runs the command line; errors become one sentence and an exit code."""
+    from weirlab.ascii import replace_what_cannot_be_written  # noqa: PLC0415 - as below
     from weirlab.errors import WeirError  # noqa: PLC0415 - not needed for the help
 
+    replace_what_cannot_be_written()
     # Whoever asks a run to end gets what was measured until then, as with Ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)

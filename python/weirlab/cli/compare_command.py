@@ -35,5 +35,5 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
         )
     for text in cautions(records):
         warn(text)
-    console.print(comparison_table(records, comparisons, width=console.width))
+    console.print(comparison_table(records, comparisons))
     console.print(story(comparisons))

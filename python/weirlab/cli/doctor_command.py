@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.api import run_all
 from weirlab.lab.check import try_lab
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.ui import console
+from weirlab.ui.table import Table
 from weirlab.worlds import world_named
 
 

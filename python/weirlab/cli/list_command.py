@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
 from weirlab.ui import console
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,13 +101,18 @@ def _show_one(entry: Mapping[str, Any]) -> None:
         rows = entry.get(key) or []
         if not rows:
             continue
-        columns = [column for column in rows[0] if any(row[column] not in (None, {}, "") for row in rows)]
+        columns = [column for column in rows[0] if any(_says(row[column]) for row in rows)]
         table = Table(title=key)
         for column in columns:
             table.add_column(column)
         for row in rows:
             table.add_row(*(_cell(column, row[column]) for column in columns))
         console.print(table)
+
+
+def _says(value: object) -> bool:
+    """Whether a value says anything: no jitter, no loss and no change say nothing."""
+    return value not in (None, {}, "", [], 0)
 
 
 def _cell(column: str, value: object) -> str:

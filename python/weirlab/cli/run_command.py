@@ -18,7 +18,7 @@ from weirlab.report import assertion_table, cautions, charts_of, comparison_tabl
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
 from weirlab.stats import Assertion, compare
-from weirlab.ui import RunProgress, console, note, warn
+from weirlab.ui import RunProgress, console, note, section, warn
 from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import without_path
 
@@ -102,7 +102,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     else:
         for text in cautions(records):
             warn(text)
-        console.print(comparison_table(records, comparisons, width=console.width))
+        console.print(comparison_table(records, comparisons))
         console.print(story(comparisons))
         _tell_methods(records)
         if asserted:
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
 def _tell_methods(records: list[Record]) -> None:
     for record in records:
         if record.methods.height and len(records) > 1:
-            console.rule(f"{queue_name(record)}, seed {record.manifest.seed}")
+            section(f"{queue_name(record)}, seed {record.manifest.seed}")
         for table in method_tables(record):
             console.print(table)
 

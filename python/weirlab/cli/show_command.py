@@ -11,7 +11,7 @@ from weirlab.record import Record, find_records
 from weirlab.report import cautions, flow_table, latency_table, quality_table
 from weirlab.report.methods import method_results, method_tables
 from weirlab.stats import summarise
-from weirlab.ui import console, warn
+from weirlab.ui import console, section, warn
 
 
 @click.command("show")
@@ -34,7 +34,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 def _show(record: Record) -> None:
     manifest = record.manifest
     summary = summarise(record)
-    console.rule(f"{record.path}")
+    section(f"{record.path}")
     console.print(f"{manifest.title}, {manifest.set_up}")
     console.print(
         f"world {manifest.world}, seed {manifest.seed}, started {manifest.started_at}, "

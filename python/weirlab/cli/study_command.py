@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from weirlab import _native
 from weirlab.api import run_all
@@ -20,6 +19,7 @@ from weirlab.report.linux_study import markdown, study_table, verdict
 from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.studies.sides import SIDES
 from weirlab.ui import RunProgress, console, note, warn
+from weirlab.ui.table import Table
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.report.findings import Column, cell, difference, line, mark, markdown_cell, style, verdict_word
 from weirlab.stats.agreement import AGREEMENT
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.report.findings import line
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

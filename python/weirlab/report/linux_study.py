@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.table import Table
 
 from weirlab.report.findings import Column, cell, line, markdown_cell, verdict_word
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

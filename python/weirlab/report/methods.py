@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
+
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

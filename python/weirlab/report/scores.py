@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.scores.measured import WHEN
 from weirlab.stats.one_way import one_way
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.report.findings import line
@@ -16,6 +15,7 @@ from weirlab.studies.speedtest_aqm import calibration, design
 from weirlab.studies.speedtest_aqm.figures import WAYS
 from weirlab.studies.speedtest_aqm.findings import Judged, judged
 from weirlab.studies.speedtest_aqm.lab import MOST_LATE_MS
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from weirlab.record.set_ups import queue_name
 from weirlab.stats import quantile
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,25 +19,20 @@ if TYPE_CHECKING:
     from weirlab.stats import Assertion, Comparison, Distribution, Interval, Summary
 
 
-def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison], *, width: int) -> Table:
+def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
     """One line a queue set-up: what came through, how long pings took, by which factor that fell.
 
-    A terminal of at least 120 columns gets more figures than a narrow one; `weir show` and `--json` have all.
+    A wide terminal gets more figures than a narrow one; `--json` has all.
     """
     first = records[0]
-    wide = width >= WIDE
-    table = Table(
-        title=f"{first.manifest.title}: {first.manifest.link['title']}",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1),
-        pad_edge=False,
-    )
+    table = Table(title=f"{first.manifest.title}: {first.manifest.link['title']}", **LOOK)
     table.add_column("queue", overflow="fold", min_width=16)
-    columns = [column for column in COLUMNS if wide or not column.only_wide]
-    for column in columns:
+    for column in COLUMNS:
         table.add_column(column.heading, justify="right", no_wrap=True)
     for one in comparisons:
-        table.add_row(one.name, *(column.cell(one) for column in columns))
+        table.add_row(one.name, *(column.cell(one) for column in COLUMNS))
+    ranked = [(column.rank, number) for number, column in enumerate(COLUMNS, start=1) if column.rank]
+    table.dispensable = [number for _, number in sorted(ranked, reverse=True)]
     repetitions = max(len(one.runs) for one in comparisons)
     if repetitions > 1:
         table.caption = f"means of {repetitions} runs, ± half of the 95 % interval"
@@ -46,7 +41,7 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
 
 def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) -> Table:
     """What was asserted, what the runs say, and whether it holds."""
-    table = Table(title="Assertions", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(title="Assertions", **LOOK)
     if len(records) > 1:
         table.add_column("run", overflow="fold")
     table.add_column("assertion", overflow="fold")
@@ -105,7 +100,7 @@ def quality_table(record: Record) -> Table | None:
     errors = record.latency["timer_error_ns"].drop_nulls()
     if quality is None:
         return None
-    table = Table(title="The lab's own work")
+    table = Table(title="The lab's own work", **LOOK)
     for heading in ("", "p50", "p99", "p99.9"):
         table.add_column(heading, justify="right" if heading else "left")
     late = [quality.get(f"late_{name}_ns") for name in ("p50", "p99", "p999")]
@@ -127,7 +122,7 @@ def _milliseconds(nanoseconds: float | None) -> str:
 
 def latency_table(summary: Summary) -> Table:
     """Round trips of each probe during the load, and of all together."""
-    table = Table(title="Round trips during the load, ms")
+    table = Table(title="Round trips during the load, ms", **LOOK)
     table.add_column("probe")
     figures = ("mean", "std", "min", "median", "p95", "p99", "max", "count")
     for figure in figures:
@@ -146,7 +141,7 @@ def latency_table(summary: Summary) -> Table:
 
 def flow_table(summary: Summary) -> Table:
     """Goodput of each flow during the load."""
-    table = Table(title="Flows during the load")
+    table = Table(title="Flows during the load", **LOOK)
     table.add_column("flow")
     table.add_column("goodput Mbit/s", justify="right")
     for direction in (summary.down, summary.up):
@@ -175,14 +170,20 @@ def _known(count: int | None) -> str:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the comparison."""
+    """A column of the comparison.
+
+    Attributes:
+        heading: what stands above it.
+        cell: its text for a set-up.
+        rank: 0 if it is always shown; otherwise columns with a higher rank are left out first.
+    """
 
     heading: str
     cell: Callable[[Comparison], str]
-    only_wide: bool = False
+    rank: int = 0
 
 
-def _interval_column(heading: str, figure: str, digits: int, *, only_wide: bool = False) -> _Column:
+def _interval_column(heading: str, figure: str, digits: int, *, rank: int = 0) -> _Column:
     def cell(one: Comparison) -> str:
         value: Interval | None = getattr(one, figure)
         if value is None:
@@ -190,7 +191,7 @@ def _interval_column(heading: str, figure: str, digits: int, *, only_wide: bool 
         text = f"{value.mean:.{digits}f}"
         return text if value.high is None else f"{text}\n±{value.high - value.mean:.{digits}f}"
 
-    return _Column(heading, cell, only_wide)
+    return _Column(heading, cell, rank)
 
 
 def _factor(one: Comparison) -> str:
@@ -222,27 +223,27 @@ def _cost(baseline: Comparison, best: Comparison) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
+LOOK: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+"""Of all tables about records: a line below the headings and nothing else."""
+
 MOST_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
 
-WIDE = 120
-"""Columns of a terminal in which all figures have room."""
-
 COLUMNS = (
     _interval_column("down\nMbit/s", "down_mbps", 2),
     _interval_column("up\nMbit/s", "up_mbps", 2),
-    _interval_column("idle\nms", "idle_ms", 1),
+    _interval_column("idle\nms", "idle_ms", 1, rank=2),
     _interval_column("loaded\nms", "loaded_ms", 1),
-    _interval_column("median\nms", "median_ms", 1, only_wide=True),
-    _interval_column("p95\nms", "p95_ms", 1, only_wide=True),
-    _interval_column("p99\nms", "p99_ms", 1),
+    _interval_column("median\nms", "median_ms", 1, rank=5),
+    _interval_column("p95\nms", "p95_ms", 1, rank=4),
+    _interval_column("p99\nms", "p99_ms", 1, rank=1),
     _interval_column("increase\nms", "increase_ms", 1),
     _Column("factor", _factor),
-    _interval_column("Jain\ndown", "down_jain", 3, only_wide=True),
-    _interval_column("Jain\nup", "up_jain", 3, only_wide=True),
-    _Column("pings\nlost", _lost, only_wide=True),
+    _interval_column("Jain\ndown", "down_jain", 3, rank=7),
+    _interval_column("Jain\nup", "up_jain", 3, rank=6),
+    _Column("pings\nlost", _lost, rank=3),
 )
 """The figures of the comparison; latency is that of all probes together."""

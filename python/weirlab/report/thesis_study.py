@@ -7,11 +7,11 @@ import io
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.table import Table
 
 from weirlab.report.findings import line
 from weirlab.studies.thesis import METRICS, Row, Study
 from weirlab.studies.thesis_findings import DIGITS, ORDER, WORDS, pairs, statements
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from rich import box
-from rich.table import Table
+
+from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What a person sees in the terminal."""
 
 from weirlab.ui.progress import RunProgress, waiting
-from weirlab.ui.terminal import console, note, warn
+from weirlab.ui.terminal import console, note, section, warn
 
-__all__ = ["RunProgress", "console", "note", "waiting", "warn"]
+__all__ = ["RunProgress", "console", "note", "section", "waiting", "warn"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.console import Console
 
 console = Console(highlight=False, markup=False)
@@ -9,6 +10,14 @@ console = Console(highlight=False, markup=False)
 
 messages = Console(stderr=True, highlight=False, markup=False)
 """Standard error, for everything else."""
+
+
+def section(title: str) -> None:
+    """Heads what follows: within a rule where the title has room in it, else as a line of its own."""
+    if cell_len(title) + 4 <= console.width:
+        console.rule(title)
+    else:
+        console.print(title, soft_wrap=True)
 
 
 def note(text: str) -> None:

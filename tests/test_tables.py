@@ -1,0 +1,288 @@
+"""Tables on terminals of every width: no number is cut and no line is too long."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+import weirlab
+from weirlab.ascii import ascii_of
+from weirlab.cli import weir as group
+from weirlab.net.locate import Hop, Location
+from weirlab.record import open_record
+from weirlab.report import (
+    assertion_table,
+    comparison_table,
+    flow_table,
+    latency_table,
+    quality_table,
+)
+from weirlab.report import shapers as shaper_report
+from weirlab.report import thesis_study as thesis_report
+from weirlab.report.agreement import agreement_table, matrix_table
+from weirlab.report.gallery import figures_table, statements_table
+from weirlab.report.linux_study import study_table
+from weirlab.report.location import location_table
+from weirlab.report.methods import method_table
+from weirlab.report.scores import score_table
+from weirlab.report.speedtest_study import calibration_table
+from weirlab.scores import measured, score_all
+from weirlab.stats import Assertion, Factor, Interval, agreement, compare, summarise
+from weirlab.studies import cfosspeed, gallery, linux, thesis
+from weirlab.studies.speedtest_aqm import calibration, study
+from weirlab.ui import console
+from weirlab.ui.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weirlab.record import Record
+
+WIDTHS = (120, 80, 60, 40)
+LONG = (
+    "htb rate 95% quantum 1514 burst 15k cburst 15k fq_codel limit 1001 target 5ms interval 100ms flows 1024"
+)
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """A plain queue and one with a long name, each twice."""
+    return weirlab.run(
+        "rrul",
+        queue=["pfifo_fast", LONG],
+        repeat=2,
+        phases={"idle": "1s", "load": "3s", "cooldown": "0s"},
+        out=tmp_path_factory.mktemp("tables") / "out",
+    )
+
+
+def tables_of_records(records: list[Record]) -> Iterator[tuple[str, Table]]:
+    yield "comparison", comparison_table(records, compare(records))
+    ones = [records[0], records[2]]
+    yield "comparison of single runs", comparison_table(ones, compare(ones))
+    asserted = [Assertion("latency.p99 < latency.median[idle] + 10ms"), Assertion("down.goodput > 12.5mbit")]
+    yield "assertions", assertion_table(records, asserted)
+    yield "assertions of one run", assertion_table(records[:1], asserted)
+    summary = summarise(records[0])
+    yield "flows", flow_table(summary)
+    yield "round trips", latency_table(summary)
+    live = open_record(records[0].path)
+    quality = {
+        "late_p50_ns": 3e4,
+        "late_p99_ns": 612_345.0,
+        "late_p999_ns": 123_456_789.0,
+        "cpu_percent": 19.0,
+    }
+    live.manifest = live.manifest.model_copy(
+        update={"emulator": quality | {"cpu_percent": 19.0}, "device": "tun"}
+    )
+    table = quality_table(live)
+    assert table is not None
+    yield "the lab's own work", table
+    figures = measured(records[0])
+    assert figures is not None
+    yield "scores", score_table(records[0], figures, score_all(records[0], figures))
+    one = agreement(LONG, ("sim", records[:2]), ("kernel-path", records[2:]))
+    yield "agreement", agreement_table(one)
+    yield "matrix", matrix_table([one, one])
+    result = linux.Result(name="A_codel", missing=None, seeds=2, findings=one.findings)
+    yield "study linux", study_table([result], kernel="Linux 6.12")
+
+
+def tables_of_figures() -> Iterator[tuple[str, Table]]:
+    some = Interval(mean=1234.567, low=1230.0, high=1239.0, count=5)
+    row = cfosspeed.Row(
+        direction="down",
+        control="cake autorate-ingress on the client's side",
+        loaded_ms=some,
+        increase_ms=some,
+        factor=Factor(factor=123.4, low=100.1, high=None),
+        p99_ms=some,
+        goodput_mbps=some,
+        cost=0.123,
+        tamed_s=some,
+        runs=5,
+    )
+    for intervals in (False, True):
+        cells = [shaper_report.cfosspeed_cells(row, intervals=intervals), *shaper_report.reported_cells()]
+        yield f"study cfosspeed {intervals}", shaper_report.table("Title", shaper_report.CFOSSPEED, cells)
+    figures = thesis.Figures(timeouts=1234, loss_percent=12.345, goodput=123456.7, variation=0.345)
+    cells_of = thesis.chosen(["A/100 No Marker & RED"], of=thesis.study())
+    rows = [
+        thesis.Row(cell=one, whole=[figures] * 3, late=[figures] * 3, published=figures) for one in cells_of
+    ]
+    yield "study thesis", thesis_report.terminal_table(rows)
+    experiment = gallery.load("yurtlab")
+    outcome = gallery.Outcome(
+        experiment=experiment,
+        world="sim",
+        rows={LONG: dict.fromkeys(experiment.columns, some)},
+        judged=[gallery.Judged(statement=one, found=[]) for one in experiment.statements],
+    )
+    yield "gallery", figures_table(outcome)
+    yield "statements", statements_table(outcome)
+    of = study()
+    span = calibration.Range(median=-1234.5, low=-2345.6, high=3456.7)
+    gap = calibration.Gap(truth=span, difference=span, ratio=span)
+    metric = of.method_named("weir").metric[0]
+    of_metric: dict[str, Any] = {"method": "weir", "metric": metric, "queue": "pfifo-4bdp", "crossed": False}
+    of_metric |= {"world": "sim", "cells": 2, "runs": 4, "missing": 1, "reported": span}
+    of_metric |= {"gaps": dict.fromkeys(calibration.TRUTHS, gap)}
+    yield "study speedtest-aqm", calibration_table([calibration.Row(**of_metric)] * 2)
+    result = {
+        "method": "ookla",
+        "formula": "the one of its client, version 1.2.0.84",
+        "failures": [],
+        "download_mbps": 123_456.789,
+        "latency_definition": "the lowest of the round trips that were measured before the download began",
+        "download": {"loaded_latency": {"iqm_ms": 12_345.67, "low_ms": 0.012}},
+        "missing": ["jitter_ms: the server has no such answer", "packet_loss_percent: no UDP"],
+    }
+    yield "method", method_table(result, None)
+    more = {"download": 1062.5, "upload": -1170.25, "load": 1234.5}
+    hops = [
+        Hop(name="router 1 (2001:db8:1234:5678::1)", ttl=1, idle_ms=1234.5, increase_ms=more, answered=1.0),
+        Hop(name="server", ttl=None, idle_ms=5.0, increase_ms=more, answered=0.98),
+    ]
+    yield (
+        "where pings wait",
+        location_table(Location(hops=hops, begins=dict.fromkeys(more, "server"), also={})),
+    )
+
+
+def printed(table: Table, width: int, *, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    Console(width=width, file=file, markup=False, highlight=False).print(table)
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def numbers(text: str) -> Counter[str]:
+    """The numbers in a text, each with its sign and per cent."""
+    return Counter(re.findall(r"(?<![\w.])[-+±]{0,2}\d[\d.,]*%?", text))
+
+
+def assert_whole(table: Table, width: int, said: str) -> None:
+    too_long = [line for line in said.splitlines() if cell_len(line.rstrip()) > width]
+    assert not too_long, too_long
+    left_out = set(table.dispensable)
+    for place, column in enumerate(table.columns):
+        cells = " ".join(str(cell) for cell in column.cells)
+        if place not in left_out:
+            missing = numbers(cells) - numbers(said)
+            assert not missing, (column.header, missing, said)
+        assert cells.count("…") == 0
+    assert "…" not in said
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tables_of_records_fit_and_cut_no_number(width: int, repeated: list[Record]) -> None:
+    for _, table in tables_of_records(repeated):
+        assert_whole(table, width, printed(table, width))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tables_of_studies_and_tests_fit_and_cut_no_number(width: int) -> None:
+    for _, table in tables_of_figures():
+        assert_whole(table, width, printed(table, width))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list tests",
+        "list links",
+        "list links cable-20-8",
+        "list links lte-verizon",
+        "list tests rrul",
+        "list tests three_rtts",
+        "list queues fq_codel",
+        "list queues cake",
+        "list markers",
+        "study",
+    ],
+)
+def test_lists_fit(
+    words: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_width", width)
+    group.main(words.split(), standalone_mode=False)
+    said = capsys.readouterr().out
+    assert said
+    assert "…" not in said
+    assert max(cell_len(line.rstrip()) for line in said.splitlines()) <= width
+
+
+def test_a_link_shows_its_numbers_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    group.main(["list", "links", "cable-20-8"], standalone_mode=False)
+    said = capsys.readouterr().out
+    for whole in ("250000", "625000", "1000 Mbit/s", "8 Mbit/s", "7 ms"):
+        assert whole in said
+
+
+def test_the_factor_is_always_shown_and_names_are_whole(repeated: list[Record]) -> None:
+    for width in (*WIDTHS, 100, 70, 61, 30):
+        said = printed(comparison_table(repeated, compare(repeated)), width)
+        assert "factor" in said, width
+        assert "increase" in said, width
+        words = re.sub(r"\s+", " ", said)
+        for word in LONG.split():
+            assert word in words, width
+
+
+def test_below_60_columns_every_figure_is_in_the_list(repeated: list[Record]) -> None:
+    said = printed(comparison_table(repeated, compare(repeated)), 59)
+    for heading in ("down Mbit/s", "idle ms", "median ms", "p95 ms", "Jain down", "pings lost", "factor"):
+        assert said.count(f"  {heading}") == 2, heading
+
+
+def test_what_has_room_is_a_table_in_one_line_a_row() -> None:
+    table = Table("queue", title="Title")
+    table.add_column("down\nMbit/s", justify="right")
+    table.add_row("pfifo_fast", "1234567.89")
+    assert "pfifo_fast" in printed(table, 40)
+    assert re.search(r"pfifo_fast\W+1234567.89", printed(table, 40))
+
+
+def test_probe_names_stand_on_one_line(repeated: list[Record]) -> None:
+    said = printed(latency_table(summarise(repeated[0])), 80)
+    for name in repeated[0].probe_names:
+        assert name in said
+
+
+def test_ascii_terminals_get_ascii(repeated: list[Record]) -> None:
+    for width in WIDTHS:
+        said = printed(comparison_table(repeated, compare(repeated)), width, encoding="ascii")
+        assert "+-" in said
+        assert max(len(line) for line in said.splitlines()) <= width
+    assert ascii_of("± 3 · 4 … é") == "+- 3 - 4 ... ?"
+
+
+def test_styled_cells_keep_their_style() -> None:
+    table = Table("what", "where", "verdict")
+    table.add_row("a", "b", Text("broken", style="bold red"))
+    for width in (80, 30):
+        out = io.StringIO()
+        Console(width=width, file=out, force_terminal=True, color_system="standard").print(table)
+        assert "\x1b[1;31m" in out.getvalue()
+
+
+def test_all_tables_are_of_this_kind() -> None:
+    """A table of Rich itself would cut its numbers."""
+    for path in Path(weirlab.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "rich.table":
+                assert path.parts[-2:] == ("ui", "table.py"), path
