@@ -9,7 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 # How a compiled extension is put into the virtual environment, with the versions of Cargo.lock.
-DEVELOP := PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
+DEVELOP := env PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked
+# A step of set-up with a line of progress: title, lines of output that make it whole, which lines count.
+STEP := tools/step.sh
 
 .PHONY: help
 help: ## What there is
@@ -95,15 +97,13 @@ clients: ## Installs the speed-test clients of other projects that the tests run
 
 .PHONY: setup
 setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
-	@echo "== Compiling (the first time takes a few minutes)"
-	@$(DEVELOP)
+	@$(STEP) 'Compiling Weir' 187 '^ +Compiling ' -- $(DEVELOP)
 
 $(LOCKED): requirements-dev.lock tools/check-tools.sh
 	@tools/check-tools.sh
-	@echo "== Python packages into $(VENV)"
 	@test -x $(BIN)/python || python3 -m venv $(VENV)
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes \
-		--progress-bar on -r requirements-dev.lock | grep -v 'already satisfied' || true
+	@$(STEP) 'Python packages into $(VENV)' 38 '^Collecting ' -- \
+		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@
 
