@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from live import weir_in
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from weirlab.record import Record
@@ -40,3 +42,46 @@ def weir(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         return weir_in(tmp_path, *words)
 
     return run
+
+
+MAX_SKIPPED = "WEIR_MAX_SKIPPED"
+"""Environment variable: how many tests may skip before the whole run fails. `.ci/run` sets it."""
+
+
+def skip_reasons(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
+    """How many tests skipped for which reason."""
+    return Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in reports
+        if report.skipped and isinstance(report.longrepr, tuple)
+    )
+
+
+def too_many_skipped(skipped: int, allowed: str | None) -> str | None:
+    """What is wrong when more tests skipped than allowed, or nothing. No limit where `allowed` is not set."""
+    if allowed is None or skipped <= int(allowed):
+        return None
+    return f"{skipped} tests skipped, but {MAX_SKIPPED}={allowed}: this run shows too little"
+
+
+def _all_skipped(config: pytest.Config) -> Counter[str]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return skip_reasons(reporter.stats.get("skipped", [])) if reporter else Counter()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fails a run that skipped more than it may."""
+    skipped = _all_skipped(session.config).total()
+    if exitstatus == pytest.ExitCode.OK and too_many_skipped(skipped, os.environ.get(MAX_SKIPPED)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Counts the tests that skipped, by reason, so that nobody takes them for passed."""
+    reasons = _all_skipped(config)
+    if reasons:
+        terminalreporter.section(f"{reasons.total()} skipped")
+    for reason, number in reasons.most_common():
+        terminalreporter.line(f"{number:4}  {' '.join(reason.split())}")
+    if wrong := too_many_skipped(reasons.total(), os.environ.get(MAX_SKIPPED)):
+        terminalreporter.line(f"FAILED: {wrong}", red=True)
