@@ -31,7 +31,7 @@ LINE: dict[str, Any] = {
     ],
     "down": [{"name": "line", "place": "queue", "rate": "10mbit", "delay": "10ms"}],
 }
-BRIEFLY = {"idle": 0, "load": "3s", "cooldown": 0}
+BRIEFLY = {"idle": "0s", "load": "3s", "cooldown": "0s"}
 
 
 def run(test: str | dict[str, Any], tmp_path: Path, world: str = "lab", **more: Any) -> weirlab.Record:

@@ -37,7 +37,7 @@ def spec(*methods: dict[str, Any], load: str = "25s", **words: Any) -> ScenarioS
         "methods": list(methods),
     }
     return ScenarioSpec.model_validate(
-        {"test": test, "link": "line-50", "queue": ["pfifo limit 1000"], "start_jitter": 0, **words}
+        {"test": test, "link": "line-50", "queue": ["pfifo limit 1000"], "start_jitter": "0s", **words}
     )
 
 

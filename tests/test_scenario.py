@@ -152,7 +152,7 @@ def test_parameters_set_the_number_of_streams() -> None:
         ({"repeat": 0}, "scenario: repeat: 0: input should be greater than or equal to 1"),
         ({"sede": 1}, "scenario: sede: unknown key"),
         ({"phases": {"load": "-5s"}}, "`-5s` is not a time"),
-        ({"phases": {"idle": 0, "load": 0, "cooldown": 0}}, "the test lasts no time"),
+        ({"phases": {"idle": "0s", "load": "0s", "cooldown": "0s"}}, "the test lasts no time"),
         ({"tcp": {"congestion_control": "vegas"}}, "unknown congestion control `vegas` (known: "),
         ({"tcp": {"profile": "windows"}}, "unknown TCP profile `windows` (known: linux, rfc, linux22, bsd)"),
         ({"tcp": {"receive_window": "1kb"}}, "receive window 1024 bytes: write 18000 or more"),
@@ -161,7 +161,7 @@ def test_parameters_set_the_number_of_streams() -> None:
             {"test": "tcp_nup", "parameters": {"streams": 0}},
             "parameter `streams` is 0: write a number from 1 to 10000",
         ),
-        ({"sampling": {"ping": 0}}, "sampling.ping: 0: input should be greater than 0"),
+        ({"sampling": {"ping": "0s"}}, "sampling.ping: `0s`: write a time above 0"),
     ],
 )
 def test_errors_are_one_sentence(words: dict[str, Any], message: str) -> None:
@@ -244,7 +244,7 @@ def opened_by(opener: str, *, loss: float, flows: int, tmp_path: Path) -> list[d
     [record] = run(
         check(TestSpec, test, "test"),  # type: ignore[arg-type]
         link=check(LinkSpec, link, "link"),  # type: ignore[arg-type]
-        start_jitter=0,
+        start_jitter="0s",
         out=tmp_path / opener,
     )
     return record.flows.to_dicts()
@@ -377,4 +377,4 @@ def test_a_line_that_reorders_and_doubles_loses_nothing(tmp_path: Path) -> None:
 
 def test_what_cannot_be_reordered_is_refused() -> None:
     with pytest.raises(UsageError, match="packets overtake by not being delayed: give the hop a delay"):
-        run("ping", **rough(delay=0))
+        run("ping", **rough(delay="0s"))

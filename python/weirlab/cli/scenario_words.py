@@ -9,8 +9,8 @@ import click
 
 from weirlab import _native
 from weirlab.errors import UsageError
-from weirlab.scenario import ScenarioSpec, load_scenario
-from weirlab.scenario.catalogue import check
+from weirlab.scenario import ScenarioSpec
+from weirlab.scenario.catalogue import check, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +62,13 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
     """The scenario in the file `what`, or the test of that name, with what was given on the line."""
-    if what.endswith(".toml") and _is_scenario(Path(what)):
-        base = load_scenario(Path(what)).model_dump(exclude_unset=True, by_alias=True)
-    else:
-        base = {"test": what, "link": DEFAULT_LINK}
+    base: dict[str, Any] = {"test": what, "link": DEFAULT_LINK}
+    if what.endswith(".toml"):
+        written = read_toml(Path(what), f"`{what}`")
+        # A test file has no key `test`.
+        if "test" in written:
+            check(ScenarioSpec, written, what)
+            base = written
     return check(ScenarioSpec, base | _from_line(base, words), "command line")
 
 
@@ -77,18 +80,6 @@ def secret_of(file: Path | None) -> str | None:
         return _native.read_secret(file)
     except _native.InputError as error:
         raise UsageError(str(error)) from error
-
-
-def _is_scenario(path: Path) -> bool:
-    """Whether a file is a scenario: a test file has no key `test`."""
-    import tomllib  # noqa: PLC0415 - only for files
-
-    try:
-        return "test" in tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{path}` is not TOML: {error}") from error
 
 
 def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weirlab import _native
 from weirlab.api import run_all
 from weirlab.cli import study_gallery, study_shapers, study_speedtest, study_thesis
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
+from weirlab.scenario.units import time_ns
 from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.studies.sides import SIDES
 from weirlab.ui import RunProgress, console, note, warn
@@ -190,11 +190,11 @@ def _check(name: str, *, lab: bool, world: str, repeat: int | None, full: bool) 
 
 def _span(written: str) -> int:
     try:
-        span_ns = _native.parse_time(written)
-    except _native.NativeError as error:
+        span_ns = time_ns(written)
+    except ValueError as error:
         raise UsageError(f"--span: {error}") from error
     if span_ns < SHORTEST_SPAN_NS:
-        raise UsageError(f"--span {written}: write 2s or more (a number alone means us)")
+        raise UsageError(f"--span {written}: write 2s or more")
     return span_ns
 
 

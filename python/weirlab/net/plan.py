@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.net.locate import PERIOD, ROUTERS
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.units import time_ns
 
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
@@ -67,11 +67,9 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
     """
     idle, load = _time("idle", plan.idle), _time("load", plan.load)
     if load < SHORTEST_LOAD_NS:
-        raise UsageError(
-            f"load {plan.load}: write 3s or more, since a line takes time to fill (a number alone means us)"
-        )
+        raise UsageError(f"load {plan.load}: write 3s or more, since a line takes time to fill")
     if idle < SHORTEST_IDLE_NS:
-        raise UsageError(f"idle {plan.idle}: write 1s or more (a number alone means us)")
+        raise UsageError(f"idle {plan.idle}: write 1s or more")
     if _time("ping", plan.ping) > LONGEST_PING_NS:
         raise UsageError(f"ping {plan.ping}: write 200ms or less")
     written = {
@@ -79,7 +77,7 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
             "name": "test",
             "title": "Test of the path to a server",
             "summary": "idle, download, upload, both at once; UDP pings throughout",
-            "phases": {"idle": idle, "load": load},
+            "phases": {"idle": plan.idle, "load": plan.load},
             "probes": [{"name": "UDP", "kind": "udp"}],
         },
         "link": {"name": "path", "title": f"path to {host}"},
@@ -91,7 +89,7 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
     duration = phases[-1]["end_ns"] + COOLDOWN_NS
     probes = [{**probe, "stop_ns": duration} for probe in run.scenario["probes"]]
     if plan.locate:
-        period = _native.parse_time(PERIOD)
+        period = time_ns(PERIOD)
         probes += [
             {**probes[0], "name": f"router {ttl}", "kind": "udp_ttl", "ttl": ttl, "period_ns": period}
             for ttl in range(1, ROUTERS + 1)
@@ -121,8 +119,8 @@ def _phases(idle: int, load: int) -> list[dict[str, Any]]:
 
 def _time(name: str, text: str) -> int:
     try:
-        nanoseconds = _native.parse_time(text)
-    except _native.NativeError as error:
+        nanoseconds = time_ns(text)
+    except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
     if nanoseconds <= 0:
         raise UsageError(f"{name} {text}: write a time above 0, such as 4s")

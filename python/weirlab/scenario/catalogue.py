@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -67,13 +67,21 @@ def _load(kind: type[SpecT], word: str, folder: str, name: str) -> SpecT:
 
 
 def _read(kind: type[SpecT], source: Traversable, where: str) -> SpecT:
+    return check(kind, read_toml(source, where), where)
+
+
+def read_toml(source: Traversable, where: str) -> dict[str, Any]:
+    """What a TOML file says.
+
+    Raises:
+        UsageError: if it cannot be read.
+    """
     try:
-        data = tomllib.loads(source.read_text(encoding="utf-8"))
+        return tomllib.loads(source.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{where} cannot be read: {_reason(error)}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{where} is not TOML: {error}") from error
-    return check(kind, data, where)
 
 
 def check(kind: type[SpecT], data: object, where: str) -> SpecT:

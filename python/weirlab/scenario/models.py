@@ -14,14 +14,13 @@ from weirlab.scenario.units import (
     DscpValue,
     LineRate,
     Nanoseconds,
+    PositiveNanoseconds,
     ShaperRate,
     SizeInBytes,
 )
 
 Direction = Literal["up", "down"]
 """Which way, as the client sees it."""
-
-PositiveNanoseconds = Annotated[Nanoseconds, Field(gt=0)]
 
 
 CLIENT = "client"
@@ -81,8 +80,7 @@ class TcpSpec(Model):
 
     def over(self, other: TcpSpec) -> TcpSpec:
         """These settings, and where they say nothing those of `other`."""
-        mine = self.model_dump(exclude_none=True)
-        return TcpSpec.model_validate(other.model_dump(exclude_none=True) | mine)
+        return other.model_copy(update=self.model_dump(exclude_none=True))
 
 
 class TunnelSpec(Model):
@@ -386,7 +384,7 @@ class LinkSpec(Model):
 
 
 class SamplingSpec(Model):
-    """How often what is sampled; 0 switches a table off."""
+    """How often what is sampled; `0s` switches a table off."""
 
     ping: PositiveNanoseconds = 10_000_000
     throughput: Nanoseconds = 100_000_000
@@ -478,9 +476,9 @@ class ShaperSpec(Model):
     probe: Literal["icmp", "udp", "none"] = "icmp"
     passive: bool = True
     reflectors: Annotated[list[ReflectorSpec], Field(min_length=1)] = [
-        ReflectorSpec(delay=1_000_000),
-        ReflectorSpec(delay=3_000_000),
-        ReflectorSpec(delay=6_000_000),
+        ReflectorSpec.model_validate({"delay": "1ms"}),
+        ReflectorSpec.model_validate({"delay": "3ms"}),
+        ReflectorSpec.model_validate({"delay": "6ms"}),
     ]
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "ethernet"
     sleeps: list[SpanSpec] = []

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.models import Model
+from weirlab.scenario.units import RateWords, rate_bps
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -50,8 +50,8 @@ class RuleSpec(Model):
 class CapSpec(Model):
     """The greatest rates of a class, such as `2mbit`."""
 
-    egress_max: str | None = None
-    ingress_max: str | None = None
+    egress_max: RateWords | None = None
+    ingress_max: RateWords | None = None
 
 
 class RulesSpec(Model):
@@ -139,8 +139,8 @@ def _cap(file: str, class_name: str, rate: str | None) -> int | None:
     if rate is None:
         return None
     try:
-        bps = _native.parse_rate(rate)
-    except _native.NativeError as error:
+        bps = rate_bps(rate)
+    except ValueError as error:
         raise UsageError(f"{file}: class `{class_name}`: {error}") from error
     if bps < LEAST_BPS:
         raise UsageError(f"{file}: class `{class_name}`: {rate}: write {LEAST_BPS} bit/s or more")

@@ -15,6 +15,7 @@ from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
+from weirlab.scenario.units import RateWords, SideRate, TimeWords, rate_bps, time_ns
 from weirlab.shape.rules import read_rules
 
 
@@ -35,10 +36,10 @@ class ShapeWords(Model):
         time: ends by itself after so long.
     """
 
-    egress: str = "auto"
-    ingress: str = "auto"
-    egress_max: str | None = None
-    ingress_max: str | None = None
+    egress: SideRate = "auto"
+    ingress: SideRate = "auto"
+    egress_max: RateWords | None = None
+    ingress_max: RateWords | None = None
     mode: Literal["ping", "bandwidth"] = "ping"
     egress_queue: str = "cake diffserv4 dual-srchost"
     ingress_queue: str = "cake diffserv4 dual-dsthost"
@@ -47,7 +48,7 @@ class ShapeWords(Model):
     auth: str | None = None
     backend: Literal["auto", "kernel", "userspace"] = "auto"
     rules: str | None = None
-    time: str | None = None
+    time: TimeWords | None = None
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -110,11 +111,11 @@ def time_of(name: str, written: str) -> int:
         UsageError: if it is none.
     """
     try:
-        nanoseconds = _native.parse_time(written)
-    except _native.NativeError as error:
+        nanoseconds = time_ns(written)
+    except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
     if nanoseconds < 1_000_000_000:
-        raise UsageError(f"{name} {written}: write 1s or more (a number alone means us)")
+        raise UsageError(f"{name} {written}: write 1s or more")
     return nanoseconds
 
 
@@ -147,9 +148,12 @@ def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
 
 
 def _rate(name: str, written: str) -> int:
-    bps = _native.parse_rate(written)
+    try:
+        bps = rate_bps(written)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
     if bps < LEAST_BPS:
-        raise UsageError(f"{name} {written}: write 100kbit or more (a number alone means bit/s)")
+        raise UsageError(f"{name} {written}: write 100kbit or more")
     return bps
 
 

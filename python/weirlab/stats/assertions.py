@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from weirlab import _native
 from weirlab.errors import UsageError
+from weirlab.scenario.units import time_ns
 from weirlab.stats.distribution import describe
 from weirlab.stats.summary import busy_share
 
@@ -119,8 +119,8 @@ class Assertion:
             elif ".." in word:
                 start, _, stop = word.partition("..")
                 try:
-                    span = (_native.parse_time(start), _native.parse_time(stop))
-                except _native.NativeError as error:
+                    span = (time_ns(start), time_ns(stop))
+                except ValueError as error:
                     raise self._error(str(error)) from error
             elif re.fullmatch(r"\w+", word):
                 phase = word

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weirlab.api import kept, run_into
 from weirlab.errors import Interrupted, UsageError
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, resolve
+from weirlab.scenario.units import time_text
 from weirlab.stats import Agreement, agreement
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def runs_of(cell: Cell, *, repeat: int, load_ns: int | None = None) -> list[Reso
         link=_link(cell),
         queue=[cell.queue],
         repeat=repeat,
-        phases={"idle": IDLE_NS, "load": load_ns or LOAD_NS, "cooldown": 0},
+        phases={"idle": time_text(IDLE_NS), "load": time_text(load_ns or LOAD_NS), "cooldown": "0s"},
         tcp={"congestion_control": cell.congestion_control},
     )
     return [dataclasses.replace(run, queue=cell.name) for run in resolve(spec)]

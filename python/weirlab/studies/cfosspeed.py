@@ -15,6 +15,7 @@ import polars as pl
 
 from weirlab.scenario import ResolvedRun, TestSpec, load_link
 from weirlab.scenario.resolve import mean_rate
+from weirlab.scenario.units import time_text
 from weirlab.stats import Interval, describe, interval, summarise
 from weirlab.stats.comparison import Factor, factor
 from weirlab.stats.shaping import calm_after_s
@@ -174,7 +175,7 @@ def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> Test
         {
             "name": f"cfosspeed-{direction}",
             "title": f"{name} on VDSL-100, as in the cFosSpeed report",
-            "phases": dict(zip(("idle", "load"), spans_ns, strict=True)),
+            "phases": {name: time_text(ns) for name, ns in zip(("idle", "load"), spans_ns, strict=True)},
             "flows": [{"name": name, "direction": direction}],
             "probes": [
                 {

@@ -22,7 +22,8 @@ from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import Direction, Model, PositiveNanoseconds
+from weirlab.scenario.models import Direction, Model
+from weirlab.scenario.units import PositiveNanoseconds, time_text
 from weirlab.stats import Finding, Goal, finding, jain_index
 
 if TYPE_CHECKING:
@@ -163,13 +164,13 @@ def runs_of(
             queue_down=experiment.down or UNLIMITED,
             queue_up=experiment.up or UNLIMITED,
             seed=seed,
-            start_jitter=0,
+            start_jitter="0s",
             tcp={
                 "congestion_control": experiment.congestion_control,
                 "ecn": experiment.ecn,
                 "sack": experiment.sack,
             },
-            sampling={"ping": family.ping, "tcp": 0},
+            sampling={"ping": time_text(family.ping), "tcp": "0s"},
         )
         runs += [dataclasses.replace(run, queue=experiment.name) for run in resolve(spec)]
     return runs
@@ -258,21 +259,21 @@ def _test(experiment: Experiment, family: Family, duration: int, starts: Sequenc
             # On Linux the sender opened the connection.
             "opened_by": "server" if way == "down" else "client",
             "dscp": experiment.dscp[number % len(experiment.dscp)],
-            "start": start,
+            "start": time_text(start),
         }
         for number, (way, start) in enumerate(zip(ways, starts, strict=True))
     ]
-    probes: list[dict[str, Any]] = [{"name": "ping", "kind": "icmp", "stop": duration}]
+    probes: list[dict[str, Any]] = [{"name": "ping", "kind": "icmp", "stop": time_text(duration)}]
     if family.voice:
-        voice = {"kind": "udp", "dscp": "EF", "payload": 172, "period": "20ms", "stop": duration}
+        voice = {"kind": "udp", "dscp": "EF", "payload": 172, "period": "20ms", "stop": time_text(duration)}
         probes.append({"name": "voice"} | voice)
     return TestSpec.model_validate(
         {
             "name": experiment.name,
             "title": f"Beside Linux: {family.title}",
-            "phases": {"load": duration},
+            "phases": {"load": time_text(duration)},
             # The delay lies between the queue and the server, both ways.
-            "hosts": [{"name": "server", "delay": family.rtt // 2}],
+            "hosts": [{"name": "server", "delay": time_text(family.rtt // 2)}],
             "flows": flows,
             "probes": probes,
         }

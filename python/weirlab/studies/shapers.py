@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import HopSpec
+from weirlab.scenario.units import rate_text
 
 if TYPE_CHECKING:
     from weirlab.scenario.models import Direction
@@ -62,9 +63,10 @@ def _shaper(control: str, usual: dict[Direction, int]) -> str | dict[str, Any]:
     return {"control": "auto", "mode": "bandwidth" if control == BANDWIDTH else "ping"}
 
 
-def _told(usual: int) -> dict[str, int]:
+def _told(usual: int) -> dict[str, str]:
     """The ratio of cake-autorate's own defaults for downloads: 5, 20 and 80 Mbit/s."""
-    return {"min": max(usual // 4, 100_000), "base": usual, "max": usual * 4}
+    rates = {"min": max(usual // 4, 100_000), "base": usual, "max": usual * 4}
+    return {name: rate_text(bps) for name, bps in rates.items()}
 
 
 def _behind(link: LinkSpec, queue: str) -> LinkSpec:

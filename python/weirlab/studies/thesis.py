@@ -23,7 +23,8 @@ from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, load_link, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import Model, PositiveNanoseconds, TcpSpec
+from weirlab.scenario.models import Model, TcpSpec
+from weirlab.scenario.units import PositiveNanoseconds, time_text
 from weirlab.stats import Interval, coefficient_of_variation, interval
 
 if TYPE_CHECKING:
@@ -352,9 +353,9 @@ def runs_of(
         link=_link(cell, of),
         seed=1,
         repeat=seeds,
-        start_jitter=of.start_jitter,
+        start_jitter=time_text(of.start_jitter),
         tcp=base.over(TcpSpec(sack=cell.configuration.tcp == "sack", congestion_control="reno")),
-        sampling={"throughput": SAMPLE_NS, "tcp": SAMPLE_NS, "queue": SAMPLE_NS},
+        sampling=dict.fromkeys(("throughput", "tcp", "queue"), time_text(SAMPLE_NS)),
     )
     return [dataclasses.replace(run, queue=cell.name) for run in resolve(spec)]
 
@@ -410,7 +411,7 @@ def _test(cell: Cell, duration: int) -> TestSpec:
         {
             "name": "thesis",
             "title": f"{cell.flows} flows through a marker and a queue",
-            "phases": {"load": duration},
+            "phases": {"load": time_text(duration)},
             "flows": [
                 {"name": "flow", "direction": "down", "opened_by": "server", "count": cell.flows},
             ],

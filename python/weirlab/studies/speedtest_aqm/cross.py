@@ -11,6 +11,7 @@ from pathlib import Path
 from weirlab.errors import WeirError
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.units import time_text
 from weirlab.studies.speedtest_aqm import design
 from weirlab.worlds.net import NetWorld, without_path
 
@@ -36,7 +37,7 @@ def run_of(cell: design.Cell, of: design.Study) -> ResolvedRun:
             "test": {
                 "name": "cross",
                 "title": of.cross_named(cell.cross).says,
-                "phases": {"load": length},
+                "phases": {"load": time_text(length)},
                 "flows": list(design.cross_flows(cell, of, length)),
                 "probes": list(design.cross_streams(cell, of, length)),
             },

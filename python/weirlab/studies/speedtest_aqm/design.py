@@ -17,7 +17,8 @@ from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import Direction, Model, PositiveNanoseconds
+from weirlab.scenario.models import Direction, Model
+from weirlab.scenario.units import PositiveNanoseconds, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -316,7 +317,7 @@ def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
             "link": link(cell),
             "queue": [queue_words(cell, of)],
             "repeat": repetitions,
-            "sampling": {"ping": PING_NS},
+            "sampling": {"ping": time_text(PING_NS)},
         },
         f"study `speedtest-aqm`, `{cell.name}`",
     )
@@ -374,7 +375,7 @@ def _test(cell: Cell, of: Study, start: int) -> dict[str, Any]:
     said: dict[str, Any] = {
         "name": "speedtest-aqm",
         "title": f"{cell.method} beneath {cell.queue}",
-        "phases": {"idle": start, "load": method.longest},
+        "phases": {"idle": time_text(start), "load": time_text(method.longest)},
         "flows": list(cross_flows(cell, of, end)),
         "probes": [{"name": PING, "kind": "udp"}, *cross_streams(cell, of, end)],
     }
@@ -385,7 +386,7 @@ def _test(cell: Cell, of: Study, start: int) -> dict[str, Any]:
             {
                 "name": cell.method,
                 "kind": cell.method,
-                "start": start,
+                "start": time_text(start),
                 "cc": method.cc,
                 "client_cc": cell.client_cc or method.client_cc,
             }
@@ -403,8 +404,8 @@ def cross_flows(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
             "name": f"{CROSS} {way}",
             "direction": way,
             "count": cross.flows,
-            "start": 0,
-            "stop": end,
+            "start": "0s",
+            "stop": time_text(end),
             "tcp": {"congestion_control": cross.cc},
         }
 
@@ -420,9 +421,9 @@ def cross_streams(cell: Cell, of: Study, end: int) -> Iterable[dict[str, Any]]:
             "name": f"{CROSS} {number + 1}",
             "kind": "udp",
             "payload": STREAM_BYTES - IP_UDP_BYTES,
-            "period": period,
-            "start": 0,
-            "stop": end,
+            "period": time_text(period),
+            "start": "0s",
+            "stop": time_text(end),
         }
 
 
@@ -434,8 +435,8 @@ def _own_flows(method: Method, start: int) -> Iterable[dict[str, Any]]:
                 "name": f"{OWN} {way} {step + 1}",
                 "direction": way,
                 "count": count,
-                "start": begin + step * RAMP_NS,
-                "stop": begin + OWN_LOAD_NS,
+                "start": time_text(begin + step * RAMP_NS),
+                "stop": time_text(begin + OWN_LOAD_NS),
                 "tcp": {"congestion_control": method.cc if way == "down" else method.client_cc},
             }
 

@@ -20,6 +20,7 @@ from weirlab.net.methods import IDLE_S, url_of
 from weirlab.record import new_manifest, open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.units import time_text
 from weirlab.studies.speedtest_aqm import after, cross, design
 from weirlab.studies.speedtest_aqm.figures import LOADED, WAYS, Run, Seen, key_of
 from weirlab.studies.speedtest_aqm.measure import Keeping, go_on
@@ -63,13 +64,14 @@ def experiment(wanted: Mapping[Cell, int], out: Path, *, of: Study, watching: Wa
 
 def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
     """The runs of a cell: the line, and time enough for what goes over it."""
+    length = of.method_named(cell.method).longest + design.LEAD_NS + AROUND_NS
     spec = check(
         ScenarioSpec,
         {
             "test": {
                 "name": "speedtest-aqm",
                 "title": f"{cell.method} beneath {cell.queue}, in the lab",
-                "phases": {"load": of.method_named(cell.method).longest + design.LEAD_NS + AROUND_NS},
+                "phases": {"load": time_text(length)},
             },
             "link": design.link(cell),
             "queue": [design.queue_words(cell, of)],
