@@ -1,0 +1,78 @@
+"""What a package index and a source distribution show is complete, and leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+REPOSITORY = "https://github.com/weir-bench/weir"
+
+
+def test_links_of_the_readme_work_away_from_the_repository() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert len(targets) > 10
+    for target in targets:
+        assert target.startswith("https://"), (
+            f"{target}: an index shows the README without the files beside it"
+        )
+        if target.startswith(f"{REPOSITORY}/"):
+            path = re.sub(r"^(?:blob|raw|tree)/main/", "", target.removeprefix(f"{REPOSITORY}/"))
+            assert (ROOT / path.split("#")[0]).exists(), target
+
+
+def test_the_metadata_says_who_where_and_for_what() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["authors"]
+    assert set(project["urls"]) == {"Homepage", "Documentation", "Changelog", "Source", "Issues"}
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The files of the source distribution, below its folder."""
+    out = tmp_path_factory.mktemp("sdist")
+    maturin = Path(sys.executable).parent / "maturin"
+    done = subprocess.run(
+        [maturin, "sdist", "--out", out], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (archive,) = out.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        return {one.name.split("/", 1)[1] for one in tar.getmembers() if "/" in one.name}
+
+
+def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: set[str]) -> None:
+    listed = subprocess.run(
+        [
+            "git",
+            "ls-files",
+            "*.md",
+            "docs",
+            "examples",
+            "scenarios",
+            "tests/*.py",
+            "tools",
+            "vectors",
+            "Makefile",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.split("\n")
+    wanted = {name for name in listed if name and not name.startswith(("fuzz/", "tests/clients/"))}
+    assert len(wanted) > 200
+    assert wanted - shipped == set()
+
+
+def test_the_source_distribution_can_be_compiled(shipped: set[str]) -> None:
+    assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/py/Cargo.toml"} <= shipped
