@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import threading
+import warnings
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.record import Record, open_record
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.resolve import given_again
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class Watcher(Protocol):
 def run(  # noqa: PLR0913 - each is one word of a scenario
     test: str | Mapping[str, Any],
     *,
-    link: str | Mapping[str, Any] = "cable-20-8",
+    link: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] = "cable-20-8",
     queue: str | Sequence[str] = "default",
     world: str = "sim",
     seed: int = 1,
@@ -47,17 +49,19 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     out: str | Path | None = None,
     **more: Any,
 ) -> list[Record]:
-    """Runs a test on a link, once for each queue set-up and repetition.
+    """Runs a test on a link, once for each set-up that is compared and each repetition.
 
     Args:
         test: the name of a shipped test, a path to a test file, or a test as a scenario file has it.
-        link: the name of a shipped link, a path to a link file, or a link as a scenario file has it.
+        link: the name of a shipped link, a path to a link file, or a link as a scenario file has it; several
+            to compare them.
         queue: one queue set-up in `tc` syntax, or several to compare.
         world: where it runs.
         seed: seed of the first repetition; each next one takes the next.
         repeat: repetitions of each set-up.
         out: folder for the records, which must be empty or not exist; a new temporary one if None.
-        more: whatever else a scenario can say (`ScenarioSpec`), such as `tcp={"ecn": True}`.
+        more: whatever else a scenario can say (`ScenarioSpec`), such as `cc=["cubic", "bbr"]` to compare
+            congestion controls, or `tcp={"ecn": True}`.
 
     Returns:
         The records, set-up by set-up, seed by seed.
@@ -68,6 +72,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     queues = [queue] if isinstance(queue, str) else list(queue)
     written = {"test": test, "link": link, "queue": queues, "seed": seed, "repeat": repeat, **more}
     spec = check(ScenarioSpec, written, "scenario")
+    for text in given_again(spec):
+        warnings.warn(text, stacklevel=2)
     folder = Path(tempfile.mkdtemp(prefix="weir-")) if out is None else Path(out)
     return run_all(resolve(spec), world_named(world), folder)
 
@@ -193,13 +199,17 @@ def kept(run: ResolvedRun, folder: Path) -> Record | None:
 
 
 def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
-    """A folder for each run: by set-up and, where one is repeated, by seed."""
-    set_ups = list(dict.fromkeys(run.queue for run in runs))
-    repeated = len(runs) > len(set_ups)
+    """A folder for each run: by what is compared and, where a set-up is repeated, by seed."""
+    links = [run.link.model_dump_json() for run in runs]
+    keys = [(link, run.queue, run.cc) for link, run in zip(links, runs, strict=True)]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys), 1)}
+    repeated = len(runs) > len(numbers)
+    several_links, several_ccs = len(set(links)) > 1, len({run.cc for run in runs}) > 1
     folders = []
-    for one in runs:
-        number = set_ups.index(one.queue) + 1
-        folder = out / f"{number:02d}-{slug(one.queue)}"
+    for key, one in zip(keys, runs, strict=True):
+        words = [one.link.name] if several_links else []
+        words += [one.queue] + ([one.cc] if several_ccs and one.cc is not None else [])
+        folder = out / f"{numbers[key]:02d}-{'-'.join(slug(word) for word in words)}"
         folders.append(folder / f"seed-{one.seed}" if repeated else folder)
     return folders
 

@@ -12,6 +12,8 @@ from importlib import metadata
 
 import click
 
+from weirlab.cli.options import sentence
+
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
     "test": "Measure the path to a server and grade it.",
@@ -84,7 +86,7 @@ def main() -> None:
         click.echo(error.ctx.get_help())
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"weir: {error.format_message()}", err=True)
+        click.echo(f"weir: {sentence(error)}", err=True)
         sys.exit(2)
     except WeirError as error:
         click.echo(f"weir: {error}", err=True)

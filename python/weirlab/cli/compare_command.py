@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from weirlab.cli.options import option
 from weirlab.record import find_records
 from weirlab.report import cautions, comparison_table, story
 from weirlab.stats import compare
@@ -15,7 +16,7 @@ from weirlab.ui import console, warn
 
 @click.command("compare")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="A B...")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.
 

@@ -12,6 +12,7 @@ import click
 from rich.progress import track
 
 from weirlab import _native
+from weirlab.cli.options import option
 from weirlab.errors import UsageError
 from weirlab.ui.terminal import messages
 
@@ -30,7 +31,7 @@ class Line:
 
 @click.command("conformance")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(folder: Path, *, as_json: bool) -> None:
     """Replay recordings of real Linux queue disciplines through ours, a line each.
 

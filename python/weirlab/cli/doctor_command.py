@@ -15,6 +15,7 @@ import click
 from rich.text import Text
 
 from weirlab.api import run_all
+from weirlab.cli.options import option
 from weirlab.lab.check import try_lab
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.ui import console
@@ -38,7 +39,7 @@ class Finding:
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(*, as_json: bool) -> None:
     """Say what this machine can do, by trying it; exit code 1 if something is not as it should be."""
     findings = [_machine(), _memory(), _disk(), _simulator(), _lab()]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
@@ -27,32 +28,30 @@ if TYPE_CHECKING:
 
 def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say on which line a program runs."""
-    for option in reversed(
+    for one in reversed(
         [
-            click.option(
-                "--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."
-            ),
-            click.option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
-            click.option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
-            click.option("--queue-down", metavar="TC", help="Queue for the download direction only."),
-            click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed of losses and jitter."),
-            click.option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
-            click.option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
-            click.option("--record", type=click.Path(path_type=Path), help="Folder for the queues' record."),
-            click.option(
+            option("--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."),
+            option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
+            option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
+            option("--queue-down", metavar="TC", help="Queue for the download direction only."),
+            option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
+            option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
+            option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
+            option("--record", type=click.Path(path_type=Path), help="Folder for the queues' record."),
+            option(
                 "--pcap", type=click.Path(path_type=Path), help="File for the packets that arrive, as pcapng."
             ),
-            click.option(
+            option(
                 "--device",
                 type=click.Choice(["auto", "tun", "veth"]),
                 default="auto",
                 show_default=True,
                 help="What packets leave and enter the kernel through.",
             ),
-            click.option("--live", is_flag=True, help="Show what the queues do, on standard error."),
+            option("--live", is_flag=True, help="Show what the queues do, on standard error."),
         ]
     ):
-        command = option(command)
+        command = one(command)
     return command
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from weirlab.cli.options import option
 from weirlab.plots import KINDS, draw
 from weirlab.record import find_records
 from weirlab.report import charts_of
@@ -14,19 +15,19 @@ from weirlab.ui import console
 
 @click.command("plot")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
-@click.option(
+@option(
     "--kind",
     type=click.Choice([*KINDS, "all"]),
     default="all",
     show_default=True,
     help="Which chart; `all` draws what `weir run` draws.",
 )
-@click.option(
+@option(
     "--out",
     type=click.Path(path_type=Path),
     help="File to draw into, by its suffix .png, .svg or .pdf; for `all` a folder.",
 )
-@click.option("--title", help="Title in place of the test's.")
+@option("--title", help="Title in place of the test's.")
 def command(paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None) -> None:
     """Draw charts of records.
 

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.api import run_all
+from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record.set_ups import queue_name
 from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
+from weirlab.scenario.resolve import given_again
 from weirlab.stats import Assertion, compare
 from weirlab.ui import RunProgress, console, note, section, warn
 from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import without_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Sequence, Sized
 
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun, ScenarioSpec
@@ -33,24 +35,24 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("what", metavar="SCENARIO|TEST")
 @scenario_options
-@click.option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
-@click.option(
+@option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
+@option(
     "--datapath",
     type=click.Choice(datapaths()),
     default="userspace",
     show_default=True,
     help="Who has the queues and lines of the world lab: Weir or the kernel's own disciplines.",
 )
-@click.option("--host", help="Server of the world net, on which `weir serve` runs.")
-@click.option(
+@option("--host", help="Server of the world net, on which `weir serve` runs.")
+@option(
     "--auth",
     type=click.Path(path_type=Path),
     help="File with that server's secret.",
 )
-@click.option("--repeat", type=click.IntRange(min=1), help="Runs of each set-up, each its own seed.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
-@click.option(
+@option("--repeat", type=Whole(min=1), help="Runs of each set-up, each its own seed.")
+@option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
+@option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
+@option(
     "--assert",
     "assertions",
     multiple=True,
@@ -58,8 +60,8 @@ if TYPE_CHECKING:
     help="What must hold for every run, beside what the scenario asserts; exit code 1 if not. Such as "
     "'latency.p99 < latency.median[idle] + 10ms'.",
 )
-@click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     what: str,
     *,
@@ -74,7 +76,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     auth: Path | None,
     **words: Any,
 ) -> None:
-    """Run a test (`weir list tests`) or a scenario file, once for each queue set-up.
+    """Run a test (`weir list tests`) or a scenario file, once for each set-up that is compared.
 
     \b
     weir run rrul --link cable-20-8 --queue pfifo_fast --queue 'htb rate 95% fq_codel'
@@ -85,8 +87,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
     spec = spec_of(what, words)
+    for text in given_again(spec):
+        note(text)
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
-    runs = _runs(spec, host, words["link"])
+    runs = _runs(spec, host, words["links"])
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
@@ -127,13 +131,13 @@ def _tell_methods(records: list[Record]) -> None:
             console.print(table)
 
 
-def _runs(spec: ScenarioSpec, host: str | None, link: str | None) -> list[ResolvedRun]:
+def _runs(spec: ScenarioSpec, host: str | None, links: Sequence[str]) -> list[ResolvedRun]:
     """The runs; those over a real path have none of their own."""
     runs = resolve(spec)
     if host is None:
         return runs
-    if "link" in spec.model_fields_set and link is not None:
-        raise UsageError(f"link `{link}`: the world net measures the path to `{host}` as it is")
+    if links:
+        raise UsageError(f"link `{links[0]}`: the world net measures the path to `{host}` as it is")
     return [without_path(one, host) for one in runs]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from weirlab import _native
+from weirlab.cli.options import Whole, option
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec
 from weirlab.scenario.catalogue import check, read_toml
+from weirlab.scenario.resolve import MAX_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,16 @@ DEFAULT_LINK = "cable-20-8"
 
 def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say which scenario is run; `spec_of` makes one of them."""
-    for option in reversed(
+    for one in reversed(
         [
-            click.option("--link", help=f"Link, by name or .toml file.  [default: {DEFAULT_LINK}]"),
-            click.option(
+            option(
+                "--link",
+                "links",
+                multiple=True,
+                help="Link, by name or .toml file; repeat to compare several, each with each queue.  "
+                f"[default: {DEFAULT_LINK}]",
+            ),
+            option(
                 "--queue",
                 "queues",
                 multiple=True,
@@ -31,9 +37,19 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 help="Queue set-up in tc syntax, such as 'htb rate 95% fq_codel'; repeat to compare several, "
                 "the first is the baseline. `default` is the link's own.",
             ),
-            click.option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
-            click.option("--queue-down", metavar="TC", help="Queue for the download direction only."),
-            click.option(
+            option(
+                "--queue-up",
+                multiple=True,
+                metavar="TC",
+                help="Queue for the upload direction only; repeat to compare.",
+            ),
+            option(
+                "--queue-down",
+                multiple=True,
+                metavar="TC",
+                help="Queue for the download direction only; repeat to compare.",
+            ),
+            option(
                 "--shaper",
                 "shapers",
                 multiple=True,
@@ -41,22 +57,24 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `auto up 95%`, "
                 "`fixed up 95% down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
             ),
-            click.option("--seed", type=click.IntRange(min=0), help="Seed of the first run.  [default: 1]"),
-            click.option(
-                "--set", "settings", multiple=True, metavar="NAME=N", help="A parameter of the test."
+            option("--seed", type=Whole(0, MAX_SEED), help="Seed of the first run.  [default: 1]"),
+            option("--set", "settings", multiple=True, metavar="NAME=N", help="A parameter of the test."),
+            option("--idle", metavar="TIME", help="Length of the idle phase, such as 5s."),
+            option("--load", metavar="TIME", help="Length of the load phase."),
+            option("--cooldown", metavar="TIME", help="Length of the phase after the load."),
+            option("--ping", metavar="TIME", help="Time between two pings of a train.  [default: 10ms]"),
+            option(
+                "--cc",
+                "ccs",
+                multiple=True,
+                metavar="NAME",
+                help="Congestion control of all loads; repeat to compare.  [default: cubic]",
             ),
-            click.option("--idle", metavar="TIME", help="Length of the idle phase, such as 5s."),
-            click.option("--load", metavar="TIME", help="Length of the load phase."),
-            click.option("--cooldown", metavar="TIME", help="Length of the phase after the load."),
-            click.option(
-                "--ping", metavar="TIME", help="Time between two pings of a train.  [default: 10ms]"
-            ),
-            click.option("--cc", metavar="NAME", help="Congestion control of all loads.  [default: cubic]"),
-            click.option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
-            click.option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
+            option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
+            option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
         ]
     ):
-        command = option(command)
+        command = one(command)
     return command
 
 
@@ -84,15 +102,8 @@ def secret_of(file: Path | None) -> str | None:
 
 def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     """What was said on the command line, as keys of a scenario."""
-    said: dict[str, Any] = {
-        key: words[key]
-        for key in ("link", "queue_up", "queue_down", "seed", "repeat")
-        if words[key] is not None
-    }
-    if words["queues"]:
-        said["queue"] = list(words["queues"])
-    if words["shapers"]:
-        said["shaper"] = list(words["shapers"])
+    said: dict[str, Any] = {key: words[key] for key in ("seed", "repeat") if words[key] is not None}
+    said |= {key: list(words[name]) for key, name in COMPARED.items() if words[name]}
     phases = {name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None}
     if phases:
         said["phases"] = base.get("phases", {}) | phases
@@ -101,24 +112,38 @@ def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     tcp = {
         key: value
         for key, value in (
-            ("congestion_control", words["cc"]),
             ("ecn", words["ecn"]),
             ("sack", words["sack"]),
         )
         if value is not None
     }
-    if tcp:
+    if tcp or words["ccs"]:
         said["tcp"] = base.get("tcp", {}) | tcp
+        if words["ccs"]:
+            said["tcp"].pop("congestion_control", None)
     if words["ping"] is not None:
         said["sampling"] = base.get("sampling", {}) | {"ping": words["ping"]}
     return said
 
 
+COMPARED = {
+    "link": "links",
+    "queue": "queues",
+    "queue_up": "queue_up",
+    "queue_down": "queue_down",
+    "shaper": "shapers",
+    "cc": "ccs",
+}
+"""Keys of a scenario that take several values to compare, and what the options are called in Python."""
+
+
 def _parameters(settings: tuple[str, ...]) -> dict[str, int]:
-    values = {}
+    values: dict[str, int] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not value.lstrip("-").isdigit():
             raise UsageError(f"--set {setting}: write NAME=NUMBER, such as streams=8")
+        if name in values:
+            raise UsageError(f"--set {name} is given twice, as `{values[name]}` and `{value}`: write it once")
         values[name] = int(value)
     return values

@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from rich.live import Live
 
 from weirlab import _native
+from weirlab.cli.options import Share, Whole, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import ShapeError, UsageError
 from weirlab.shape import (
@@ -78,54 +79,46 @@ def command() -> None:
 
 @command.command("start")
 @click.argument("device", metavar="IFACE")
-@click.option(
-    "--config", type=click.Path(dir_okay=False, path_type=Path), help="TOML file with any of these."
-)
-@click.option("--egress", metavar="RATE", help="`auto` (the default), a rate that stays, or `none`.")
-@click.option("--ingress", metavar="RATE", help="Likewise, on the way in.")
-@click.option("--egress-max", metavar="RATE", help="`auto` never sets a higher rate.")
-@click.option("--ingress-max", metavar="RATE", help="Likewise, on the way in.")
-@click.option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
-@click.option("--egress-queue", metavar="TC", help="Queue set-up, in tc syntax; cake by default.")
-@click.option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
-@click.option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells.")
-@click.option(
+@option("--config", type=click.Path(dir_okay=False, path_type=Path), help="TOML file with any of these.")
+@option("--egress", metavar="RATE", help="`auto` (the default), a rate that stays, or `none`.")
+@option("--ingress", metavar="RATE", help="Likewise, on the way in.")
+@option("--egress-max", metavar="RATE", help="`auto` never sets a higher rate.")
+@option("--ingress-max", metavar="RATE", help="Likewise, on the way in.")
+@option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
+@option("--egress-queue", metavar="TC", help="Queue set-up, in tc syntax; cake by default.")
+@option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
+@option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells.")
+@option(
     "--reflector",
     "reflectors",
     multiple=True,
     metavar="WHOM",
     help="Whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT.",
 )
-@click.option("--auth", metavar="FILE", help="File with the secret that the `weir serve` asks for.")
-@click.option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
-@click.option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
-@click.option("--time", metavar="TIME", help="End by itself, such as after `1800s`.")
-@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-@click.option("--quiet", is_flag=True, help="Show nothing while it goes on.")
-@click.option(
-    "--prove", is_flag=True, help="Measure without and with it, print the factor, undo it if it is none."
-)
-@click.option(
-    "--load", metavar="SHELL", help="With --prove: a command that loads the line until it is ended."
-)
-@click.option(
+@option("--auth", metavar="FILE", help="File with the secret that the `weir serve` asks for.")
+@option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
+@option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
+@option("--time", metavar="TIME", help="End by itself, such as after `1800s`.")
+@option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
+@option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@option("--quiet", is_flag=True, help="Show nothing while it goes on.")
+@option("--prove", is_flag=True, help="Measure without and with it, print the factor, undo it if it is none.")
+@option("--load", metavar="SHELL", help="With --prove: a command that loads the line until it is ended.")
+@option(
     "--server",
     metavar="HOST",
     help="With --prove: a `weir serve` to load the line with, and to probe unless --reflector says whom.",
 )
-@click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True, help="With --prove.")
-@click.option(
-    "--measure", metavar="TIME", default="5s", show_default=True, help="With --prove: a stage's time."
-)
-@click.option(
+@option("--rounds", type=Whole(1, 20), default=3, show_default=True, help="With --prove.")
+@option("--measure", metavar="TIME", default="5s", show_default=True, help="With --prove: a stage's time.")
+@option(
     "--most-cost",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.1,
     show_default=True,
     help="With --prove: of throughput.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def start(device: str, **words: Any) -> None:
     """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
     said = {} if words["config"] is None else read_config(words["config"])
@@ -158,8 +151,8 @@ def start(device: str, **words: Any) -> None:
 
 @command.command("status")
 @click.argument("device", metavar="IFACE")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
-@click.option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
 def status(device: str, *, as_json: bool, prometheus: bool) -> None:
     """Say what the shaper of IFACE does."""
     text = _ask(lambda: _native.shaper_status(device))
@@ -195,10 +188,8 @@ def stop(device: str) -> None:
 
 @command.command("replay")
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--mode", type=click.Choice(["ping", "bandwidth"]), help="What `auto` would have done so instead."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
+@option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What `auto` would have done so instead.")
+@option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
 def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
     """Run the controller over what went into it, and show what it would have done."""
 

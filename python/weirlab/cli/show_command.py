@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from weirlab.cli.options import option
 from weirlab.record import Record, find_records
 from weirlab.report import cautions, flow_table, latency_table, quality_table
 from weirlab.report.methods import method_results, method_tables
@@ -16,7 +17,7 @@ from weirlab.ui import console, section, warn
 
 @click.command("show")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Show what stands in records: the set-up, the flows, the round trips.
 

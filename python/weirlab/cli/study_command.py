@@ -12,6 +12,7 @@ import click
 
 from weirlab.api import run_all
 from weirlab.cli import study_gallery, study_shapers, study_speedtest, study_thesis
+from weirlab.cli.options import Whole, option
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -31,40 +32,40 @@ if TYPE_CHECKING:
 
 @click.command("study")
 @click.argument("name", required=False)
-@click.option("--list", "as_list", is_flag=True, help="List the studies, as without a NAME.")
-@click.option(
+@option("--list", "as_list", is_flag=True, help="List the studies, as without a NAME.")
+@option(
     "--world",
     type=click.Choice(["sim", "lab"]),
     default="sim",
     show_default=True,
     help="Where an experiment of the gallery, `cfosspeed` or `speedtest-aqm` runs.",
 )
-@click.option(
+@option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Simulated runs of each.  [default: linux 10, thesis 20, speedtest-aqm 3 to 10, others 5]",
 )
-@click.option("--repeat", type=click.IntRange(min=1), help="Runs of each in the lab.  [default: 1]")
-@click.option("--full", is_flag=True, help="For speedtest-aqm: the whole grid, 10 runs of each cell; a day.")
-@click.option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
-@click.option("--span", metavar="TIME", help="For cfosspeed: length of each phase.  [default: 60s]")
-@click.option(
+@option("--repeat", type=Whole(min=1), help="Runs of each in the lab.  [default: 1]")
+@option("--full", is_flag=True, help="For speedtest-aqm: the whole grid, 10 runs of each cell; a day.")
+@option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
+@option("--span", metavar="TIME", help="For cfosspeed: length of each phase.  [default: 60s]")
+@option(
     "--only",
     multiple=True,
     metavar="NAME",
     help="Only this experiment; may be repeated. For agreement and speedtest-aqm a pattern, such as "
     "'20/8 20ms *' or '100mbit 20ms * ndt7'; for thesis the beginning of a name, such as 'A/100'.",
 )
-@click.option(
+@option(
     "--out",
     type=click.Path(path_type=Path),
     help="Folder to keep the records in; agreement and speedtest-aqm go on with what is there; "
     "thesis and speedtest-aqm write report and charts there.  [default: none, for agreement "
     "weir-agreement, for thesis weir-thesis]",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table, nothing else.")
+@option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     name: str | None,
     *,

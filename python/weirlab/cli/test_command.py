@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from weirlab.api import make_empty
+from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
 from weirlab.net.locate import locate
@@ -45,30 +46,30 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("host")
-@click.option("--idle", default="4s", show_default=True, help="Length of the phase without load.")
-@click.option("--load", default="8s", show_default=True, help="Length of each phase with load.")
-@click.option("--ping", default="10ms", show_default=True, help="Time between two pings.")
-@click.option("--most-flows", type=click.IntRange(1, 24), default=16, show_default=True, help="Each way.")
-@click.option(
+@option("--idle", default="4s", show_default=True, help="Length of the phase without load.")
+@option("--load", default="8s", show_default=True, help="Length of each phase with load.")
+@option("--ping", default="10ms", show_default=True, help="Time between two pings.")
+@option("--most-flows", type=Whole(1, 24), default=16, show_default=True, help="Each way.")
+@option(
     "--cc",
     metavar="NAME",
     default="cubic",
     show_default=True,
     help="Congestion control of all loads; `default` for each machine's own.",
 )
-@click.option("--locate", is_flag=True, help="Ask the first routers too: where do pings begin to wait?")
-@click.option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
-@click.option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
-@click.option("--no-verify", is_flag=True, help="With --method or https://: believe any certificate.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed of when pings begin.")
-@click.option(
+@option("--locate", is_flag=True, help="Ask the first routers too: where do pings begin to wait?")
+@option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
+@option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
+@option("--no-verify", is_flag=True, help="With --method or https://: believe any certificate.")
+@option("--seed", type=Whole(min=0), default=1, help="Seed of when pings begin.")
+@option(
     "--auth",
     type=click.Path(path_type=Path),
     help="File with the server's secret.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
-@click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
+@option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     host: str,
     *,

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.api import run_all, slug
+from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
+from weirlab.record.set_ups import set_ups
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
+from weirlab.scenario.resolve import given_again
 from weirlab.stats import Agreement, agreement
 from weirlab.studies.sides import SIDES, Side, names_of, sides_named, usual_sides
 from weirlab.ui import RunProgress, console, note, warn
@@ -28,20 +31,18 @@ if TYPE_CHECKING:
 @click.command("validate")
 @click.argument("what", metavar="SCENARIO|TEST")
 @scenario_options
-@click.option(
+@option(
     "--worlds",
     metavar="A,B",
     help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.  "
     "[default: all that can run it]",
 )
-@click.option(
-    "--repeat", type=click.IntRange(min=1), help="Runs of each set-up in a live world.  [default: 1]"
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Runs at once.  [default: all processors]")
-@click.option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown tables, nothing else.")
+@option("--repeat", type=Whole(min=1), help="Runs of each set-up in a live world.  [default: 1]")
+@option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
+@option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
+@option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@option("--markdown", "as_markdown", is_flag=True, help="Print Markdown tables, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     what: str,
     *,
@@ -62,6 +63,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
     """  # noqa: D301 - \b keeps click from folding the examples
     spec = spec_of(what, words)
+    for text in given_again(spec):
+        note(text)
     quiet = as_json or as_markdown
     sides = _sides(worlds, spec, quiet=quiet)
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -118,11 +121,11 @@ def _charts(records: Mapping[str, Sequence[Record]], folder: Path) -> list[Path]
 
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    set_ups: dict[str, list[Record]] = {}
+    of_all: dict[str, list[Record]] = {}
     for of_side in records.values():
         for name, of_set_up in _by_set_up(of_side).items():
-            set_ups.setdefault(name, []).extend(of_set_up)
-    for number, (name, several) in enumerate(set_ups.items(), start=1):
+            of_all.setdefault(name, []).extend(of_set_up)
+    for number, (name, several) in enumerate(of_all.items(), start=1):
         if all(record.latency["rtt_ns"].count() for record in several):
             target = folder / f"cdf-{number:02d}-{slug(name)}.png"
             drawn.append(draw("cdf", several, target))
@@ -130,7 +133,4 @@ def _charts(records: Mapping[str, Sequence[Record]], folder: Path) -> list[Path]
 
 
 def _by_set_up(records: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.label, []).append(record)
-    return found
+    return {one.name: one.records for one in set_ups(records)}

@@ -12,8 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from weirlab.scenario.units import (
     DscpValue,
+    FlowBytes,
+    FlowCount,
     LineRate,
     Nanoseconds,
+    Payload,
     PositiveNanoseconds,
     ShaperRate,
     SizeInBytes,
@@ -21,6 +24,9 @@ from weirlab.scenario.units import (
 
 Direction = Literal["up", "down"]
 """Which way, as the client sees it."""
+
+Word = Annotated[str, Field(min_length=1)]
+"""A name; an empty one names nothing."""
 
 
 CLIENT = "client"
@@ -30,7 +36,7 @@ CLIENT = "client"
 class Model(BaseModel):
     """The base of all models: unknown keys are errors, nothing changes once it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Parameter(Model):
@@ -50,7 +56,7 @@ class HostSpec(Model):
         delay: delay between it and the far end of the link, each way.
     """
 
-    name: str
+    name: Word
     delay: Nanoseconds = 0
 
 
@@ -66,8 +72,8 @@ class TcpSpec(Model):
         rto_min: shortest retransmission timeout.
     """
 
-    profile: str | None = None
-    congestion_control: str | None = None
+    profile: Word | None = None
+    congestion_control: Word | None = None
     sack: bool | None = None
     ecn: bool | None = None
     timestamps: bool | None = None
@@ -99,7 +105,7 @@ class TunnelSpec(Model):
             inside, so that queues by flow tell them apart.
     """
 
-    name: str
+    name: Word
     kind: Literal["wireguard", "ipsec"]
     host: str = "server"
     station: str = CLIENT
@@ -125,17 +131,17 @@ class FlowSpec(Model):
         tcp: its TCP.
     """
 
-    name: str
+    name: Word
     direction: Direction
     dscp: DscpValue = 0
     host: str = "server"
     tunnel: str | None = None
     station: str = CLIENT
     opened_by: Literal["client", "server"] = "client"
-    count: int | str = 1
+    count: FlowCount = 1
     start: Nanoseconds | None = None
     stop: Nanoseconds | None = None
-    bytes: SizeInBytes | None = None
+    bytes: FlowBytes | None = None
     tcp: TcpSpec = TcpSpec()
 
 
@@ -155,14 +161,14 @@ class ProbeSpec(Model):
         start, stop: when it runs; during the whole test if nothing is said.
     """
 
-    name: str
+    name: Word
     kind: Literal["icmp", "udp", "udp_ttl", "tcp"]
     ttl: Annotated[int, Field(ge=1, le=64)] | None = None
     dscp: DscpValue = 0
     host: str = "server"
     tunnel: str | None = None
     period: PositiveNanoseconds | None = None
-    payload: SizeInBytes | None = None
+    payload: Payload | None = None
     start: Nanoseconds | None = None
     stop: Nanoseconds | None = None
 
@@ -185,15 +191,15 @@ class MethodSpec(Model):
         tcp: the rest of the TCP of both ends.
     """
 
-    name: str
+    name: Word
     kind: str
     start: Nanoseconds | None = None
     host: str = "server"
     tunnel: str | None = None
     dscp: DscpValue = 0
     tls: bool = True
-    cc: str | None = None
-    client_cc: str | None = None
+    cc: Word | None = None
+    client_cc: Word | None = None
     tcp: TcpSpec = TcpSpec()
 
     @model_validator(mode="after")
@@ -236,7 +242,7 @@ class TestSpec(Model):
 
     __test__ = False  # not a test of ours: keeps pytest from collecting it
 
-    name: str
+    name: Word
     title: str
     summary: str = ""
     source: str = ""
@@ -339,7 +345,7 @@ class HopSpec(Model):
         changes: what happens to the line while the run goes on.
     """
 
-    name: str
+    name: Word
     place: Literal["fixed", "queue"] = "fixed"
     queue: str = "pfifo"
     marker: str | None = None
@@ -374,7 +380,7 @@ class LinkSpec(Model):
         down: from the servers to the client.
     """
 
-    name: str
+    name: Word
     title: str
     summary: str = ""
     source: str = ""
@@ -397,6 +403,12 @@ class SpanSpec(Model):
 
     start: Nanoseconds
     stop: Nanoseconds
+
+    @model_validator(mode="after")
+    def _forward(self) -> SpanSpec:
+        if self.stop <= self.start:
+            raise ValueError("`stop` is not later than `start`")
+        return self
 
 
 class TroubleSpec(SpanSpec):
@@ -490,9 +502,10 @@ class ScenarioSpec(Model):
     Attributes:
         name: its name; made of test and link if nothing is said.
         test: the name of a shipped test, a path to a test file, or the test itself.
-        link: the name of a shipped link, a path to a link file, or the link itself.
+        link: the name of a shipped link, a path to a link file, or the link itself; several to compare them.
         queue: queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
-        queue_up, queue_down: the same for one direction only, in place of `queue`.
+        queue_up, queue_down: the same for one direction only, in place of `queue`; one or several.
+        cc: congestion control of all loads, in place of that of `tcp`; several to compare them.
         shaper: shapers to compare, each with each queue set-up, which then is that of the shaper: `none`, a
             control such as `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
         seed: seed of the first run.
@@ -510,14 +523,15 @@ class ScenarioSpec(Model):
 
     name: str | None = None
     test: str | TestSpec
-    link: str | LinkSpec
+    link: str | LinkSpec | Annotated[list[str | LinkSpec], Field(min_length=1)]
     queue: Annotated[list[str], Field(min_length=1)] = ["default"]
-    queue_up: str | None = None
-    queue_down: str | None = None
+    queue_up: str | Annotated[list[str], Field(min_length=1)] | None = None
+    queue_down: str | Annotated[list[str], Field(min_length=1)] | None = None
+    cc: Word | Annotated[list[Word], Field(min_length=1)] | None = None
     shaper: Annotated[list[str | ShaperSpec], Field(min_length=1)] = ["none"]
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
-    parameters: dict[str, int] = {}
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 1
+    repeat: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 1
+    parameters: dict[str, Annotated[int, Field(strict=True)]] = {}
     methods: list[MethodSpec] = []
     phases: dict[Literal["idle", "load", "cooldown"], Nanoseconds] = {}
     tcp: TcpSpec = TcpSpec()
@@ -525,3 +539,9 @@ class ScenarioSpec(Model):
     start_jitter: Nanoseconds = 50_000_000
     ip: Literal[4, 6] = 4
     assertions: Annotated[list[str], Field(alias="assert")] = []
+
+    @model_validator(mode="after")
+    def _one_congestion_control(self) -> ScenarioSpec:
+        if self.cc is not None and self.tcp.congestion_control is not None:
+            raise ValueError("`cc` and `tcp.congestion_control` say the same: leave one of them out")
+        return self

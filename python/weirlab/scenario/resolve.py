@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import load_link, load_test, load_trace
-from weirlab.scenario.models import CLIENT, HopSpec
+from weirlab.scenario.models import CLIENT, HopSpec, TcpSpec
 from weirlab.scenario.shapers import (
     NO_SHAPER,
     SHAPER_QUEUE,
@@ -23,9 +25,10 @@ from weirlab.scenario.shapers import (
     resolve_shaper,
     shaper_name,
 )
+from weirlab.scenario.units import MAX_FLOWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from weirlab.scenario.models import (
         ChangeSpec,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
         ProbeSpec,
         ScenarioSpec,
         ShaperSpec,
-        TcpSpec,
         TestSpec,
         TunnelSpec,
     )
@@ -53,7 +55,8 @@ class ResolvedRun:
         queue: the queue set-up as the user wrote it, `default` for the link's own.
         seed: the run's seed.
         scenario: the resolved scenario, in the form that worlds take.
-        traces: texts of the recordings that it names.
+        traces: texts of the recordings that it and its alternatives name.
+        cc: the congestion control that the scenario names to be compared, if it does.
     """
 
     test: TestSpec
@@ -62,6 +65,7 @@ class ResolvedRun:
     seed: int
     scenario: dict[str, Any]
     traces: Mapping[str, str]
+    cc: str | None = None
 
     @property
     def set_up(self) -> str:
@@ -74,18 +78,24 @@ DEFAULT_QUEUE = "default"
 
 
 def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
-    """All runs of a scenario: for each queue set-up as many as it says, each with the next seed.
+    """All runs of a scenario: for each set-up as many as it says, each with the next seed.
 
     Raises:
         UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
     """
     test = load_test(spec.test) if isinstance(spec.test, str) else spec.test
-    link = load_link(spec.link) if isinstance(spec.link, str) else spec.link
+    links = [load_link(one) if isinstance(one, str) else one for one in _once(spec.link)]
     test = _with_phases(test, spec)
-    traces = {hop.trace: load_trace(hop.trace) for hop in [*link.up, *link.down] if hop.trace}
+    if spec.seed + spec.repeat > MAX_SEED + 1:
+        raise UsageError(
+            f"seed {spec.seed}, repeat {spec.repeat}: the last seed would be above {MAX_SEED} (2^63 - 1): "
+            f"write a seed of {MAX_SEED + 1 - spec.repeat} or less"
+        )
+    named = {hop.trace for link in links for hop in [*link.up, *link.down] if hop.trace}
+    traces = {name: load_trace(name) for name in named}
     runs = []
-    for shaper, queue in product(spec.shaper, spec.queue):
-        scenario = _scenario(spec, test, link, shaper=read_shaper(shaper), queue=queue)
+    for set_up in _set_ups(spec, links):
+        scenario = _scenario(spec, test, set_up)
         try:
             _native.check_scenario(json.dumps(scenario))
         except _native.NativeError as error:
@@ -93,25 +103,78 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
         runs += [
             ResolvedRun(
                 test=test,
-                link=link,
-                queue=_label(spec, shaper, queue),
+                link=set_up.link,
+                queue=set_up.label,
                 seed=spec.seed + number,
                 scenario=scenario,
                 traces=traces,
+                cc=set_up.cc,
             )
             for number in range(spec.repeat)
         ]
     return runs
 
 
-def _label(spec: ScenarioSpec, shaper: str | ShaperSpec, queue: str) -> str:
-    """What the user wrote as shaper, if one, and as queue, for both directions."""
-    if shaper != NO_SHAPER:
-        inner = "" if queue == DEFAULT_QUEUE else f", {queue}"
-        return f"shaper {shaper_name(shaper)}{inner}"
-    if spec.queue_up is None and spec.queue_down is None:
-        return queue
-    return f"up {spec.queue_up or queue}, down {spec.queue_down or queue}"
+def given_again(spec: ScenarioSpec) -> list[str]:
+    """What is given several times to be compared with itself: a sentence for each. It counts once."""
+    of = {"link": spec.link, "queue": spec.queue, "queue_up": spec.queue_up, "queue_down": spec.queue_down}
+    found = []
+    for name, written in (of | {"shaper": spec.shaper, "cc": spec.cc}).items():
+        words = [_words(one) for one in _several(written)]
+        again = dict.fromkeys(one for one in words if words.count(one) > 1)
+        found += [f"{name} `{one}` is given {words.count(one)} times: it counts once" for one in again]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SetUp:
+    """One of those that a scenario compares.
+
+    Attributes:
+        link: the link.
+        shaper: the shaper as written.
+        queue: the queue set-ups, upwards and downwards.
+        label: what the user wrote as shaper, if one, and as queue, for both directions.
+        cc: congestion control of all loads, if one was named to be compared.
+    """
+
+    link: LinkSpec
+    shaper: str | ShaperSpec
+    queue: tuple[str, str]
+    label: str
+    cc: str | None
+
+
+def _set_ups(spec: ScenarioSpec, links: Sequence[LinkSpec]) -> Iterator[_SetUp]:
+    """Every link with every shaper, every queue set-up, and every congestion control."""
+    ups, downs = _once(spec.queue_up), _once(spec.queue_down)
+    # Where both directions have their own there is no direction left for the others.
+    queues = [DEFAULT_QUEUE] if ups and downs else _once(spec.queue)
+    of = product(links, _once(spec.shaper), queues, ups or [None], downs or [None], _once(spec.cc) or [None])
+    for link, shaper, queue, up, down, cc in of:
+        own = queue if up is None and down is None else f"up {up or queue}, down {down or queue}"
+        label = own
+        if shaper != NO_SHAPER:
+            inner = "" if own == DEFAULT_QUEUE else f", {own}"
+            label = f"shaper {shaper_name(shaper)}{inner}"
+        yield _SetUp(link=link, shaper=shaper, queue=(up or queue, down or queue), label=label, cc=cc)
+
+
+def _once(written: Any) -> list[Any]:
+    """What was written, each once; spaces beside each other count as one."""
+    return list({_words(one): one for one in reversed(_several(written))}.values())[::-1]
+
+
+def _several(written: Any) -> list[Any]:
+    if written is None:
+        return []
+    return written if isinstance(written, list) else [written]
+
+
+def _words(written: object) -> str:
+    if isinstance(written, BaseModel):
+        return written.model_dump_json()
+    return " ".join(str(written).split())
 
 
 def line_rate(link: LinkSpec, direction: Direction) -> int | None:
@@ -134,9 +197,9 @@ def _trace_rate(trace: str) -> int:
     return round(len(times) * 1500 * 8e3 / times[-1])
 
 
-def _scenario(
-    spec: ScenarioSpec, test: TestSpec, link: LinkSpec, *, shaper: ShaperSpec | None, queue: str
-) -> dict[str, Any]:
+def _scenario(spec: ScenarioSpec, test: TestSpec, set_up: _SetUp) -> dict[str, Any]:
+    link, shaper = set_up.link, read_shaper(set_up.shaper)
+    tcp = TcpSpec(congestion_control=set_up.cc).over(spec.tcp)
     phases, duration = _phases(test)
     ends = _Ends.of(test)
     parameters = _parameters(spec, test)
@@ -147,8 +210,8 @@ def _scenario(
         "duration_ns": duration,
         "phases": phases,
         "path": {
-            "up": _hops(link, "up", shaper, spec.queue_up or queue),
-            "down": _hops(link, "down", shaper, spec.queue_down or queue),
+            "up": _hops(link, "up", shaper, set_up.queue[0]),
+            "down": _hops(link, "down", shaper, set_up.queue[1]),
         },
         "hosts": [
             *({"name": host.name, "delay_ns": host.delay} for host in test.hosts),
@@ -156,10 +219,10 @@ def _scenario(
         ],
         "tunnels": [_tunnel(tunnel, ends) for tunnel in test.tunnels],
         "flows": [
-            flow for flow_spec in test.flows for flow in _flows(flow_spec, spec, ends, parameters, window)
+            flow for flow_spec in test.flows for flow in _flows(flow_spec, tcp, ends, parameters, window)
         ],
         "probes": [_probe(probe, spec, ends, duration) for probe in test.probes],
-        "methods": [_method(method, spec, ends, window) for method in [*test.methods, *spec.methods]],
+        "methods": [_method(method, tcp, ends, window) for method in [*test.methods, *spec.methods]],
         "shaper": shaper and resolve_shaper(shaper, len(test.hosts), lambda way: mean_rate(link, way)),
         "start_jitter_ns": spec.start_jitter,
         "sampling": {
@@ -321,7 +384,7 @@ def _framing(framing: str | FramingSpec) -> dict[str, Any]:
 
 def _flows(
     flow: FlowSpec,
-    spec: ScenarioSpec,
+    tcp: TcpSpec,
     ends: _Ends,
     parameters: Mapping[str, int],
     window: tuple[int, int],
@@ -331,6 +394,11 @@ def _flows(
         if count not in parameters:
             raise UsageError(f"flow `{flow.name}`: `count` names no parameter of the test: {count}")
         count = parameters[count]
+        if not 1 <= count <= MAX_FLOWS:
+            raise UsageError(
+                f"flow `{flow.name}`: parameter `{flow.count}` is {count}: write a number from 1 to "
+                f"{MAX_FLOWS}"
+            )
     start, stop = window
     return [
         {
@@ -340,7 +408,7 @@ def _flows(
             "station": ends.stations[flow.station],
             "opened_by": flow.opened_by,
             "dscp": flow.dscp,
-            "tcp": _tcp(flow.tcp.over(spec.tcp)),
+            "tcp": _tcp(flow.tcp.over(tcp)),
             "start_ns": start if flow.start is None else flow.start,
             "stop_ns": stop if flow.stop is None else flow.stop,
             "bytes": flow.bytes,
@@ -384,8 +452,8 @@ def _probe(probe: ProbeSpec, spec: ScenarioSpec, ends: _Ends, duration: int) -> 
     }
 
 
-def _method(method: MethodSpec, spec: ScenarioSpec, ends: _Ends, window: tuple[int, int]) -> dict[str, Any]:
-    tcp = _tcp(method.tcp.over(spec.tcp))
+def _method(method: MethodSpec, all_tcp: TcpSpec, ends: _Ends, window: tuple[int, int]) -> dict[str, Any]:
+    tcp = _tcp(method.tcp.over(all_tcp))
     asked_for = METHOD_CONGESTION_CONTROL.get(method.kind, tcp["congestion_control"])
     return {
         "name": method.name,
@@ -398,6 +466,8 @@ def _method(method: MethodSpec, spec: ScenarioSpec, ends: _Ends, window: tuple[i
         "start_ns": window[0] if method.start is None else method.start,
     }
 
+
+MAX_SEED = 2**63 - 1
 
 METHOD_CONGESTION_CONTROL = {"ndt7": "bbr"}
 """What servers ask their sockets for, whatever the machine's default is: m-lab/ndt-server, `bbr` package."""

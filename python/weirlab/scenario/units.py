@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from weirlab import _native
 
@@ -121,6 +121,28 @@ def _side_rate(value: object) -> str:
     return _rate_words(value)
 
 
+def _something(size: int) -> int:
+    if size == 0:
+        raise ValueError("`0`: write 1 or more, or leave the key out for a flow without end")
+    return size
+
+
+def _payload(size: int) -> int:
+    if size > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"`{size}`: write {MAX_PAYLOAD_BYTES} bytes or less, since no IP packet is longer")
+    return size
+
+
+def _count(value: object) -> int | str:
+    if isinstance(value, str) and value.isidentifier():
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_FLOWS:
+        raise ValueError(
+            f"{value!r}: write a whole number from 1 to {MAX_FLOWS}, or the name of a parameter of the test"
+        )
+    return value
+
+
 def _dscp(value: object) -> int:
     return _native.parse_dscp(str(value))
 
@@ -160,5 +182,20 @@ SideRate = Annotated[str, BeforeValidator(_side_rate)]
 SizeInBytes = Annotated[int, BeforeValidator(size_bytes)]
 """An amount of data: text with a unit, or a whole number of bytes."""
 
+FlowBytes = Annotated[SizeInBytes, AfterValidator(_something)]
+"""How much a flow sends: not nothing."""
+
+Payload = Annotated[SizeInBytes, AfterValidator(_payload)]
+"""Payload of a ping: what an IP packet can carry."""
+
+FlowCount = Annotated[int | str, BeforeValidator(_count)]
+"""How many flows there are: a number, or the name of a parameter."""
+
 DscpValue = Annotated[int, BeforeValidator(_dscp)]
 """A differentiated services code point: its name or number."""
+
+MAX_PAYLOAD_BYTES = 65_507
+"""An IPv4 packet of 65535 bytes less its header and that of UDP or ICMP (RFC 791, RFC 768)."""
+
+MAX_FLOWS = 10_000
+"""As many as the shipped tests with a parameter allow."""

@@ -67,6 +67,8 @@ def world_named(
         raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
     if host is not None and name != "net":
         raise UsageError(f"host `{host}`: only the world net has one, not world `{name}`")
+    if secret is not None and name != "net":
+        raise UsageError(f"auth: only the world net has a server that asks for a secret, not world `{name}`")
     if name == "sim":
         from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
 

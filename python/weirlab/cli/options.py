@@ -1,0 +1,144 @@
+"""How every command reads its options: each value once, nothing empty, numbers and errors in plain words."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Option(click.Option):
+    """An option that refuses a second value, where click keeps the last, and an empty one."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Tells the parser to keep all values."""
+        single, self.multiple = not self.multiple, True
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.multiple = not single
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """The value that was given.
+
+        Raises:
+            UsageError: if there are several, or if it is empty.
+        """
+        given = opts.get(self.name or "")
+        if isinstance(given, list):
+            self._check(given)
+            opts = opts if self.multiple else {**opts, self.name or "": given[0]}
+        return super().handle_parse_result(ctx, opts, args)
+
+    def _check(self, given: list[Any]) -> None:
+        name = self.opts[-1]
+        if "" in given:
+            raise UsageError(f"{name}: its value is empty: write one, or leave the option out")
+        if self.multiple or len(given) < 2:
+            return
+        if not self.is_flag:
+            values = " and ".join(f"`{value}`" for value in given)
+            raise UsageError(f"{name} is given {_times(len(given))}, as {values}: write it once")
+        if len(set(given)) > 1:
+            raise UsageError(f"{name} and {self.secondary_opts[-1]} exclude each other: write one of them")
+
+
+option = partial(click.option, cls=Option)
+"""What every option of every command is declared with."""
+
+
+def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option's former name: who writes it is told the present one."""
+
+    def refuse(_context: click.Context, _parameter: click.Parameter, value: object) -> None:
+        if value is not None:
+            raise UsageError(f"{old} has another name now: write {new}")
+
+    return click.option(
+        old,
+        old.strip("-").replace("-", "_") + "_renamed",
+        cls=Option,
+        hidden=True,
+        is_flag=False,
+        flag_value="given",
+        expose_value=False,
+        is_eager=True,
+        callback=refuse,
+    )
+
+
+class Whole(click.IntRange):
+    """A whole number between bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number.
+
+        Raises:
+            BadParameter: what was written instead, and what may be.
+        """
+        text = str(value)
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > LONGEST_NUMBER:
+            self.fail(f"`{text}` is not a whole number: write {self._allowed()}", param, ctx)
+        found = int(text)
+        if (self.min is not None and found < self.min) or (self.max is not None and found > self.max):
+            self.fail(f"`{text}`: write {self._allowed()}", param, ctx)
+        return found
+
+    def _allowed(self) -> str:
+        if self.max is None:
+            return "a whole number" if self.min is None else f"{self.min} or more"
+        return f"a whole number from {self.min} to {self.max}"
+
+
+class Share(click.FloatRange):
+    """A share, from 0 to 1."""
+
+    def __init__(self) -> None:
+        """From 0 to 1."""
+        super().__init__(0, 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The share.
+
+        Raises:
+            BadParameter: what was written instead, and what may be.
+        """
+        try:
+            found = float(value)
+        except ValueError:
+            found = math.nan
+        if not 0 <= found <= 1:
+            self.fail(f"`{value}` is not a share: write a number from 0 to 1, such as 0.1", param, ctx)
+        return found
+
+
+def sentence(error: click.ClickException) -> str:
+    """What is wrong on the command line, in one sentence with the option or argument in front."""
+    message = error.format_message()
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        message = f"{_named(error)}{error.message}"
+    return " ".join(message.split()).removesuffix(".")
+
+
+def _named(error: click.BadParameter) -> str:
+    if isinstance(error.param, click.Option):
+        return f"{error.param.opts[-1]}: "
+    return "" if error.param is None else f"{error.param.make_metavar(error.ctx) if error.ctx else ''}: "
+
+
+def _times(count: int) -> str:
+    return "twice" if count == 2 else f"{count} times"
+
+
+LONGEST_NUMBER = 30
+"""Digits: more than any number here has, and few enough to convert at once."""

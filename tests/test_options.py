@@ -1,0 +1,122 @@
+"""The options of every command: one value each, nothing empty, and plain words for what is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from weirlab.cli import COMMANDS, weir
+from weirlab.cli.options import Option, Share, Whole, sentence
+from weirlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def commands(
+    of: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that runs something."""
+    if not isinstance(of, click.Group):
+        yield path, of
+        return
+    context = click.Context(of)
+    for name in of.list_commands(context):
+        command = of.get_command(context, name)
+        assert command is not None
+        yield from commands(command, (*path, name))
+
+
+ALL = dict(commands(weir))
+OPTIONS = {
+    f"{' '.join(path)} {one.opts[-1]}": (command, one)
+    for path, command in ALL.items()
+    for one in command.params
+    if isinstance(one, click.Option)
+}
+VALUED = [name for name, (_, one) in OPTIONS.items() if not one.is_flag and not one.hidden]
+SWITCHES = [name for name, (_, one) in OPTIONS.items() if one.secondary_opts]
+WHOLE = [name for name in VALUED if isinstance(OPTIONS[name][1].type, click.IntRange)]
+
+
+def written(one: click.Option) -> list[str]:
+    """Two values that differ and can be read."""
+    if isinstance(one.type, click.Choice):
+        return [str(choice) for choice in one.type.choices][:2]
+    return ["1", "2"]
+
+
+def refused(command: click.Command, words: list[str]) -> str:
+    with pytest.raises((UsageError, click.ClickException)) as caught:
+        command.make_context("weir", list(words))
+    error = caught.value
+    return sentence(error) if isinstance(error, click.ClickException) else str(error)
+
+
+def test_all_commands_are_walked() -> None:
+    assert {path[0] for path in ALL} == set(COMMANDS)
+    assert len(OPTIONS) > 80
+
+
+@pytest.mark.parametrize("which", OPTIONS)
+def test_every_option_is_of_the_kind_that_refuses(which: str) -> None:
+    _, one = OPTIONS[which]
+    assert isinstance(one, Option), "declare it with weirlab.cli.options.option"
+    if not one.is_flag:
+        assert not isinstance(one.type, (click.IntRange, click.FloatRange)) or isinstance(
+            one.type, (Whole, Share)
+        )
+        assert not isinstance(one.type, (click.types.IntParamType, click.types.FloatParamType)) or isinstance(
+            one.type, (Whole, Share)
+        )
+
+
+@pytest.mark.parametrize("which", VALUED)
+def test_no_option_keeps_the_last_of_two_values(which: str) -> None:
+    command, one = OPTIONS[which]
+    name, [first, second] = one.opts[-1], written(one)
+    words = [name, first, f"{name}={second}"]
+    if one.multiple:
+        context = command.make_context("weir", words, resilient_parsing=True)
+        assert len(context.params[one.name or ""]) == 2
+        return
+    assert refused(command, words) == f"{name} is given twice, as `{first}` and `{second}`: write it once"
+    assert "is given 3 times" in refused(command, [*words, name, first])
+
+
+@pytest.mark.parametrize("which", VALUED)
+def test_no_option_takes_an_empty_value(which: str) -> None:
+    command, one = OPTIONS[which]
+    assert refused(command, [one.opts[-1], ""]).startswith(f"{one.opts[-1]}: its value is empty")
+
+
+@pytest.mark.parametrize("which", SWITCHES)
+def test_switches_do_not_contradict_each_other(which: str) -> None:
+    command, one = OPTIONS[which]
+    yes, no = one.opts[-1], one.secondary_opts[-1]
+    assert refused(command, [yes, no]) == f"{yes} and {no} exclude each other: write one of them"
+    assert command.make_context("weir", [yes, yes], resilient_parsing=True).params[one.name or ""] is True
+
+
+@pytest.mark.parametrize("which", WHOLE)
+def test_whole_numbers_are_refused_in_plain_words(which: str) -> None:
+    command, one = OPTIONS[which]
+    for wrong in ("1.5", "x", "1e3", "nan", "--", "\u0661", "1_0", "9" * 5000):
+        said = refused(command, [one.opts[-1], wrong])
+        assert re.fullmatch(rf"{one.opts[-1]}: `{re.escape(wrong)}` is not a whole number: write .+", said), (
+            said
+        )
+    assert isinstance(one.type, click.IntRange)
+    assert one.type.min is not None
+    below = str(int(one.type.min) - 1)
+    assert refused(command, [one.opts[-1], below]).startswith(f"{one.opts[-1]}: `{below}`: write ")
+
+
+def test_a_share_is_no_other_number() -> None:
+    for wrong in ("nan", "1.1", "-0.1", "x", "inf"):
+        with pytest.raises(click.BadParameter, match=f"`{wrong}` is not a share: write a number from 0 to 1"):
+            Share().convert(wrong, None, None)
+    assert Share().convert("0.25", None, None) == 0.25
