@@ -73,6 +73,12 @@ impl TbfParams {
         let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
         let lengths = Lengths::read(&params)?;
         let limit = byte_limit(&params, rate, burst, peak, mtu)?;
+        let limit_written = set_up.child.is_none().then_some(limit);
+        for (name, bytes) in
+            [("burst", Some(burst)), ("mtu", peak.and(mtu)), ("limit", limit_written)]
+        {
+            check_room(&params, name, bytes, device)?;
+        }
         let peak = match (peak, mtu) {
             (None, _) => None,
             (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
@@ -91,6 +97,29 @@ impl TbfParams {
             }
         };
         Ok(Self { rate, burst, limit, peak, lengths })
+    }
+}
+
+/// Refuses what never lets a full packet pass. Linux warns of it ("burst is lower than device mtu") and
+/// drops every full packet.
+fn check_room(
+    params: &Params,
+    name: &str,
+    bytes: Option<u64>,
+    device: &Device,
+) -> Result<(), SetUpError> {
+    let full = device.full_packet();
+    match bytes {
+        Some(bytes) if bytes < u64::from(full) => Err(params.bad(
+            name,
+            &bytes.to_string(),
+            &format!(
+                "a full packet never passes it: the MTU is {} bytes, with the Ethernet header {full}: write \
+                 {full} bytes or more",
+                device.mtu
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -1,12 +1,18 @@
 //! prio, ets, drr and qfq: whose turn it is, in exact orders and shares.
 
-use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
+use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, Time};
 use weir_qdisc::{Device, DropReason, Ignore, Qdisc, SetUp};
 
 const LEN: u32 = 1000;
 
 fn build(set_up: &str) -> Box<dyn Qdisc> {
     SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap()
+}
+
+/// The same on a port whose full packets have `LEN` bytes.
+fn build_narrow(set_up: &str) -> Box<dyn Qdisc> {
+    let device = Device { mtu: LEN - ETHERNET_HEADER, ..Device::default() };
+    SetUp::parse(set_up).and_then(|it| it.build(&device)).unwrap()
 }
 
 /// A packet of `len` bytes of flow `flow`, whose TOS byte is `tos`.
@@ -66,7 +72,7 @@ fn prio_sends_the_first_band_that_has_a_packet() {
 
 #[test]
 fn a_band_that_holds_packets_back_lets_lower_ones_send_and_is_woken_for() {
-    let mut queue = build(
+    let mut queue = build_narrow(
         "qdisc add dev e root handle 1: prio bands 3
          qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
     );
@@ -161,7 +167,7 @@ fn qfq_raises_the_longest_packet_of_a_class() {
 #[test]
 fn a_class_that_holds_packets_back_delays_and_loses_nothing() {
     for kind in ["drr", "qfq"] {
-        let mut queue = build(&format!(
+        let mut queue = build_narrow(&format!(
             "qdisc add dev e root handle 1: {kind}
              class add dev e parent 1: classid 1:1 {kind}
              qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000

@@ -162,7 +162,9 @@ fn buffer(params: &Params, burst: &str, rate: Rate) -> Result<i64, SetUpError> {
     let mtu = params.size("mtu")?.expect("a default").get();
     // `tc` adds what a clock tick at the rate would carry; its tick is a nanosecond today.
     let smallest = rate.as_bytes_per_sec() / 1_000_000_000 + mtu;
-    let bytes = params.size(burst)?.map_or(smallest, weir_core::Bytes::get);
+    // To `tc` a burst of 0 is none written.
+    let written = params.size(burst)?.map(weir_core::Bytes::get).filter(|&bytes| bytes > 0);
+    let bytes = written.unwrap_or(smallest);
     Ok(burst_time(bytes, rate))
 }
 
