@@ -67,8 +67,51 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ("", "an empty queue set-up: name a discipline, such as `fq_codel`"),
         (
             "codel targt 5ms",
-            "codel: `targt` is neither a parameter (known: limit, target, interval, ce_threshold, \
-             ecn) nor a queue discipline",
+            "codel: `targt` is neither a parameter nor a queue discipline: did you mean `target`?",
+        ),
+        (
+            "codel bytes 5",
+            "codel: `bytes` is neither a parameter nor a queue discipline (known parameters: limit, \
+             target, interval, ce_threshold, ecn)",
+        ),
+        (
+            "qdisc add dev e root codel intervall 5ms",
+            "codel: unknown parameter `intervall`: did you mean `interval`?",
+        ),
+        (
+            "tbf rate 1mbit burst 1 limit 30000",
+            "tbf: `burst 1`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
+             header 1514: write 1514 bytes or more",
+        ),
+        (
+            "tbf rate 1mbit burst 1513 latency 50ms fq_codel",
+            "tbf: `burst 1513`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
+             header 1514: write 1514 bytes or more",
+        ),
+        (
+            "tbf rate 1mbit burst 2000 limit 0",
+            "tbf: `limit 0`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
+             header 1514: write 1514 bytes or more",
+        ),
+        (
+            "tbf rate 1mbit burst 2000 limit 9000 peakrate 2mbit mtu 1500",
+            "tbf: `mtu 1500`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
+             header 1514: write 1514 bytes or more",
+        ),
+        (
+            "qdisc del dev e root\nqdisc add dev e root pfifo",
+            "`qdisc del dev e root`: a set-up begins on a port without disciplines, where nothing is \
+             deleted: leave it out",
+        ),
+        (
+            "qdisc add dev eth0 root handle 1: htb\nclass add dev eth1 parent 1: classid 1:1 htb rate 1mbit",
+            "`class add dev eth1 parent 1: classid 1:1 htb rate 1mbit`: `dev eth1` after `dev eth0`: a \
+             set-up is for one device",
+        ),
+        ("sudo ip link", "`sudo ip link`: behind `sudo` stands `tc`"),
+        (
+            "codel \u{1b}[2J",
+            "a set-up with the control character U+001B: write printable characters",
         ),
         ("codel target", "codel: `target` needs a value behind it"),
         (
@@ -178,11 +221,71 @@ fn errors_are_one_sentence_with_what_is_allowed() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_those_that_there_are() {
-    let names: Vec<_> = DISCIPLINES.iter().map(|discipline| discipline.name).collect();
-    assert!(names.starts_with(&["pfifo", "bfifo"]), "they stand in the registry's order");
-    let expected = format!("unknown queue discipline `fq_kodel` (known: {})", names.join(", "));
-    assert_eq!(error("fq_kodel"), expected);
+fn an_unknown_name_is_answered_with_the_nearest_one() {
+    let unknown = |name: &str| error(name).replace("unknown queue discipline ", "");
+    assert_eq!(unknown("fq_kodel"), "`fq_kodel`: did you mean `fq_codel`?");
+    assert_eq!(unknown("fqcodel"), "`fqcodel`: did you mean `fq_codel`?");
+    assert_eq!(unknown("nothing_like_it"), "`nothing_like_it`: `weir list queues` names all");
+    // A discipline is near to itself, and so to no other.
+    for discipline in DISCIPLINES {
+        let slip = format!("{}_", discipline.name.to_uppercase());
+        assert_eq!(unknown(&slip), format!("`{slip}`: did you mean `{}`?", discipline.name));
+    }
+}
+
+#[test]
+fn shells_comments_continued_lines_and_sudo_are_read() {
+    builds(
+        "# A shaper with one class.
+         sudo tc qdisc add dev eth0 root handle 1: \\
+             htb default 1   # everything
+         /sbin/tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit; # half the line",
+    );
+    builds("fq_codel # as everywhere");
+}
+
+#[test]
+fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
+    let nested = |levels: usize| "htb rate 90% ".repeat(levels - 1) + "fq_codel";
+    builds(&nested(16));
+    let too_deep = "queue disciplines beneath one another on more than 16 levels: 16 are allowed";
+    assert_eq!(error(&nested(17)), too_deep);
+    assert_eq!(error(&nested(10_000)), too_deep);
+    let mut full = "qdisc add dev e root handle 1: tbf rate 1mbit burst 2k limit 9k\n".to_owned();
+    for level in 1..=5_000 {
+        full += &format!(
+            "qdisc add dev e parent {level:x}: handle {:x}: tbf rate 1mbit burst 2k limit 9k\n",
+            level + 1
+        );
+    }
+    assert!(error(&full[..200_000]).ends_with(too_deep));
+
+    assert_eq!(error(&"a".repeat(300_000)), "a set-up of 300000 bytes: write 262144 at most");
+    let word = "a".repeat(200);
+    let quoted = "a".repeat(157) + "...";
+    assert_eq!(error(&word), format!("a word of 200 bytes, `{quoted}`: write 100 at most"));
+    let many = "qdisc add dev e root handle 1: htb\n".to_owned() + &"x ".repeat(1_000);
+    assert!(error(&many).len() < 400, "{}", error(&many));
+
+    // Every band of every band: 16 + 16 * 16 and so on.
+    assert_eq!(
+        error("prio bands 16 prio bands 16 prio bands 16 pfifo"),
+        "a set-up of 4369 queue disciplines: 1024 are allowed"
+    );
+    assert_eq!(
+        error("prio bands 16 fq_codel flows 65536 fq"),
+        "fq_codel: nothing can sit beneath it"
+    );
+    assert_eq!(
+        error("prio bands 16 prio bands 3 fq_codel flows 65536"),
+        "a set-up of 3145728 queues of flows: 1048576 are allowed"
+    );
+    let of_class = |id: u32| format!("class add dev e parent 1: classid 1:{id:x} drr\n");
+    let classes: String = (1..=4_097).map(of_class).collect();
+    assert_eq!(
+        error(&format!("qdisc add dev e root handle 1: drr\n{classes}")),
+        "a set-up of 4097 classes: 4096 are allowed"
+    );
 }
 
 #[test]

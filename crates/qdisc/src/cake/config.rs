@@ -523,11 +523,13 @@ mod tests {
         ] {
             assert_eq!(error(words), expected);
         }
-        assert!(
-            error("datacenter").contains("known: bandwidth, unlimited"),
-            "{}",
-            error("datacenter")
+        assert_eq!(
+            error("datacenter"),
+            "cake: `datacenter` is neither a parameter nor a queue discipline: did you mean \
+             `datacentre`?"
         );
-        assert!(error("datacenter").contains("lan, metro, regional"));
+        let unlike = error("everything");
+        assert!(unlike.contains("known parameters: bandwidth, unlimited"), "{unlike}");
+        assert!(unlike.contains("lan, metro, regional"), "{unlike}");
     }
 }

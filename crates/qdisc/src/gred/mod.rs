@@ -91,7 +91,7 @@ impl Gred {
             }
             queues[number] = Some(queue);
         }
-        let filters: Vec<_> = set_up.filters.iter().chain(&set_up.egress).cloned().collect();
+        let filters: Vec<_> = set_up.filters.iter().chain(&*set_up.egress).cloned().collect();
         Ok(Self {
             limit,
             default,

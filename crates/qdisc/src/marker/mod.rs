@@ -18,7 +18,7 @@ use weir_core::{Packet, Time};
 use crate::Device;
 use crate::colour::Colour;
 use crate::contract::Fates;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError, check_text, did_you_mean};
 
 /// Every marker, in the order in which `weir list markers` shows them.
 pub static MARKERS: &[&MarkerKind] = &[
@@ -85,13 +85,15 @@ impl MarkerSetUp {
     /// # Errors
     /// If there is no marker of that name. Values are checked by [`build`](Self::build).
     pub fn parse(text: &str) -> Result<Self, SetUpError> {
+        check_text(text)?;
         let mut words = text.split_whitespace();
         let name = words
             .next()
             .ok_or_else(|| SetUpError::new("an empty marker: name one, such as `token_bucket`"))?;
         let kind = MARKERS.iter().find(|kind| kind.name == name).copied().ok_or_else(|| {
-            let known: Vec<_> = MARKERS.iter().map(|kind| kind.name).collect();
-            SetUpError::new(format!("unknown marker `{name}` (known: {})", known.join(", ")))
+            let near = did_you_mean(name, MARKERS.iter().map(|kind| kind.name));
+            let near = near.unwrap_or_else(|| ": `weir list markers` names all".to_owned());
+            SetUpError::new(format!("unknown marker `{name}`{near}"))
         })?;
         Ok(Self { kind, words: words.map(str::to_owned).collect() })
     }

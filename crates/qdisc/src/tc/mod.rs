@@ -3,19 +3,26 @@
 //! Two forms are read. The short form names a discipline, its parameters and, behind them, what sits
 //! beneath it: `htb rate 95% fq_codel ecn`. The full form is what one types after `tc`, one command
 //! a line (or separated by `;`): `qdisc add dev eth0 root handle 1: htb default 10`, `class add ...`,
-//! `filter add ... u32 match ip dport 5000 0xffff flowid 1:10`.
+//! `filter add ... u32 match ip dport 5000 0xffff flowid 1:10`. Comments, `\` at the end of a line and
+//! `sudo tc` in front are read as a shell reads them.
 //!
 //! Both give a [`SetUp`], which is checked in full before anything is built.
 
 mod filter;
+mod limits;
+mod nearest;
 mod params;
 mod script;
 mod short;
+mod text;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use filter::{Classifier, Filter, Match};
+pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Kind, Param, Params};
+pub(crate) use text::{check as check_text, shortened};
 
 use crate::Device;
 use crate::Qdisc;
@@ -39,7 +46,7 @@ pub struct SetUp {
     pub filters: Vec<Filter>,
     /// The device's filters on the way out (`clsact`), in the order written: they number a packet
     /// before any discipline sees it (`tc_index`).
-    pub egress: Vec<Filter>,
+    pub egress: Arc<[Filter]>,
     /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
     /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
@@ -62,17 +69,20 @@ impl SetUp {
     /// Reads a set-up in either form.
     ///
     /// # Errors
-    /// If a discipline or parameter is unknown, a value is missing, or the tree does not hang
-    /// together. Values are checked by [`build`](Self::build).
+    /// If a discipline or parameter is unknown, a value is missing, the tree does not hang together,
+    /// or the set-up is larger than what can be built. Values are checked by [`build`](Self::build).
     pub fn parse(text: &str) -> Result<Self, SetUpError> {
-        let first = text.split_whitespace().next();
-        match first {
+        let lines = text::lines(text)?;
+        let first = lines.first().and_then(|line| line.split_whitespace().next());
+        let set_up = match first {
             None => {
                 Err(SetUpError::new("an empty queue set-up: name a discipline, such as `fq_codel`"))
             }
-            Some("qdisc" | "class" | "filter" | "tc") => script::parse(text),
-            Some(_) => short::parse(text),
-        }
+            Some(word) if script::begins(word) => script::parse(&lines),
+            Some(_) => short::parse(&lines.join(" ")),
+        }?;
+        limits::check(&set_up)?;
+        Ok(set_up)
     }
 
     /// Makes the discipline and everything beneath it, for a port on `device`.
@@ -158,7 +168,8 @@ impl SetUpError {
 /// The discipline called `name`.
 fn find(name: &str) -> Result<&'static Discipline, SetUpError> {
     registry::find(name).ok_or_else(|| {
-        let known: Vec<_> = registry::DISCIPLINES.iter().map(|d| d.name).collect();
-        SetUpError::new(format!("unknown queue discipline `{name}` (known: {})", known.join(", ")))
+        let near = did_you_mean(name, registry::DISCIPLINES.iter().map(|known| known.name));
+        let near = near.unwrap_or_else(|| ": `weir list queues` names all".to_owned());
+        SetUpError::new(format!("unknown queue discipline `{name}`{near}"))
     })
 }

@@ -3,7 +3,7 @@
 
 use weir_core::{Bytes, Duration, Rate, units};
 
-use super::SetUpError;
+use super::{SetUpError, did_you_mean, shortened};
 use crate::Device;
 
 /// One parameter of a discipline or class.
@@ -407,7 +407,7 @@ impl Params {
 
     /// An error about the value of `name`.
     pub fn bad(&self, name: &str, value: &str, allowed: &str) -> SetUpError {
-        SetUpError::new(format!("{}: `{name} {value}`: {allowed}", self.owner))
+        SetUpError::new(format!("{}: `{name} {}`: {allowed}", self.owner, shortened(value)))
     }
 
     pub(crate) fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
@@ -426,8 +426,12 @@ impl Params {
 
 /// The error about a word that is no parameter.
 pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
-    let known = if table.is_empty() { "it takes none".to_owned() } else { known(table) };
-    SetUpError::new(format!("{owner}: unknown parameter `{word}` (known: {known})"))
+    let near = did_you_mean(word, first_words(table));
+    let near = near.unwrap_or_else(|| match table {
+        [] => " (it takes none)".to_owned(),
+        _ => format!(" (known: {})", known(table)),
+    });
+    SetUpError::new(format!("{owner}: unknown parameter `{word}`{near}"))
 }
 
 /// The error about a parameter without its value.
@@ -435,11 +439,17 @@ pub(super) fn needs_value(owner: &str, word: &str) -> SetUpError {
     SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
 }
 
-/// The words that begin the parameters of `table`.
+/// The words that begin the parameters of `table`, as a message lists them.
 pub(super) fn known<'t>(table: impl IntoIterator<Item = &'t Param>) -> String {
-    let words = table.into_iter().flat_map(|param| match param.kind {
+    first_words(table).collect::<Vec<_>>().join(", ")
+}
+
+/// The words that begin the parameters of `table`.
+pub(super) fn first_words<'t>(
+    table: impl IntoIterator<Item = &'t Param>,
+) -> impl Iterator<Item = &'static str> {
+    table.into_iter().flat_map(|param| match param.kind {
         Kind::Word(words) => words.to_vec(),
         _ => vec![param.name],
-    });
-    words.collect::<Vec<_>>().join(", ")
+    })
 }

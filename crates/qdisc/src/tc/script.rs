@@ -1,57 +1,102 @@
 //! The full form: the commands that one types after `tc`.
 
+use std::sync::Arc;
+
 use super::filter::Filter;
-use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
+use super::{ClassSetUp, Handle, SetUp, SetUpError, find, limits, shortened};
+
+/// Whether `word` begins a `tc` command.
+pub(super) fn begins(word: &str) -> bool {
+    matches!(word, "qdisc" | "class" | "filter" | "sudo") || is_tc(word)
+}
 
 /// Reads `tc` commands, one a line or separated by `;`, for one device.
-pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
-    let mut root: Option<SetUp> = None;
-    let mut egress = Vec::new();
-    for line in text.split(['\n', ';']) {
+pub(super) fn parse(lines: &[String]) -> Result<SetUp, SetUpError> {
+    let mut script = Script::default();
+    for line in lines.iter().flat_map(|line| line.split(';')) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let words = match words.split_first() {
-            None => continue,
-            Some((&"tc", rest)) => rest,
-            Some(_) => &words[..],
+        let behind_sudo = words.strip_prefix(&["sudo"]).unwrap_or(&words);
+        let words = match behind_sudo.split_first() {
+            None if words.is_empty() => continue,
+            Some((word, rest)) if is_tc(word) => rest,
+            _ => &words[..],
         };
-        command(words, &mut root, &mut egress)
-            .map_err(|error| SetUpError::new(format!("`{}`: {error}", line.trim())))?;
+        script.command(words).map_err(|error| {
+            SetUpError::new(format!("`{}`: {error}", shortened(&words.join(" "))))
+        })?;
     }
     let mut root =
-        root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))?;
-    hand_down(&mut root, &egress);
+        script.root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))?;
+    hand_down(&mut root, &script.egress.into());
     Ok(root)
 }
 
-fn command(
-    words: &[&str],
-    root: &mut Option<SetUp>,
-    egress: &mut Vec<Filter>,
-) -> Result<(), SetUpError> {
-    match words {
-        // It only makes room for filters on the way out.
-        ["qdisc", "add" | "replace", "dev", _, "clsact"] => Ok(()),
-        ["qdisc", "add" | "replace", rest @ ..] => add_qdisc(rest, root),
-        ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
-        ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
-        ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
-            let filter = Filter::parse(rest, 0)?;
-            if !filter.police.is_empty() {
-                return Err(SetUpError::new(FILTERS));
+fn is_tc(word: &str) -> bool {
+    word == "tc" || word.ends_with("/tc")
+}
+
+/// What the commands so far have made.
+#[derive(Default)]
+struct Script {
+    device: Option<String>,
+    root: Option<SetUp>,
+    egress: Vec<Filter>,
+}
+
+impl Script {
+    fn command(&mut self, words: &[&str]) -> Result<(), SetUpError> {
+        self.check_device(words)?;
+        let root = &mut self.root;
+        match words {
+            // It only makes room for filters on the way out.
+            ["qdisc", "add" | "replace", "dev", _, "clsact"] => Ok(()),
+            ["qdisc", "add" | "replace", rest @ ..] => {
+                add_qdisc(rest, root)?;
+                root.as_ref().map_or(Ok(()), limits::check)
             }
-            egress.push(filter);
-            Ok(())
+            ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
+            ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
+            ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
+                let filter = Filter::parse(rest, 0)?;
+                if !filter.police.is_empty() {
+                    return Err(SetUpError::new(FILTERS));
+                }
+                self.egress.push(filter);
+                Ok(())
+            }
+            ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
+            ["qdisc" | "class" | "filter", "del" | "delete", ..] => Err(SetUpError::new(
+                "a set-up begins on a port without disciplines, where nothing is deleted: leave it out",
+            )),
+            ["sudo", ..] => Err(SetUpError::new("behind `sudo` stands `tc`")),
+            _ => Err(SetUpError::new(
+                "a command starts with `qdisc add`, `qdisc change`, `class add` or `filter add`",
+            )),
         }
-        ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
-        _ => Err(SetUpError::new(
-            "a command starts with `qdisc add`, `qdisc change`, `class add` or `filter add`",
-        )),
+    }
+
+    /// Refuses a second device: a set-up is that of one port.
+    fn check_device(&mut self, words: &[&str]) -> Result<(), SetUpError> {
+        let Some(at) = words.iter().position(|&word| word == "dev") else { return Ok(()) };
+        let Some(&name) = words.get(at + 1) else {
+            return Err(SetUpError::new("`dev` needs the name of a device behind it"));
+        };
+        match &self.device {
+            None => self.device = Some(name.to_owned()),
+            Some(first) if first != name => {
+                return Err(SetUpError::new(format!(
+                    "`dev {name}` after `dev {first}`: a set-up is for one device"
+                )));
+            }
+            Some(_) => {}
+        }
+        Ok(())
     }
 }
 
 /// Gives the device's filters to every discipline.
-fn hand_down(set_up: &mut SetUp, egress: &[Filter]) {
-    set_up.egress = egress.to_vec();
+fn hand_down(set_up: &mut SetUp, egress: &Arc<[Filter]>) {
+    set_up.egress = Arc::clone(egress);
     let leaves = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
     for child in leaves.chain(set_up.child.as_mut()) {
         hand_down(child, egress);
@@ -92,7 +137,7 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         changes: Vec::new(),
         classes: Vec::new(),
         filters: Vec::new(),
-        egress: Vec::new(),
+        egress: Arc::default(),
         child: None,
     };
     if *name == INGRESS {

@@ -1,16 +1,21 @@
 //! The short form: a discipline, its parameters, and what sits beneath it.
 
+use std::sync::Arc;
+
 use super::filter::Filter;
-use super::params::{Param, known, needs_value, unknown};
-use super::{ClassSetUp, Handle, SetUp, SetUpError, find};
+use super::params::{Param, first_words, known, needs_value, unknown};
+use super::{ClassSetUp, Handle, SetUp, SetUpError, did_you_mean, find, limits};
+use crate::registry;
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
 pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    discipline(&words)
+    discipline(&words, 1)
 }
 
-fn discipline(words: &[&str]) -> Result<SetUp, SetUpError> {
+/// Reads a discipline on `level`, the root's being 1, and what sits beneath it.
+fn discipline(words: &[&str], level: usize) -> Result<SetUp, SetUpError> {
+    limits::check_level(level)?;
     let (name, words) = words.split_first().expect("the caller saw a first word");
     let kind = find(name)?;
     let mut own = Vec::new();
@@ -22,8 +27,8 @@ fn discipline(words: &[&str]) -> Result<SetUp, SetUpError> {
         {
             (Some(param), _) => (param, &mut own),
             (None, Some(param)) => (param, &mut of_class),
-            (None, None) if find(word).is_ok() => {
-                beneath = Some(discipline(rest)?);
+            (None, None) if registry::find(word).is_some() => {
+                beneath = Some(discipline(rest, level + 1)?);
                 break;
             }
             (None, None) => {
@@ -53,7 +58,7 @@ fn assemble(
         changes: Vec::new(),
         classes: Vec::new(),
         filters: Vec::new(),
-        egress: Vec::new(),
+        egress: Arc::default(),
         child: None,
     };
     if kind.class_params.is_empty() {
@@ -87,8 +92,11 @@ fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SetUpError {
     if table.is_empty() {
         return unknown(owner, &[], word);
     }
+    let disciplines = registry::DISCIPLINES.iter().map(|known| known.name);
+    let names = first_words(table.iter().copied()).chain(disciplines);
+    let near = did_you_mean(word, names)
+        .unwrap_or_else(|| format!(" (known parameters: {})", known(table.iter().copied())));
     SetUpError::new(format!(
-        "{owner}: `{word}` is neither a parameter (known: {}) nor a queue discipline",
-        known(table.iter().copied())
+        "{owner}: `{word}` is neither a parameter nor a queue discipline{near}"
     ))
 }
