@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
-from weirlab.plots import KINDS, draw
+from weirlab.errors import UsageError
+from weirlab.plots import FORMATS, KINDS, SPANNED, check, draw, format_of
 from weirlab.record import find_records
 from weirlab.report import charts_of
+from weirlab.scenario.units import time_ns
 from weirlab.ui import console
 
 
@@ -25,10 +27,15 @@ from weirlab.ui import console
 @option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File to draw into, by its suffix .png, .svg or .pdf; for `all` a folder.",
+    help="File to draw into, by its suffix .png, .svg or .pdf; for `all` a folder. Folders are made.",
 )
 @option("--title", help="Title in place of the test's.")
-def command(paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None) -> None:
+@option(
+    "--span", metavar="FROM..TO", help="For windows: the part of the time that is drawn, such as 35s..55s."
+)
+def command(
+    paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None, span: str | None
+) -> None:
     """Draw charts of records.
 
     \b
@@ -39,12 +46,43 @@ def command(paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str 
     ping        pings over time with their averages
     windows     congestion windows over time
     shaper      a shaper's rate, pings and use of the line over time
-    overlay     pings of two runs over each other: before and after
+    overlay     pings of several set-ups over each other: before and after
     """  # noqa: D301 - \b keeps click from folding the list
-    records = [record for path in paths for record in find_records(path)]
+    span_s = None if span is None else _span(span)
     if kind == "all":
-        drawn = charts_of(records, out or Path("charts"))
+        _check_folder(out)
+        if span is not None:
+            raise UsageError(f"--span {span}: it belongs to --kind {SPANNED}")
+        check("box", 1, title=title)
     else:
-        drawn = [draw(kind, records, out or Path(f"{kind}.png"), title=title)]
+        out = out or Path(f"{kind}.png")
+        format_of(out)
+        check(kind, KINDS[kind].least, title=title, span_s=span_s)
+    records = [record for path in paths for record in find_records(path)]
+    if kind == "all" or out is None:
+        drawn = charts_of(records, out or Path("charts"), title=title)
+    else:
+        check(kind, len(records))
+        drawn = [draw(kind, records, out, title=title, span_s=span_s)]
     for path in drawn:
         console.print(str(path), soft_wrap=True)
+
+
+def _check_folder(out: Path | None) -> None:
+    """Refuses the name of a file where several charts are drawn."""
+    if out is not None and out.suffix.lower().removeprefix(".") in FORMATS:
+        raise UsageError(
+            f"--out {out}: without --kind several charts are drawn into a folder; for one chart say which, "
+            f"such as --kind box --out {out}"
+        )
+
+
+def _span(text: str) -> tuple[float, float]:
+    """The seconds of `35s..55s`."""
+    first, dots, last = text.partition("..")
+    if not dots:
+        raise UsageError(f"--span {text}: write where it begins and ends, such as 35s..55s")
+    try:
+        return time_ns(first) / 1e9, time_ns(last) / 1e9
+    except ValueError as error:
+        raise UsageError(f"--span {text}: {error}") from error

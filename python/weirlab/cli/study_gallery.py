@@ -15,6 +15,7 @@ from weirlab.errors import Interrupted
 from weirlab.plots import KINDS, draw
 from weirlab.record import set_ups
 from weirlab.report import gallery as report
+from weirlab.stats import load_window_ns
 from weirlab.studies import gallery
 from weirlab.ui import RunProgress, console, note
 from weirlab.worlds import world_named
@@ -88,13 +89,24 @@ def _charts(experiment: gallery.Experiment, records: Sequence[Record], folder: P
         if most == 1:
             for number, record in enumerate(firsts, start=1):
                 target = folder / f"{kind}-{number}.png"
-                drawn.append(draw(kind, [record], target, title=experiment.title))
+                drawn.append(draw(kind, [record], target, title=experiment.title, whole=records))
             continue
-        few = kind in ONE_RUN_EACH or most is not None
-        chosen = firsts[:most] if few else list(records)
-        drawn.append(draw(kind, chosen, folder / f"{kind}.png", title=experiment.title))
+        chosen = firsts if kind in ONE_RUN_EACH else list(records)
+        span = _middle(chosen[0]) if kind == "windows" else None
+        target = folder / f"{kind}.png"
+        drawn.append(draw(kind, chosen, target, title=experiment.title, whole=records, span_s=span))
     return drawn
 
+
+def _middle(record: Record) -> tuple[float, float]:
+    """The seconds of a run in which the windows of its flows are drawn: from the middle of the load on."""
+    start, end = load_window_ns(record)
+    middle = (start + end) / 2e9
+    return middle, min(middle + WINDOWS_S, end / 1e9)
+
+
+WINDOWS_S = 20.0
+"""Windows of many flows over a whole minute are a thicket."""
 
 ONE_RUN_EACH = frozenset({"ping", "windows"})
 """Charts that draw a row for each record."""

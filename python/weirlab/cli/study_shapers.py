@@ -76,7 +76,13 @@ def _autorate(wanted: Wanted, folder: Path) -> None:
         rows += [autorate.row(line, control, by_control[control]) for control in by_control]
         if wanted.out:
             firsts = [by_control[control][0] for control in AUTORATE_DRAWN]
-            draw("shaper", firsts, folder / f"{_slug(line.name)}.png", title=f"{line.name}: {line.what}")
+            draw(
+                "shaper",
+                firsts,
+                folder / f"{_slug(line.name)}.png",
+                title=f"{line.name}: {line.what}",
+                whole=records,
+            )
     _show(
         "Shapers on lines that change",
         report.AUTORATE,
@@ -107,10 +113,12 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
         rows += cfosspeed.rows(direction, by_control)
         if wanted.out:
             firsts = [by_control[control][0] for control in CFOSSPEED_DRAWN]
-            draw("ping", firsts, folder / f"{direction}-ping.png", title=f"{title} on VDSL-100")
-            draw("shaper", firsts, folder / f"{direction}-shaper.png", title=f"{title} on VDSL-100")
-            both = [by_control[control][0] for control in (shapers.NONE, shapers.PING)]
-            draw("overlay", both, folder / f"{direction}-overlay.png", title=f"{title} on VDSL-100")
+            drawn = [record for control in CFOSSPEED_DRAWN for record in by_control[control]]
+            heading = f"{title} on VDSL-100"
+            for kind in ("ping", "shaper"):
+                draw(kind, firsts, folder / f"{direction}-{kind}.png", title=heading, whole=drawn)
+            both = [record for control in (shapers.NONE, shapers.PING) for record in by_control[control]]
+            draw("overlay", both, folder / f"{direction}-overlay.png", title=heading, whole=drawn)
     brief, full = (
         [report.cfosspeed_cells(row, intervals=intervals) for row in rows] + report.reported_cells()
         for intervals in (False, True)

@@ -8,20 +8,21 @@ from __future__ import annotations
 import importlib
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
     from weirlab.record import Record
 
-__all__ = ["KINDS", "Kind", "draw", "save"]
+__all__ = ["KINDS", "Kind", "draw", "plot", "save"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("ping", "ping over time, run above run, with averages", 1, None),
             Kind("windows", "congestion window of each flow over time, run above run", 1, None),
             Kind("shaper", "a shaper's rate, ping and use of the line over time, of several runs", 1, None),
-            Kind("overlay", "ping over time of two runs in one chart: before and after", 2, 2),
+            Kind("overlay", "ping over time of several set-ups in one chart: before and after", 2, None),
         )
     }
 )
@@ -60,14 +61,55 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 FORMATS = ("png", "svg", "pdf")
 
 
-def draw(kind: str, records: Sequence[Record], target: Path, *, title: str | None = None) -> Path:
+def plot(
+    records: Record | Sequence[Record],
+    kind: str,
+    *,
+    title: str | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> Figure:
+    """Draws a chart as a Matplotlib figure, which a notebook shows as it is.
+
+    Args:
+        records: a record, or several in the order in which they are drawn.
+        kind: one of `KINDS`.
+        title: heading in place of the test's title.
+        span_s: first and last second that the chart `windows` draws, such as `(35, 55)`; all if None.
+
+    Returns:
+        A figure of 10 inches in width; `figure.savefig("chart.png")` writes it, `draw` does with Weir's own
+        settings of fonts.
+
+    Raises:
+        UsageError: if kind or number of records do not fit, or if a record lacks what the chart shows.
+    """
+    chosen = records_of(records, "plot")
+    check(kind, len(chosen), title=title, span_s=span_s)
+    from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
+
+    with theme.applied():
+        return _figure(kind, chosen, title, None, span_s)
+
+
+def draw(  # noqa: PLR0913 - what is drawn, where to, and how
+    kind: str,
+    records: Record | Sequence[Record],
+    target: str | Path,
+    *,
+    title: str | None = None,
+    whole: Sequence[Record] | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> Path:
     """Draws a chart into the file `target`, in the format that its suffix names.
 
     Args:
         kind: one of `KINDS`.
         records: what is drawn, in this order.
-        target: the file; one that is there is replaced, and only by a finished chart.
+        target: the file; one that is there is replaced, and only by a finished chart. Its folder is made.
         title: heading in place of the test's title.
+        whole: all records, if `records` are a part of them: a set-up then has the same colour in all charts,
+            and the chart says how many runs of it there are.
+        span_s: first and last second that the chart `windows` draws; all if None.
 
     Returns:
         `target`.
@@ -76,9 +118,23 @@ def draw(kind: str, records: Sequence[Record], target: Path, *, title: str | Non
         UsageError: if kind, suffix or number of records do not fit, if a record lacks what the
             chart shows, or if the file cannot be written. Nothing is left behind then.
     """
-    _check(kind, len(records))
+    chosen = records_of(records, "draw")
+    check(kind, len(chosen), title=title, span_s=span_s)
+    return save(lambda: _figure(kind, chosen, title, whole, span_s), Path(target))
+
+
+def _figure(
+    kind: str,
+    records: Sequence[Record],
+    title: str | None,
+    whole: Sequence[Record] | None,
+    span_s: tuple[float, float] | None,
+) -> Figure:
+    from weirlab.plots.scope import Scope  # noqa: PLC0415 - loads Matplotlib
+
     drawing = importlib.import_module(f"weirlab.plots.{kind.replace('-', '_')}")
-    return save(lambda: drawing.figure(records, title), target)
+    figure: Figure = drawing.figure(records, title, Scope(whole or records, span_s))
+    return figure
 
 
 def save(make: Callable[[], Figure], target: Path) -> Path:
@@ -87,9 +143,7 @@ def save(make: Callable[[], Figure], target: Path) -> Path:
     Raises:
         UsageError: if the suffix does not fit or the file cannot be written. Nothing is left behind then.
     """
-    suffix = target.suffix.lower().removeprefix(".")
-    if suffix not in FORMATS:
-        raise UsageError(f"`{target}` cannot be drawn: its name must end in .png, .svg or .pdf")
+    suffix = format_of(target)
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
     with theme.applied():
@@ -98,16 +152,48 @@ def save(make: Callable[[], Figure], target: Path) -> Path:
     return target
 
 
-def _check(name: str, count: int) -> None:
-    kind = KINDS.get(name)
-    if kind is None:
-        raise UsageError(f"there is no chart `{name}` (known: {', '.join(KINDS)})")
-    if kind.least <= count and (kind.most is None or count <= kind.most):
+def format_of(target: Path) -> str:
+    """The format that the suffix of a chart's file names.
+
+    Raises:
+        UsageError: if it names none.
+    """
+    suffix = target.suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        raise UsageError(f"`{target}` cannot be drawn: its name must end in .png, .svg or .pdf")
+    return suffix
+
+
+def check(
+    kind: str,
+    count: int,
+    *,
+    title: str | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> None:
+    """Refuses what `draw` would, as far as that is known before any sample is read.
+
+    Raises:
+        UsageError: if there is no such chart, if it takes another number of records, or if title or span
+            cannot be.
+    """
+    known = KINDS.get(kind)
+    if known is None:
+        raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
+    if title is not None and len(title) > LONGEST_TITLE:
+        raise UsageError(f"a title of {len(title)} characters: write {LONGEST_TITLE} or fewer")
+    if span_s is not None and kind != SPANNED:
+        raise UsageError(f"span {span_s[0]:g}s..{span_s[1]:g}s: it belongs to the chart `{SPANNED}`")
+    if span_s is not None and not 0 <= span_s[0] < span_s[1]:
+        raise UsageError(
+            f"span {span_s[0]:g}s..{span_s[1]:g}s: it must begin at 0 or later and end after that"
+        )
+    if known.least <= count and (known.most is None or count <= known.most):
         return
-    takes = f"{kind.least} or more records"
-    if kind.least == kind.most:
-        takes = "exactly 1 record" if kind.least == 1 else f"exactly {kind.least} records"
-    raise UsageError(f"chart `{name}` takes {takes}, not {count}")
+    takes = f"{known.least} or more records"
+    if known.least == known.most:
+        takes = "exactly 1 record" if known.least == 1 else f"exactly {known.least} records"
+    raise UsageError(f"chart `{kind}` takes {takes}, not {count}")
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -115,9 +201,17 @@ def _write(target: Path, content: bytes) -> None:
     part = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(content)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"`{target}` cannot be written: {error.strerror}") from error
+
+
+SPANNED = "windows"
+"""The chart of which a part of the time may be chosen."""
+
+LONGEST_TITLE = 200
+"""Characters; two lines of a chart."""

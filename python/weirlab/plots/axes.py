@@ -31,6 +31,8 @@ def halo(linewidth: float) -> list[AbstractPathEffect]:
 def logarithmic(axes: Axes, which: Literal["x", "y"], low: float, high: float, *, most: int = 9) -> None:
     """A logarithmic axis for `low` to `high`, with ticks as one says them: 20, 50, 100, 200.
 
+    Its label, which must be set before, says that it is logarithmic.
+
     Args:
         axes: whose axis it is.
         which: which axis.
@@ -40,6 +42,8 @@ def logarithmic(axes: Axes, which: Literal["x", "y"], low: float, high: float, *
     """
     low, high = low / 1.15, high * 1.1
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    label = axes.get_xlabel() if which == "x" else axes.get_ylabel()
+    (axes.set_xlabel if which == "x" else axes.set_ylabel)(label + LOG_SCALE)
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
@@ -70,11 +74,12 @@ def from_zero(axes: Axes, which: Literal["x", "y"], high: float) -> None:
     axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
 
 
-def milliseconds(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9) -> None:
-    """Sets the y axis for `round_trips`: from 0, or logarithmic if they range too far for that.
+def pings(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9) -> None:
+    """Sets and labels the y axis for `round_trips`: from 0, or logarithmic if they range too far for that.
 
     `room` times the longest still fits; `most` ticks do.
     """
+    axes.set_ylabel("Ping, ms")
     low, high = float(round_trips.min()), float(round_trips.max()) * room
     if wide(round_trips):
         logarithmic(axes, "y", low, high, most=most)
@@ -229,6 +234,9 @@ def above(axes: Axes, x: float, y: float, text: str, *, colour: str = INK) -> No
         color=colour,
     )
 
+
+LOG_SCALE = ", log scale"
+"""Behind the label of a logarithmic axis: a reader must not take it for a linear one."""
 
 AXES_WIDTH = 6.5
 """At least so wide are axes that have the whole width of a chart, in inches."""

@@ -2,7 +2,8 @@
 
 A row is a set-up with all its repetitions. Throughput is goodput of all flows together in Mbit/s, a
 value for each sampling interval; latency the round trip in ms of each ping. Boxes reach from the
-25th to the 75th percentile, whiskers over the full range.
+25th to the 75th percentile, whiskers over the full range. Of several runs the figures are means of the
+runs' figures, as in tables.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.scope import Scope
 from weirlab.record.set_ups import set_ups
-from weirlab.stats import describe, loaded_pings, totals_mbps
+from weirlab.stats import Distribution, describe, loaded_pings, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from weirlab.record import Record
-    from weirlab.stats import Distribution
+    from weirlab.record import Record, SetUp
     from weirlab.stats.summary import Direction
 
     Boxes = list[Distribution | None]
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all set-ups in `records`."""
     for record in records:
         if record.latency["rtt_ns"].count() == 0 and record.throughput.height == 0:
@@ -43,13 +43,14 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
         "Total upload, Mbit/s": [totals(one.records, "up") for one in groups],
         PING: [latency(one.records) for one in groups],
     }
+    styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     panels = {label: boxes for label, boxes in possible.items() if any(boxes)}
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
-    names = ["\n".join(theme.wrapped(one.name, NAMES, 9)) for one in groups]
+    names = ["\n".join(theme.wrapped(caption.short(one.name), NAMES, 9)) for one in groups]
     least = 0.3 + 1.2 / len(names)
     rows = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in names]
-    chart = theme.blank(records, title, _note(records), height=1.9 + sum(rows))
+    chart = theme.blank(records, title, _note(records, groups), height=1.9 + sum(rows))
     drawn = chart.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     # The y axis counts inches downwards: rows with long names are higher, boxes are all alike.
     drawn[0].set_ylim(sum(rows), 0)
@@ -60,19 +61,36 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
         _scale(axes, boxes)
-        for middle, box, style in zip(middles, boxes, theme.styles(len(boxes)), strict=True):
+        for middle, box, style in zip(middles, boxes, styles, strict=True):
             _draw(axes, middle, box, style)
     return chart
 
 
 def totals(records: Sequence[Record], direction: Direction) -> Distribution | None:
-    """Goodput of all flows together in Mbit/s, each interval of the load of all `records`."""
-    return describe(pl.concat([totals_mbps(record, direction)["mbps"] for record in records]))
+    """Goodput of all flows together in Mbit/s, of each interval of the load: the runs' figures together."""
+    return together([describe(totals_mbps(record, direction)["mbps"]) for record in records])
 
 
 def latency(records: Sequence[Record]) -> Distribution | None:
-    """Round trips in milliseconds during the load of all `records`, without the lost ones."""
-    return loaded_pings(records).distribution
+    """Round trips in milliseconds during the load, without the lost ones: the runs' figures together."""
+    return together([loaded_pings([record]).distribution for record in records])
+
+
+def together(runs: Sequence[Distribution | None]) -> Distribution | None:
+    """The means of the runs' figures, as tables have them, and the range of all of them.
+
+    None if no run has any.
+    """
+    there = [one for one in runs if one is not None]
+    if len(there) <= 1:
+        return there[0] if there else None
+    means = {name: float(np.mean([getattr(one, name) for one in there])) for name in MEANS}
+    return Distribution(
+        count=sum(one.count for one in there),
+        min=min(one.min for one in there),
+        max=max(one.max for one in there),
+        **means,
+    )
 
 
 def _scale(axes: Axes, boxes: Boxes) -> None:
@@ -131,13 +149,18 @@ def _figures(box: Distribution) -> dict[str, float]:
     }
 
 
-def _note(records: Sequence[Record]) -> str:
+def _note(records: Sequence[Record], groups: Sequence[SetUp]) -> str:
     intervals = {one.manifest.scenario["sampling"]["throughput_ns"] / 1e9 for one in records}
     lengths = " or ".join(caption.length(seconds) for seconds in sorted(intervals))
-    return (
+    note = (
         "Box: 25 % to 75 %, line and number: median, diamond: mean, dotted: full range, of goodput "
         f"in each {lengths} and of answered pings, {caption.when(records)}."
     )
+    if len(records) > len(groups):
+        note += " Of several runs: means of their figures, and the range of all."
+    if any(series.exceeds_line(one, "down") or series.exceeds_line(one, "up") for one in records):
+        note += f" {series.PEAKS}"
+    return note
 
 
 PING = "Ping, ms"
@@ -147,5 +170,8 @@ NAMES = 2.0
 
 THICK = 0.18
 """Height of a box in inches."""
+
+MEANS = ("mean", "std", "p5", "p25", "median", "p75", "p95", "p99")
+"""The figures of a distribution of which several runs have a mean."""
 
 MEAN = {"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": theme.INK}

@@ -27,10 +27,16 @@ def set_up_line(records: Sequence[Record]) -> str:
     return f"{links}; {queues[0] if len(queues) == 1 else f'{len(queues)} set-ups'}"
 
 
-def origin_line(records: Sequence[Record]) -> str:
-    """World and seeds, and whatever speaks against trusting the runs."""
+def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
+    """World and seeds, and whatever speaks against trusting the runs.
+
+    Args:
+        records: what is drawn.
+        runs: how many runs there are of the set-up of each, if only one of them is drawn.
+    """
     worlds = sorted({record.manifest.world for record in records})
-    parts = [f"world {', '.join(worlds)}", _seeds(record.manifest.seed for record in records)]
+    seeds = _seeds(record.manifest.seed for record in records)
+    parts = [f"world {', '.join(worlds)}", seeds + _of_runs(runs)]
     if len(records) > 1:
         parts.insert(1, f"{len(records)} runs")
     cut = [record for record in records if not record.manifest.complete]
@@ -84,6 +90,30 @@ def per_cent(share: float) -> str:
 def length(seconds: float) -> str:
     """A length of time: `200 ms`, `5 s`."""
     return f"{seconds * 1e3:g} ms" if seconds < 1 else f"{seconds:g} s"
+
+
+def title_of(title: str | None, records: Sequence[Record]) -> str:
+    """The heading: what the user wrote, or else the title of the test."""
+    if title is None:
+        return short(heading(records))
+    # Bytes that the terminal's encoding does not know come as surrogates, which no font has.
+    return title.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def short(name: str, most: int = 160) -> str:
+    """`name`, of which the middle is left out if it is longer than `most` characters."""
+    half = (most - 3) // 2
+    return name if len(name) <= most else f"{name[:half]} \N{HORIZONTAL ELLIPSIS} {name[-half:]}"
+
+
+def _of_runs(runs: Sequence[int]) -> str:
+    """Of how many runs those that are drawn are one each; empty if there are no others."""
+    if not runs or max(runs) == 1:
+        return ""
+    if len(runs) == 1:
+        return f" of {runs[0]} runs"
+    least, most = min(runs), max(runs)
+    return f" of {most} runs each" if least == most else f" of {least} to {most} runs each"
 
 
 def _joined(names: Iterable[str], kind: str) -> str:

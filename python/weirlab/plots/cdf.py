@@ -13,7 +13,9 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, distribution, series, table, theme
+from weirlab.plots.scope import Scope
 from weirlab.record.set_ups import set_ups
+from weirlab.stats import compare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,24 +25,31 @@ if TYPE_CHECKING:
 
     from weirlab.plots.distribution import Cumulative
     from weirlab.record import Record
+    from weirlab.stats import Comparison
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
-    """The chart of one record, or of several beside each other."""
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of one record, or of several beside each other.
+
+    The table below has the figures of `compare`: of repetitions the means over the runs.
+    """
     if len(records) == 1:
         curves, what = _of_probes(records[0]), "probe"
+        figures = [[one.median_ms, one.p95_ms, one.p99_ms] for one in curves.values()]
+        styles = theme.styles(len(curves))
     else:
         curves, what = _of_set_ups(records), "set-up"
-    styles = theme.styles(len(curves))
+        figures = [_means(one) for one in compare(records)]
+        styles = (scope or Scope(records)).of_styles([one.records for one in set_ups(records)])
     rows = [
         table.Row(
             {"color": style.colour, "linestyle": style.dash, "linewidth": 2.0},
             name,
-            [_ms(one.median_ms), _ms(one.p95_ms), _ms(one.p99_ms), _lost(one)],
+            [*map(_ms, of_curve), _lost(one)],
         )
-        for style, (name, one) in zip(styles, curves.items(), strict=True)
+        for style, (name, one), of_curve in zip(styles, curves.items(), figures, strict=True)
     ]
-    headings = [what, "median, ms", "95 %, ms", "99 %, ms", "lost"]
+    headings = [what, "median, ms", "p95, ms", "p99, ms", "lost"]
     height = max(theme.HEIGHT, 5.4 + table.height(headings, rows))
     chart = theme.blank(records, title, _note(records, curves), height=height)
     table.add(chart, headings, rows)
@@ -63,13 +72,18 @@ def _of_set_ups(records: Sequence[Record]) -> dict[str, Cumulative]:
     return {one.name: distribution.cumulative(distribution.pings_of(one.records)) for one in set_ups(records)}
 
 
+def _means(one: Comparison) -> list[float | None]:
+    """Median, p95 and p99 of a set-up, as tables have them."""
+    return [found.mean if found else None for found in (one.median_ms, one.p95_ms, one.p99_ms)]
+
+
 def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
+    axes.set_xlabel("Ping, ms")
     every = np.concatenate([one.rtt_ms for one in curves])
     if series.wide(every):
         parts.logarithmic(axes, "x", float(every.min()), float(every.max()))
     else:
         parts.from_zero(axes, "x", float(every.max()))
-    axes.set_xlabel("Ping, ms")
     axes.set_ylabel("Pings that took no longer, % of those answered")
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 10))
@@ -103,7 +117,7 @@ def _lost(one: Cumulative) -> str:
 def _note(records: Sequence[Record], curves: Mapping[str, Cumulative]) -> str:
     note = f"All pings {caption.when(records)}"
     if len(records) > len(curves) > 0 and len(records) > 1:
-        note += ", repetitions of a set-up together"
+        note += ": curves of all runs of a set-up together, figures the means of its runs"
     if any(one.lost for one in curves.values()):
         note += ". Curves and quantiles are of the answered ones"
     return note + "."

@@ -1,110 +1,155 @@
-"""Overlay: ping over time of two runs in one chart, before and after, as in the cFosSpeed report.
+"""Overlay: ping over time of several set-ups in one chart, before and after, as in the cFosSpeed report.
 
-Every ping of all probes is a point, round trip in ms: light the first run, dark the second; dashed
-lines are the averages under load. Below stand the increases over the idle line and, as there, the
-factor between them: increase without / increase with.
+Every ping of all probes is a point, round trip in ms, of the first run of each set-up; dashed lines are the
+averages under load. Below stand the figures of all runs, as tables have them: of two set-ups with the factor
+between them, increase without / increase with, as in that report.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
-from weirlab.record.set_ups import run_names
-from weirlab.stats import compare, load_window_ns, summarise
+from weirlab.plots.scope import Scope
+from weirlab.record.set_ups import run_names, set_ups
+from weirlab.stats import compare, load_window_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from weirlab.plots.theme import Style
     from weirlab.record import Record
-    from weirlab.stats import LatencySummary
+    from weirlab.stats import Comparison, Interval
 
 
 @dataclass(frozen=True)
-class _Look:
-    """How a run is drawn: colours of its pings and of their average, and the latter's dashes."""
+class _Drawn:
+    """A set-up: its name, the run whose pings are drawn, how many there are, and its figures."""
 
-    pings: str
-    average: str
-    dash: Any
+    name: str
+    record: Record
+    runs: int
+    figures: Comparison
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
-    """The chart of the two records, the first one light."""
-    found = [summarise(record).latency for record in records]
-    both = [series.pings(record) for record in records]
-    names = run_names(records)
-    note = f"Every ping of all probes is a point. Dashed: averages {caption.when(records)}."
-    chart = theme.blank(records, title, note)
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of the set-ups of `records`, of which the first is the baseline.
+
+    Records of a single set-up are drawn each by itself. Of more than `MOST` the first is drawn and the one
+    under which pings take least longer.
+    """
+    every = _set_ups(records)
+    drawn = _chosen(every)
+    chart = theme.blank(
+        [one.record for one in drawn],
+        title,
+        _note(records, every, drawn),
+        runs=[one.runs for one in drawn],
+    )
+    styles = (scope or Scope(records)).styles([one.record for one in drawn])
+    if len({style.colour for style in styles}) < len(drawn):
+        # Points have no dashes: of very many set-ups two have one colour.
+        styles = theme.styles(len(drawn))
     rows = [
-        table.Row({"color": look.pings, "linewidth": 6}, name, _cells(one))
-        for look, name, one in zip(LOOKS, names, found, strict=True)
+        table.Row({"color": style.colour, "linewidth": 6}, one.name, _cells(one.figures))
+        for style, one in zip(styles, drawn, strict=True)
     ]
-    headings = ["pings", "idle, ms", "average, ms", "increase, ms", "lost"]
-    table.add(chart, headings, rows, foot=factor_line(records))
-    axes = chart.subplots()
-    parts.milliseconds(axes, np.concatenate([one.rtt_ms for one in both]))
-    axes.set_ylabel("Ping, ms")
-    axes.set_xlabel("Time, s")
-    longest = max(records, key=lambda record: record.reached_ns)
-    axes.set_xlim(0, longest.reached_ns / 1e9)
-    parts.phases(axes, longest, named=True)
-    labels = []
-    for record, pings, one, look in zip(records, both, found, LOOKS, strict=True):
-        parts.points(axes, pings, look.pings)
-        if one.loaded:
-            mean = one.loaded.mean
-            window = [t / 1e9 for t in load_window_ns(record)]
-            axes.plot(
-                window,
-                [mean, mean],
-                color=look.average,
-                linestyle=look.dash,
-                linewidth=1.8,
-                zorder=5,
-                path_effects=parts.halo(1.8),
-            )
-            labels.append((mean, f"average {caption.number(mean)}", look.average))
-    parts.beside(axes, labels, 4.0)
+    headings = ["pings", "idle, ms", "average, ms", "increase, ms", "factor", "lost"]
+    foot = factor_line([one.figures for one in drawn]) if len(drawn) == 2 else ""
+    table.add(chart, headings, rows, foot=foot)
+    _draw(chart.subplots(), drawn, styles)
     return chart
 
 
-def factor_line(records: Sequence[Record]) -> str:
-    """By which factor the load's increase of the ping became smaller; empty if that is unknown.
-
-    It is unknown for two runs of one set-up too, which are repetitions and not before and after.
-    """
-    before, *others = compare(records)
-    if not others or not before.increase_ms or not others[0].increase_ms:
-        return ""
-    after = others[0]
-    if after.factor.factor is None or after.increase_ms is None:
+def factor_line(comparisons: Sequence[Comparison]) -> str:
+    """By which factor the load's increase of the ping became smaller; empty if that is unknown."""
+    before, after = comparisons
+    if before.increase_ms is None or after.increase_ms is None or after.factor.factor is None:
         return ""
     increases = [caption.number(one.mean) for one in (before.increase_ms, after.increase_ms)]
     factor = caption.number(after.factor.factor)
     return f"Increase {increases[0]} ms / increase {increases[1]} ms = factor {factor}"
 
 
-def _cells(found: LatencySummary) -> list[str]:
-    def figure_of(value: float | None) -> str:
-        return "-" if value is None else caption.number(value)
-
+def _set_ups(records: Sequence[Record]) -> list[_Drawn]:
+    groups = set_ups(records)
+    if len(groups) == 1:
+        names = run_names(records)
+        return [
+            _Drawn(name, record, 1, compare([record])[0]) for name, record in zip(names, records, strict=True)
+        ]
     return [
-        figure_of(found.idle.mean if found.idle else None),
-        figure_of(found.loaded.mean if found.loaded else None),
-        figure_of(found.increase_mean_ms),
-        caption.per_cent(found.loss_rate) if found.loss_rate else "0",
+        _Drawn(one.name, one.records[0], len(one.records), figures)
+        for one, figures in zip(groups, compare(records), strict=True)
     ]
 
 
-LOOKS = (
-    _Look("#f5b971", "#a85400", (0, (6, 2))),
-    _Look("#20407f", "#0a1c40", (0, (2, 1.2))),
-)
-"""Light and dark, in colour and in grey."""
+def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
+    if len(every) <= MOST:
+        return list(every)
+
+    def increase(one: _Drawn) -> float:
+        return one.figures.increase_ms.mean if one.figures.increase_ms else np.inf
+
+    best = min(every[1:], key=increase)
+    return [every[0], best]
+
+
+def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_Drawn]) -> str:
+    note = f"Every ping of all probes is a point. Dashed: averages {caption.when(records)}."
+    if max(one.runs for one in drawn) > 1:
+        note += " Points: the first run of each set-up; averages and table: means of all its runs."
+    if len(drawn) < len(every):
+        note += f" Of {len(every)} set-ups the first is drawn, and the one with the least increase."
+    return note
+
+
+def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style]) -> None:
+    pings = [series.pings(one.record) for one in drawn]
+    parts.pings(axes, np.concatenate([one.rtt_ms for one in pings]))
+    axes.set_xlabel("Time, s")
+    longest = max((one.record for one in drawn), key=lambda record: record.reached_ns)
+    axes.set_xlim(0, longest.reached_ns / 1e9)
+    parts.phases(axes, longest, named=True)
+    labels = []
+    for one, points, style in zip(drawn, pings, styles, strict=True):
+        parts.points(axes, points, style.colour)
+        if one.figures.loaded_ms:
+            mean = one.figures.loaded_ms.mean
+            axes.plot(
+                [t / 1e9 for t in load_window_ns(one.record)],
+                [mean, mean],
+                color=style.colour,
+                linestyle=(0, (6, 2)) if style.dash == "-" else style.dash,
+                linewidth=2.0,
+                zorder=5,
+                path_effects=parts.halo(2.0),
+            )
+            labels.append((mean, f"average {caption.number(mean)}", style.colour))
+    parts.beside(axes, labels, 4.0)
+
+
+def _cells(one: Comparison) -> list[str]:
+    def figure_of(value: Interval | None) -> str:
+        return "-" if value is None else caption.number(value.mean)
+
+    sent = sum(run.latency.sent for run in one.runs)
+    lost = sum(run.latency.lost for run in one.runs)
+    return [
+        figure_of(one.idle_ms),
+        figure_of(one.loaded_ms),
+        figure_of(one.increase_ms),
+        "-" if one.factor.factor is None else caption.number(one.factor.factor),
+        caption.per_cent(lost / sent) if lost else "0",
+    ]
+
+
+MOST = 4
+"""More set-ups than this hide each other's points."""

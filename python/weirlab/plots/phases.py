@@ -15,10 +15,12 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.scope import Scope
 from weirlab.plots.series import pings
 from weirlab.report.scores import PHASES
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
+from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +34,14 @@ if TYPE_CHECKING:
     from weirlab.stats.summary import Direction
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the one record in `records`."""
     (record,) = records
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
-    chart = theme.blank(records, title, NOTE)
+    runs = [(scope or Scope(records)).runs(record)]
+    chart = theme.blank(records, title, _note(record, figures), runs=runs)
     above, below = chart.subplots(2, sharex=True, height_ratios=[2, 3])
     above.set_xlim(0, record.reached_ns / 1e9)
     _throughput(above, record)
@@ -85,8 +88,7 @@ def _pings(axes: Axes, record: Record, figures: Measured) -> None:
     t = (present + 0.5) * STEP_NS / 1e9
     t, medians = np.insert(t, 0, t[0]), np.insert(medians, 0, medians[0])
     axes.plot(t, medians, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
-    parts.milliseconds(axes, all_pings.rtt_ms, room=1.5)
-    axes.set_ylabel("Ping, ms")
+    parts.pings(axes, all_pings.rtt_ms, room=1.5)
     _shade(axes, record)
     top = axes.get_ylim()[1]
     for name, one in figures.loaded.items():
@@ -117,7 +119,7 @@ def _shade(axes: Axes, record: Record) -> None:
             axes.axvspan(start, end, color=theme.SHADE, linewidth=0, zorder=0)
         for edge in (start, end):
             axes.axvline(edge, color=theme.GRID, linewidth=0.8, zorder=0.5)
-        name = PHASES.get(phase["name"], phase["name"])
+        name = _name(record, phase["name"])
         place = axes.get_subplotspec()
         if place is not None and place.is_first_row():
             axes.annotate(
@@ -132,11 +134,29 @@ def _shade(axes: Axes, record: Record) -> None:
             )
 
 
+def _name(record: Record, phase: str) -> str:
+    """What people call a phase; `load` is both at once only where each direction also has its own."""
+    return PHASES.get(phase, phase) if phase != "load" or record.phase("download") else phase
+
+
+def _note(record: Record, figures: Measured) -> str:
+    """What was done; where tables take another part of the load, their figure too."""
+    note = NOTE
+    whole = summarise(record).latency.increase_mean_ms
+    one = figures.loaded.get("load")
+    if whole is not None and one is not None:
+        from_s = caption.number(one.start_ns / 1e9)
+        note += f" Of `load` that is from {from_s} s on; over the whole of it, as in tables, the mean is "
+        note += f"+{caption.number(max(whole, 0))} ms."
+    return note
+
+
 DIRECTIONS: tuple[tuple[Direction, str], ...] = (("down", "download"), ("up", "upload"))
 
 STEP_NS = 200_000_000
 
 NOTE = (
     f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
-    "pings, line: their median within 200 ms. Letters: grade of the increase once the line was full."
+    "pings, line: their median within 200 ms. Above them: the mean increase over the idle phase once the "
+    "line was full, and its grade."
 )

@@ -12,7 +12,8 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
-from weirlab.record.set_ups import run_names
+from weirlab.plots.scope import Scope
+from weirlab.record.set_ups import run_names, set_ups
 from weirlab.stats import load_window_ns, summarise
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from weirlab.record import Record
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`, one above the other."""
     rows = [series.pings(record) for record in records]
     high = max(LEAST_ROW, 5.2 / len(records))
@@ -33,25 +34,34 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
         f"Every ping of all probes is a point. Dashed: average {caption.when(records)}, dotted: of "
         "the idle line. Ticks at the top: lost pings. Shaded: no load."
     )
-    chart = theme.blank(records, title, note, height=1.8 + high * len(records))
+    scope = scope or Scope(records)
+    runs = [scope.runs(record) for record in records] if _one_each(records) else []
+    chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, sharey=True, squeeze=False)[:, 0]
     lost = any(one.lost_s.size for one in rows)
     every = np.concatenate([one.rtt_ms for one in rows])
-    parts.milliseconds(drawn[0], every, room=1.25 if lost else 1.0, most=6)
+    parts.pings(drawn[0], every, room=1.25 if lost else 1.0, most=6)
     drawn[0].set_xlim(0, max(record.reached_ns for record in records) / 1e9)
     names = run_names(records)
-    for axes, record, pings, name in zip(drawn, records, rows, names, strict=True):
+    styles = scope.styles(records)
+    label = drawn[0].get_ylabel().replace(parts.LOG_SCALE, f",\n{parts.LOG_SCALE.removeprefix(', ')}")
+    for axes, record, pings, name, style in zip(drawn, records, rows, names, styles, strict=True):
         parts.phases(axes, record, named=len(records) == 1)
-        axes.set_ylabel("Ping, ms")
-        _draw(axes, record, pings, high - 0.4)
+        axes.set_ylabel(label)
+        _draw(axes, record, pings, high - 0.4, style.colour)
         if len(records) > 1:
-            axes.set_title(name, loc="left", size=9, pad=3)
+            axes.set_title(caption.short(name), loc="left", size=9, pad=3)
     drawn[-1].set_xlabel("Time, s")
     return chart
 
 
-def _draw(axes: Axes, record: Record, pings: Pings, high: float) -> None:
-    parts.points(axes, pings, COLOUR)
+def _one_each(records: Sequence[Record]) -> bool:
+    """Whether one run of each set-up is drawn."""
+    return len(set_ups(records)) == len(records)
+
+
+def _draw(axes: Axes, record: Record, pings: Pings, high: float, colour: str) -> None:
+    parts.points(axes, pings, colour)
     found = summarise(record).latency
     start, end = (t / 1e9 for t in load_window_ns(record))
     labels = []
@@ -70,8 +80,6 @@ def _draw(axes: Axes, record: Record, pings: Pings, high: float) -> None:
         labels.append((axes.get_ylim()[1], lost, theme.QUIET))
     parts.beside(axes, labels, high)
 
-
-COLOUR = "#2b7bba"
 
 AVERAGE: dict[str, Any] = {
     "color": theme.INK,

@@ -10,6 +10,8 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.record.set_ups import numbered
+from weirlab.stats import load_window_ns, totals_mbps
+from weirlab.stats.capacity import capacity_bytes, slowest_hop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,6 +135,28 @@ def need_pings(record: Record, sent: int, lost: int) -> None:
         raise UsageError(f"`{record.path}` has no pings to draw: all were lost")
 
 
+def exceeds_line(record: Record, direction: Direction, lines: Lines | None = None) -> bool:
+    """Whether goodput was above what the line carries, in some step of `lines`.
+
+    Without `lines` it is the goodput of all flows together, in each sampling interval of the load.
+    """
+    if lines is None:
+        mbps = totals_mbps(record, direction)["mbps"].to_numpy()
+        edges = np.linspace(*load_window_ns(record), mbps.size + 1)
+    else:
+        mbps = lines.high
+        edges = np.append(lines.t_s - lines.step_s / 2, lines.t_s[-1:] + lines.step_s / 2) * 1e9
+    if mbps.size == 0:
+        return False
+    times = edges.round().astype(np.int64)
+    hop = slowest_hop(record, direction, int(times[0]), int(times[-1]))
+    capacity = capacity_bytes(hop, times) if hop else None
+    if capacity is None:
+        return False
+    line = np.diff(capacity) * 8e3 / np.diff(times)
+    return bool(mbps.max() > ABOVE * line.max())
+
+
 def running_mean(values: Numbers, steps: int) -> Numbers:
     """Mean of `steps` values around each, an odd number; of fewer at the ends."""
     places = np.arange(values.size)
@@ -213,6 +237,13 @@ STEPS_NS = tuple(
 
 MOST_STEPS = 500
 """About as many as can be told apart on a line as wide as a page."""
+
+ABOVE = 1.02
+"""A goodput beyond the line's rate by more than this is no matter of rounding."""
+
+PEAKS = (
+    "Peaks above the line's rate: bytes that waited behind a lost packet and reached the application at once."
+)
 
 WIDE = 20.0
 """Linear axes show about this ratio: 1/20 of an axis of 100 mm is 5 mm."""

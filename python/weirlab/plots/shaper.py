@@ -12,7 +12,8 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, table, theme
-from weirlab.record.set_ups import run_names
+from weirlab.plots.scope import Scope
+from weirlab.record.set_ups import run_names, set_ups
 from weirlab.stats import busy_share, load_window_ns, summarise
 from weirlab.stats.shaping import course, loaded_direction
 
@@ -27,16 +28,20 @@ if TYPE_CHECKING:
     from weirlab.stats.shaping import Course
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`."""
     direction = loaded_direction(records[0])
     courses = [course(record, direction, SLOT_S) for record in records]
-    styles = theme.styles(len(records))
+    scope = scope or Scope(records)
+    # Runs of one set-up must be told apart here, where each is a line.
+    alone = len(set_ups(records)) == len(records)
+    styles = scope.styles(records) if alone else theme.styles(len(records))
     note = (
         f"Means of {SLOT_S * 1e3:.0f} ms; the rate is that at the end of each. Grey: what the line can carry "
         f"({direction}). A run without a shaper has no rate."
     )
-    chart = theme.blank(records, title, note, height=9.0)
+    runs = [scope.runs(record) for record in records] if alone else []
+    chart = theme.blank(records, title, note, height=9.0, runs=runs)
     rows = [
         table.Row({"color": style.colour, "linewidth": 6}, name, _cells(record, one))
         for style, name, record, one in zip(styles, run_names(records), records, courses, strict=True)
@@ -84,10 +89,9 @@ def _rates(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> No
 
 def _delays(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> None:
     delays = np.concatenate([one.delay_ms for one in courses])
-    parts.milliseconds(axes, delays[np.isfinite(delays)], most=6)
+    parts.pings(axes, delays[np.isfinite(delays)], most=6)
     for one, style in zip(courses, styles, strict=True):
         axes.plot(one.middles_s, one.delay_ms, color=style.colour, linewidth=1.1)
-    axes.set_ylabel("Ping, ms")
 
 
 def _shares(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
+from weirlab.plots.caption import short
 from weirlab.plots.theme import INK, LINE, MARGIN, QUIET, WIDTH, width_of, wrapped
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table.
+    """A line of the table, whose name is shortened if it is very long.
 
     Attributes:
         look: how it is drawn above: keywords of a line.
@@ -30,6 +31,10 @@ class Row:
     look: dict[str, Any]
     name: str
     cells: list[str]
+
+    def __post_init__(self) -> None:
+        """Shortens the name."""
+        object.__setattr__(self, "name", short(self.name))
 
 
 def height(headings: Sequence[str], rows: Sequence[Row], foot: str = "") -> float:

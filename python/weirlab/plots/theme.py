@@ -47,6 +47,14 @@ def styles(count: int) -> list[Style]:
     ]
 
 
+class Chart(Figure):
+    """A figure that a notebook shows as it is, without a backend of Matplotlib's."""
+
+    def _repr_png_(self) -> bytes:
+        with applied():
+            return render(self, "png")
+
+
 @contextmanager
 def applied() -> Iterator[None]:
     """Within it Matplotlib's settings are ours alone, whatever the user's are; then as before."""
@@ -56,7 +64,14 @@ def applied() -> Iterator[None]:
         yield
 
 
-def blank(records: Sequence[Record], title: str | None, note: str, *, height: float | None = None) -> Figure:
+def blank(
+    records: Sequence[Record],
+    title: str | None,
+    note: str,
+    *,
+    height: float | None = None,
+    runs: Sequence[int] = (),
+) -> Figure:
     """A figure with heading and footer, and between them all room for axes.
 
     Args:
@@ -64,6 +79,7 @@ def blank(records: Sequence[Record], title: str | None, note: str, *, height: fl
         title: heading in place of the test's title.
         note: what was done to the samples, in small print.
         height: height of the whole in inches; `HEIGHT` if nothing is said.
+        runs: how many runs there are of the set-up of each record, if one of them is drawn.
 
     Raises:
         UsageError: if it would be higher than an image can be.
@@ -71,7 +87,11 @@ def blank(records: Sequence[Record], title: str | None, note: str, *, height: fl
     height = height or HEIGHT
     if height > HIGHEST:
         raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
-    lines = (title or caption.heading(records), caption.set_up_line(records), caption.origin_line(records))
+    lines = (
+        caption.title_of(title, records),
+        caption.short(caption.set_up_line(records), 400),
+        caption.short(caption.origin_line(records, runs), 400),
+    )
     return framed(lines, note, caption.versions(records), height=height)
 
 
@@ -84,7 +104,7 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
         version: which Weir made it.
         height: height of the whole in inches.
     """
-    figure = Figure(figsize=(WIDTH, height))
+    figure = Chart(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     room = WIDTH - 2 * MARGIN
     text = " ".join(lines[0].split())
@@ -192,7 +212,8 @@ DASHES: tuple[Any, ...] = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 SETTINGS: Any = {
-    "font.family": "DejaVu Sans",  # comes with Matplotlib: looks the same everywhere
+    "font.family": ["DejaVu Sans", "sans-serif"],  # comes with Matplotlib: looks the same everywhere
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Bitstream Vera Sans"],  # as wide, for readers of an SVG
     "font.size": 9,
     "axes.labelsize": 9,
     "xtick.labelsize": 8.5,
@@ -209,6 +230,7 @@ SETTINGS: Any = {
     "grid.linewidth": 0.6,
     "lines.solid_capstyle": "butt",
     "savefig.dpi": 150,
+    "svg.fonttype": "none",  # text stays text: it can be searched and edited
     "svg.hashsalt": "weir",  # else the names inside an SVG are drawn by lot
     "pdf.fonttype": 42,  # publishers refuse type 3
 }

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.scope import Scope
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from weirlab.plots.series import Lines, Numbers
     from weirlab.record import Record
     from weirlab.stats import DirectionSummary, Summary
+    from weirlab.stats.summary import Direction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class _Panel:
     Attributes:
         lines: what is drawn.
         black: the average, as it is drawn.
+        direction: that of the flows; None for pings.
         axis: label of the y axis.
         title: heads the legend.
         average: what the black line is.
@@ -52,9 +55,10 @@ class _Panel:
     values: dict[str, str]
     band: str
     remark: str = ""
+    direction: Direction | None = None
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the one record in `records`."""
     (record,) = records
     if record.flow_names.height == 0:
@@ -62,14 +66,16 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
     summary = summarise(record)
     during = "under load" if record.phase("load") else "in the whole run"
     possible = (
-        _throughput(series.throughput_mbps(record, "down"), summary.down, "Download", during),
-        _throughput(series.throughput_mbps(record, "up"), summary.up, "Upload", during),
+        _throughput(series.throughput_mbps(record, "down"), summary.down, "down", during),
+        _throughput(series.throughput_mbps(record, "up"), summary.up, "up", during),
         _latency(series.latency_ms(record), summary, during),
     )
     panels = [panel for panel in possible if panel is not None]
     if not panels:
         raise UsageError(f"`{record.path}` has no samples to draw")
-    chart = theme.blank(records, title, _note(panels[0].lines))
+    runs = [(scope or Scope(records)).runs(record)]
+    peaks = any(one.direction and series.exceeds_line(record, one.direction, one.lines) for one in panels)
+    chart = theme.blank(records, title, _note(panels[0].lines, peaks=peaks), runs=runs)
     drawn = chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
     for axes, panel in zip(drawn, panels, strict=True):
         axes.set_xlim(0, record.reached_ns / 1e9)
@@ -80,15 +86,16 @@ def figure(records: Sequence[Record], title: str | None) -> Figure:
     return chart
 
 
-def _note(lines: Lines) -> str:
+def _note(lines: Lines, *, peaks: bool) -> str:
     step = caption.length(lines.step_s)
     steps = _averaged_steps(lines)
     over = f" (throughput: over {caption.length(lines.step_s * steps)})" if steps > 1 else ""
-    return f"Lines: means of {step}, black: their average{over}, grey: range within {step}."
+    note = f"Lines: means of {step}, black: their average{over}, grey: range within {step}."
+    return f"{note} {series.PEAKS}" if peaks else note
 
 
 def _throughput(
-    lines: Lines | None, summary: DirectionSummary | None, heading: str, during: str
+    lines: Lines | None, summary: DirectionSummary | None, direction: Direction, during: str
 ) -> _Panel | None:
     if lines is None or summary is None or summary.goodput_mbps is None:
         return None
@@ -96,8 +103,10 @@ def _throughput(
     average = f"average  {caption.number(total / count)}"
     if count > 1:
         average += f", {TIMES}{count} = {caption.number(total)}"
+    heading = "Download" if direction == "down" else "Upload"
     return _Panel(
         lines=lines,
+        direction=direction,
         black=series.running_mean(lines.average, steps) if steps > 1 else lines.average,
         axis=f"{heading},\nMbit/s per flow" if count > 1 else f"{heading},\nMbit/s",
         title=f"Goodput {during}, Mbit/s",

@@ -1,7 +1,8 @@
 """Congestion windows over time, run above run, to see whether flows lose together.
 
-Each line is a flow's congestion window in segments as its sender had it when it was sampled; black is the sum
-of all windows divided by their number. Ticks at the top are samples in which a flow began to retransmit.
+Each line is a flow's congestion window in segments as its sender had it when it was sampled; black is the
+mean over the flows. Ticks at the top are samples in which a flow began to retransmit. The whole time is drawn
+unless a span is chosen.
 """
 
 from __future__ import annotations
@@ -10,77 +11,130 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.lines import Line2D
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import theme
-from weirlab.record.set_ups import run_names
+from weirlab.plots import caption, theme
+from weirlab.plots.scope import Scope
+from weirlab.record.set_ups import numbered, run_names, set_ups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from weirlab.plots.theme import Style
     from weirlab.record import Record
 
 
-def figure(records: Sequence[Record], title: str | None) -> Figure:
-    """The chart of `records`, one above the other: `SHOWN` seconds from the middle of the load on."""
-    start, end = _part(records)
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of `records`, one above the other."""
+    scope = scope or Scope(records)
+    longest = max(record.reached_ns for record in records) / 1e9
+    start, end = scope.span_s or (0.0, longest)
+    if start >= longest:
+        raise UsageError(f"span {start:g}s..{end:g}s: the run ends at {longest:g} s")
+    rows = [_samples(record, start, end) for record in records]
+    flows = max(one["flow"].n_unique() for one in rows)
+    high = max(ROW, 0.45 + LEGEND_ROW * (min(flows, MOST_FLOWS) + 1))
     note = (
         "Coloured: the congestion window of each flow. Black: their average. Ticks at the top: a flow "
         "began to retransmit, one row for each flow."
     )
-    chart = theme.blank(records, title, note, height=1.8 + ROW * len(records))
+    if scope.span_s:
+        note += f" From {start:g} s to {min(end, longest):g} s of {longest:g} s."
+    alone = len(set_ups(records)) == len(records)
+    runs = [scope.runs(record) for record in records] if alone else []
+    chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, squeeze=False)[:, 0]
-    for axes, record, name in zip(drawn, records, run_names(records), strict=True):
-        samples = record.tcp.filter((pl.col("t_ns") >= start * 1e9) & (pl.col("t_ns") <= end * 1e9))
-        if samples.height == 0:
-            raise UsageError(f"`{record.path}` has no samples of TCP senders to draw")
-        axes.set_xlim(start, end)
+    for axes, record, samples, name in zip(drawn, records, rows, run_names(records), strict=True):
+        axes.set_xlim(start, min(end, longest))
         axes.set_ylabel("Window, segments")
-        _draw(axes, samples.sort("t_ns"))
+        if not scope.span_s:
+            parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1)
+        _draw(axes, samples, _names(record))
         if len(records) > 1:
-            axes.set_title(name, loc="left", size=9, pad=3)
+            axes.set_title(caption.short(name), loc="left", size=9, pad=3)
     drawn[-1].set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 
 
-def _part(records: Sequence[Record]) -> tuple[float, float]:
-    """Which seconds are drawn: windows of a whole minute would be a thicket."""
-    start, end = records[0].phase("load") or (0, records[0].reached_ns)
-    middle = (start + end) / 2e9
-    return middle, min(middle + SHOWN, end / 1e9)
+def _samples(record: Record, start: float, end: float) -> pl.DataFrame:
+    samples = record.tcp.filter((pl.col("t_ns") >= start * 1e9) & (pl.col("t_ns") <= end * 1e9))
+    if samples.height == 0:
+        raise UsageError(f"`{record.path}` has no samples of TCP senders to draw")
+    return samples.sort("t_ns")
 
 
-def _draw(axes: Axes, samples: pl.DataFrame) -> None:
+def _names(record: Record) -> dict[int, str]:
+    """Name of each flow, by number: without what all have in common."""
+    names = caption.short_names(numbered(record.flow_names["name"].to_list()))
+    return dict(zip(record.flow_names["flow"].to_list(), names, strict=True))
+
+
+def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str]) -> None:
     numbers = samples["flow"].unique().sort().to_list()
     table = samples.pivot(on="flow", index="t_ns", values="cwnd_segments", aggregate_function="first")
     times = table["t_ns"].to_numpy() / 1e9
     windows = table.select(str(number) for number in numbers).to_numpy().astype(float)
     top = float(np.nanmax(windows)) * (1 + MARGIN)
-    for place, number in enumerate(numbers):
-        colour = theme.COLOURS[place % len(theme.COLOURS)]
-        axes.plot(times, windows[:, place], color=colour, linewidth=0.9, drawstyle="steps-post")
-        began = samples.filter(pl.col("flow") == number).with_columns(new=pl.col("retransmits").diff())
-        began = began.filter((pl.col("new") > 0) & (pl.col("new").shift(1, fill_value=0) == 0))
-        height = top * (1 - MARGIN * (0.15 + 0.7 * place / max(1, len(numbers) - 1)))
-        axes.plot(
-            began["t_ns"].to_numpy() / 1e9,
-            np.full(began.height, height),
-            linestyle="none",
-            marker="|",
-            markersize=4,
-            color=colour,
+    many = len(numbers) > MOST_FLOWS
+    grey = theme.Style(theme.QUIET, "-", "o")
+    styles = [grey] * len(numbers) if many else theme.styles(len(numbers))
+    legend: list[tuple[Artist, str]] = []
+    for place, (number, style) in enumerate(zip(numbers, styles, strict=True)):
+        (line,) = axes.plot(
+            times,
+            windows[:, place],
+            color=style.colour,
+            linestyle=style.dash,
+            linewidth=0.5 if many else 0.9,
+            drawstyle="steps-post",
         )
+        height = top * (1 - MARGIN * (0.15 + 0.7 * place / max(1, len(numbers) - 1)))
+        _ticks(axes, samples.filter(pl.col("flow") == number), height, style)
+        if not many:
+            legend.append((line, caption.short(names.get(number, f"flow {number}"), 24)))
     average = np.nanmean(windows, axis=1)
     axes.plot(times, average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5))
     parts.from_zero(axes, "y", top)
+    legend.insert(0, (Line2D([], [], color=theme.INK, linewidth=1.5), "average"))
+    if many:
+        legend.append((Line2D([], [], color=grey.colour, linewidth=0.9), f"each of {len(numbers)} flows"))
+    axes.legend(
+        *zip(*legend, strict=True),
+        loc="upper left",
+        bbox_to_anchor=(1.005, 1.03),
+        borderaxespad=0,
+        frameon=False,
+        handlelength=2.6,
+        labelspacing=0.3,
+    )
 
 
-SHOWN = 20.0
-ROW = 1.5
+def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> None:
+    """A tick where a flow began to retransmit."""
+    began = samples.with_columns(new=pl.col("retransmits").diff())
+    began = began.filter((pl.col("new") > 0) & (pl.col("new").shift(1, fill_value=0) == 0))
+    axes.plot(
+        began["t_ns"].to_numpy() / 1e9,
+        np.full(began.height, height),
+        linestyle="none",
+        marker="|",
+        markersize=4,
+        color=style.colour,
+    )
+
+
+ROW, LEGEND_ROW = 1.5, 0.17
+"""Least height of a run, and that of a line of its legend; inches."""
+
+MOST_FLOWS = 24
+"""More flows than this cannot be told apart: all are grey then."""
+
 MARGIN = 0.35
 """Room above the windows for the ticks, as a share of the tallest one."""

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from weirlab.record import Record
 
 
-def charts_of(records: Sequence[Record], folder: Path, *, quiet: bool = False) -> list[Path]:
+def charts_of(
+    records: Sequence[Record], folder: Path, *, title: str | None = None, quiet: bool = False
+) -> list[Path]:
     """Draws what a person looks for, as PNG into `folder`.
 
     A three-plot of the first repetition of each set-up; CDF, box plot and ping time series of all
-    set-ups together; and the overlay of the first set-up and the last, if there are several. Charts
-    for which there is no data (no load, no pings) are left out.
+    set-ups together; and their overlay, if there are several. Charts for which there is no data (no load,
+    no pings) are left out.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     loaded = [record for record in records if record.flow_names.height]
     probed = [record for record in records if record.latency["rtt_ns"].count()]
     firsts = [one.records[0] for one in set_ups(probed)]
@@ -38,6 +39,8 @@ def charts_of(records: Sequence[Record], folder: Path, *, quiet: bool = False) -
     if probed:
         jobs += [("cdf", probed, "cdf"), ("ping", firsts, "ping")]
     if len(firsts) > 1:
-        jobs.append(("overlay", [firsts[0], firsts[-1]], "overlay"))
+        jobs.append(("overlay", probed, "overlay"))
     steps = track(jobs, description="Charts", console=messages, transient=True, disable=quiet)
-    return [draw(kind, chosen, folder / f"{name}.png") for kind, chosen, name in steps]
+    return [
+        draw(kind, chosen, folder / f"{name}.png", title=title, whole=records) for kind, chosen, name in steps
+    ]

@@ -122,16 +122,30 @@ def summarise(record: Record) -> Summary:
 
 
 def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
-    """Goodput of all flows of a direction together: `t_s` and `mbps` of each interval of the load."""
+    """Goodput of all flows of a direction together: `t_s` and `mbps` of each interval of the load.
+
+    An interval in which nothing arrived counts as 0, so that the mean over all is the direction's goodput.
+    There are none without flows of the direction, or if the run did not sample throughput.
+    """
     start, end = load_window_ns(record)
+    arrived = _arrived(record, direction)
+    empty = pl.DataFrame(schema={"t_s": pl.Float64, "mbps": pl.Float64})
+    if arrived is None or _flows_during(record, direction).height == 0 or end <= start:
+        return empty
+    interval = record.manifest.scenario["sampling"]["throughput_ns"]
+    count = max(1, round((end - start) / interval))
+    # A live world samples a little late: a sample belongs to the interval whose end is nearest.
+    number = ((pl.col("t_ns") - start) / interval).round().cast(pl.Int64).clip(1, count)
+    got = arrived.group_by(number.alias("number")).agg(pl.col("bytes").sum())
+    every = pl.DataFrame({"number": range(1, count + 1)}, schema={"number": pl.Int64})
+    length = (end - start) / count
     return (
-        _flows_of(record, direction)
-        .filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-        .group_by("t_ns")
-        .agg(pl.col("bytes").sum())
-        .sort("t_ns")
-        .with_columns(interval_ns=pl.col("t_ns").diff().fill_null(pl.col("t_ns").diff().min()))
-        .select(t_s=pl.col("t_ns") / 1e9, mbps=pl.col("bytes") * 8e3 / pl.col("interval_ns"))
+        every.join(got, on="number", how="left")
+        .sort("number")
+        .select(
+            t_s=(start + pl.col("number") * length) / 1e9,
+            mbps=pl.col("bytes").fill_null(0) * 8e3 / length,
+        )
     )
 
 
@@ -158,10 +172,14 @@ def _latency(record: Record) -> LatencySummary:
 
 
 def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
+    return record.throughput.join(_flows_during(record, direction).select("flow", "name"), on="flow")
+
+
+def _flows_during(record: Record, direction: Direction) -> pl.DataFrame:
+    """The flows of a direction that run during the load."""
     start, end = load_window_ns(record)
     during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
-    flows = record.flow_names.filter((pl.col("direction") == direction) & during).select("flow", "name")
-    return record.throughput.join(flows, on="flow")
+    return record.flow_names.filter((pl.col("direction") == direction) & during)
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:

@@ -1,0 +1,55 @@
+"""What users hand in where records are wanted: told apart, and refused in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from weirlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from weirlab.record.reader import Record
+
+
+def records_of(given: object, where: str) -> list[Record]:
+    """The records in `given`: one, or several.
+
+    Raises:
+        UsageError: if it is anything else, such as a path.
+    """
+    several = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    for one in several:
+        if not _is_record(one):
+            raise UsageError(
+                f"{where}({_shown(given)}): give records, such as those of `run`, or `open_record(PATH)`; "
+                f"{_shown(one)} is of type `{type(one).__name__}`"
+            )
+    return cast("list[Record]", several)
+
+
+def record_of(given: object, where: str) -> Record:
+    """`given` if it is a record.
+
+    Raises:
+        UsageError: if it is anything else, such as a path or a list of records.
+    """
+    if not _is_record(given):
+        raise UsageError(
+            f"{where}({_shown(given)}): give one record, such as `open_record(PATH)` or `records[0]`; "
+            f"this is of type `{type(given).__name__}`"
+        )
+    return cast("Record", given)
+
+
+def _is_record(given: object) -> bool:
+    # By its parts, so that the command line does not wait for data frames to say so.
+    return hasattr(given, "manifest") and hasattr(given, "path")
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+MOST_SHOWN = 60
+"""Characters of a wrong value in a message."""
