@@ -115,7 +115,7 @@ def test_what_speaks_against_a_record_is_said_before_its_figures(weir: Weir, tmp
     assert "warning" not in weir("compare", "o").stderr
     odd = json.loads(manifest.read_text()) | {"warnings": ["the clock drifted"]}
     manifest.write_text(json.dumps(odd))
-    assert "warning: the link's own queue, seed 1: the clock drifted" in weir("compare", "o").stderr
+    assert "warning: the link's own queue · seed 1: the clock drifted" in weir("compare", "o").stderr
     assert "warning: the clock drifted" in weir("show", "o").stderr
     assert [one["warnings"] for one in json.loads(weir("show", "o", "--json").stdout)] == [
         ["the clock drifted"],

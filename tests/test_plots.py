@@ -385,8 +385,8 @@ def test_names_say_what_differs(rrul: list[Record], idle: Record) -> None:
     assert run_names([rrul[0], live]) == ["world sim", "world netns"]
     title = "Realtime Response Under Load"
     assert run_names([rrul[0], idle]) == [
-        f"pfifo_fast · {title}",
-        "the link's own queue · Ping without load",
+        f"pfifo_fast · {title} · idle 1 s",
+        "the link's own queue · Ping without load · idle 2 s",
     ]
 
 

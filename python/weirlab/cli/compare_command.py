@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
-from weirlab.record import find_records
+from weirlab.cli.records import read_runs
 from weirlab.report import cautions, comparison_table, story
 from weirlab.stats import compare
 from weirlab.ui import console, warn
@@ -21,9 +21,10 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.
 
     A and B are folders of records, .weir files, or folders with records below them. Records that
-    differ in nothing but the seed are repetitions of one set-up.
+    differ in nothing but the seed are repetitions of one set-up. The same run given twice counts once, and a
+    run that was cut short stands beside the whole ones, not among them.
     """
-    records = [record for path in paths for record in find_records(path)]
+    records = read_runs(paths)
     comparisons = compare(records)
     if as_json:
         click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
+from weirlab.cli.records import read_runs
 from weirlab.errors import UsageError
 from weirlab.plots import FORMATS, KINDS, SPANNED, check, draw, format_of
-from weirlab.record import find_records
 from weirlab.report import charts_of
 from weirlab.scenario.units import time_ns
 from weirlab.ui import console
@@ -58,7 +58,7 @@ def command(
         out = out or Path(f"{kind}.png")
         format_of(out)
         check(kind, KINDS[kind].least, title=title, span_s=span_s)
-    records = [record for path in paths for record in find_records(path)]
+    records = read_runs(paths)
     if kind == "all" or out is None:
         drawn = charts_of(records, out or Path("charts"), title=title)
     else:

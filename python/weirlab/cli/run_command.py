@@ -14,7 +14,7 @@ from weirlab.api import run_all
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
-from weirlab.record.set_ups import queue_name
+from weirlab.record.set_ups import run_names
 from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
@@ -124,9 +124,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
 
 def _tell_methods(records: list[Record]) -> None:
-    for record in records:
+    for record, name in zip(records, run_names(records), strict=True):
         if record.methods.height and len(records) > 1:
-            section(f"{queue_name(record)}, seed {record.manifest.seed}")
+            section(name)
         for table in method_tables(record):
             console.print(table)
 

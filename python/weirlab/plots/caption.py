@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from weirlab.record.set_ups import queue_name
+from weirlab.record.differences import queue_name
+from weirlab.record.set_ups import joined, set_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
 
 def heading(records: Sequence[Record]) -> str:
     """The title of the test, or of the tests."""
-    return _joined((record.manifest.title for record in records), "tests")
+    return joined((record.manifest.title for record in records), "tests")
 
 
 def set_up_line(records: Sequence[Record]) -> str:
     """Link and set-up; of several how many there are, as the chart itself names them."""
     if len({record.manifest.set_up for record in records}) == 1:
         return records[0].manifest.set_up
-    links = _joined((record.manifest.link["title"] for record in records), "links")
+    links = joined((record.manifest.link["title"] for record in records), "links")
     queues = list(dict.fromkeys(queue_name(record) for record in records))
-    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(queues)} set-ups'}"
+    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(set_ups(records))} set-ups'}"
 
 
 def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
@@ -114,11 +115,6 @@ def _of_runs(runs: Sequence[int]) -> str:
         return f" of {runs[0]} runs"
     least, most = min(runs), max(runs)
     return f" of {most} runs each" if least == most else f" of {least} to {most} runs each"
-
-
-def _joined(names: Iterable[str], kind: str) -> str:
-    different = list(dict.fromkeys(names))
-    return " / ".join(different) if len(different) <= 2 else f"{len(different)} {kind}"
 
 
 def _seeds(seeds: Iterable[int]) -> str:

@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weirlab.scenario.resolve import DEFAULT_QUEUE
+from weirlab.record.differences import ASPECTS, differences, queue_name, wholeness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from weirlab.record.reader import Record
 
@@ -20,7 +21,7 @@ class SetUp:
 
     Attributes:
         name: what tells it apart from the others.
-        records: its repetitions.
+        records: its repetitions, each run once.
     """
 
     name: str
@@ -28,25 +29,56 @@ class SetUp:
 
 
 def set_ups(records: Sequence[Record]) -> list[SetUp]:
-    """The set-ups of `records`, in order; records that differ in nothing but the seed are one."""
+    """The set-ups of `records`, in order; records that differ in nothing but the seed are one.
+
+    A run that is given several times counts once (`distinct`). A run that was cut short is no repetition of
+    whole ones: it is a set-up of its own, which says so in its name.
+    """
     groups: dict[str, list[Record]] = {}
-    for record in records:
-        manifest = record.manifest
-        what = [record.label, manifest.link["title"], _world_name(record), manifest.scenario]
-        groups.setdefault(json.dumps(what, sort_keys=True), []).append(record)
+    for record in distinct(records):
+        groups.setdefault(_identity(record), []).append(record)
     names = run_names([group[0] for group in groups.values()])
     return [SetUp(*both) for both in zip(names, groups.values(), strict=True)]
 
 
+def distinct(records: Sequence[Record]) -> list[Record]:
+    """`records` with each run once, in order."""
+    counted = _counted(records)
+    return [record for record in dict.fromkeys(records) if counted[_run_key(record)] is record]
+
+
+def same_runs(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Records of a run that another record tells already: each with the record that counts.
+
+    A record and its copy are one run. So are two simulations of one set-up with one seed, which are the same
+    to the bit and no repetitions. Of several a whole one counts rather than one that was cut short, and the
+    longer of two that were. In live worlds a seed does not make a run: each started run is one of its own.
+    """
+    counted = _counted(records)
+    met: set[str] = set()
+    found = []
+    for record in records:
+        key = _run_key(record)
+        if record is not counted[key] or key in met:
+            found.append((record, counted[key]))
+        else:
+            met.add(key)
+    return found
+
+
 def run_names(records: Sequence[Record]) -> list[str]:
-    """A name for each record: its queue set-up, or in what else they differ."""
-    chosen = [aspect for aspect in _ASPECTS if _several(records, aspect)] or [queue_name]
-    names = [" · ".join(aspect(record) for aspect in chosen) for record in records]
-    for more in (lambda record: f"seed {record.manifest.seed}", lambda record: record.path.name):
+    """A name for each record: in what it differs from the others, or the queue set-up if in nothing.
+
+    Where that does not tell them apart they also have their seeds, the part of their paths in which they
+    differ, or a number.
+    """
+    names = [words or queue_name(record) for words, record in zip(differences(records), records, strict=True)]
+    places = _places([record.path for record in records])
+    for more in ([f"seed {record.manifest.seed}" for record in records], places):
         if len(set(names)) == len(names):
             break
-        if _several(records, more):
-            names = [f"{name} · {more(record)}" for name, record in zip(names, records, strict=True)]
+        if len(set(more)) > 1:
+            names = [f"{name} · {word}" for name, word in zip(names, more, strict=True)]
     return numbered(names)
 
 
@@ -58,26 +90,46 @@ def numbered(names: Sequence[str]) -> list[str]:
     ]
 
 
-def queue_name(record: Record) -> str:
-    """The queue set-up, for people."""
-    return "the link's own queue" if record.label == DEFAULT_QUEUE else record.label
+def joined(names: Iterable[str], kind: str) -> str:
+    """Different names in one phrase: `A`, `A / B`, or how many of that `kind` there are."""
+    different = list(dict.fromkeys(names))
+    return " / ".join(different) if len(different) <= 2 else f"{len(different)} {kind}"
 
 
-def _world_name(record: Record) -> str:
-    """The world, and in it who has the queues where that is not Weir."""
-    datapath = record.manifest.datapath
-    name = f"world {record.manifest.world}"
-    return name if datapath in (None, "userspace") else f"{name}, {datapath}'s queues"
+def _counted(records: Sequence[Record]) -> dict[str, Record]:
+    """Of each run the record that counts."""
+    counted: dict[str, Record] = {}
+    for record in dict.fromkeys(records):
+        key = _run_key(record)
+        counted[key] = max(counted.get(key, record), record, key=_reach)
+    return counted
 
 
-def _several(records: Sequence[Record], aspect: Callable[[Record], str]) -> bool:
-    return len({aspect(record) for record in records}) > 1
+def _identity(record: Record) -> str:
+    """What repetitions of a set-up have in common."""
+    return f"{wholeness(record)} {_set_up_key(record)}"
 
 
-_ASPECTS: tuple[Callable[[Record], str], ...] = (
-    queue_name,
-    lambda record: record.manifest.link["title"],
-    lambda record: record.manifest.title,
-    _world_name,
-)
-"""In what runs that are set beside each other may differ, the seed aside."""
+def _set_up_key(record: Record) -> str:
+    aspects = [aspect(record) for aspect in ASPECTS.values() if aspect is not wholeness]
+    return json.dumps([record.label, aspects, record.manifest.scenario], sort_keys=True)
+
+
+def _run_key(record: Record) -> str:
+    """What records of one run have in common."""
+    manifest = record.manifest
+    return f"{manifest.seed} {_set_up_key(record)}" if manifest.world == "sim" else manifest.model_dump_json()
+
+
+def _reach(record: Record) -> tuple[bool, int]:
+    return record.manifest.complete, record.reached_ns
+
+
+def _places(paths: Sequence[Path]) -> list[str]:
+    """The parts of paths in which they differ: `b/01-fq` and `c/01-fq` are `b` and `c`."""
+    parts = [path.resolve().parts for path in paths]
+    shortest = min(len(one) for one in parts)
+    first = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
+    rest = shortest - first
+    last = next((at for at in range(rest) if len({one[-1 - at] for one in parts}) > 1), rest)
+    return ["/".join(one[first : len(one) - last]) for one in parts]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
-from weirlab.record.set_ups import queue_name
+from weirlab.record.set_ups import joined, run_names
 from weirlab.stats import quantile
 from weirlab.ui.table import Table
 
@@ -24,8 +24,7 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
 
     A wide terminal gets more figures than a narrow one; `--json` has all.
     """
-    first = records[0]
-    table = Table(title=f"{first.manifest.title}: {first.manifest.link['title']}", **LOOK)
+    table = Table(title=_subject(records), **LOOK)
     table.add_column("queue", overflow="fold", min_width=16)
     for column in COLUMNS:
         table.add_column(column.heading, justify="right", no_wrap=True)
@@ -33,10 +32,17 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
         table.add_row(one.name, *(column.cell(one) for column in COLUMNS))
     ranked = [(column.rank, number) for number, column in enumerate(COLUMNS, start=1) if column.rank]
     table.dispensable = [number for _, number in sorted(ranked, reverse=True)]
-    repetitions = max(len(one.runs) for one in comparisons)
-    if repetitions > 1:
-        table.caption = f"means of {repetitions} runs, ± half of the 95 % interval"
+    fewest, most = (pick(len(one.runs) for one in comparisons) for pick in (min, max))
+    if most > 1:
+        count = f"{most}" if fewest == most else f"{fewest} to {most}"
+        table.caption = f"means of {count} runs, ± half of the 95 % interval"
     return table
+
+
+def _subject(records: Sequence[Record]) -> str:
+    """Test and link, or of several which or how many."""
+    tests = joined((record.manifest.title for record in records), "tests")
+    return f"{tests}: {joined((record.manifest.link['title'] for record in records), 'links')}"
 
 
 def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) -> Table:
@@ -48,8 +54,7 @@ def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) ->
     table.add_column("left", justify="right")
     table.add_column("right", justify="right")
     table.add_column("")
-    for record in records:
-        run = f"{queue_name(record)}, seed {record.manifest.seed}"
+    for record, run in zip(records, run_names(records), strict=True):
         for one in asserted:
             found = one.of(record)
             verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
@@ -84,8 +89,8 @@ def story(comparisons: Sequence[Comparison]) -> Text:
 def cautions(records: Sequence[Record]) -> list[str]:
     """Why runs should not be trusted: what a reader must know before any number."""
     told = [
-        text if len(records) == 1 else f"{queue_name(record)}, seed {record.manifest.seed}: {text}"
-        for record in records
+        text if len(records) == 1 else f"{name}: {text}"
+        for record, name in zip(records, run_names(records), strict=True)
         for text in record.manifest.warnings
     ]
     if len(told) > MOST_CAUTIONS:

@@ -1,0 +1,290 @@
+"""In what runs that are set beside each other differ, in words: whatever differs, and nothing else.
+
+Resolved scenarios are compared key by key. What follows from a coarser difference is not said again: of two
+links their titles are named and not each of their rates, of two queue set-ups what the user wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab.scenario.resolve import DEFAULT_QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from weirlab.record.reader import Record
+
+
+def differences(records: Sequence[Record]) -> list[str]:
+    """For each record in what it differs from the others, the seed aside; empty texts if nothing differs.
+
+    Link, queue set-up, test, world, version and whether a run is whole come first, then the rest of the
+    scenario: congestion control, ECN, phases, probes, single values of the path.
+    """
+    coarse = [name for name, aspect in ASPECTS.items() if len({aspect(record) for record in records}) > 1]
+    parts = [[ASPECTS[name](record) for name in coarse] for record in records]
+    facts = [_facts(record.manifest.scenario) for record in records]
+    _add(parts, facts, coarse, by_name=False)
+    if len({tuple(words) for words in parts}) < len({json.dumps(_values(one)) for one in facts}):
+        _add(parts, facts, coarse, by_name=True)
+    return [" · ".join(filter(None, words)) for words in parts]
+
+
+def queue_name(record: Record) -> str:
+    """The queue set-up, for people."""
+    return "the link's own queue" if record.label == DEFAULT_QUEUE else record.label
+
+
+def world_name(record: Record) -> str:
+    """The world, and in it who has the queues where that is not Weir."""
+    datapath = record.manifest.datapath
+    name = f"world {record.manifest.world}"
+    return name if datapath in (None, "userspace") else f"{name}, {datapath}'s queues"
+
+
+def version(record: Record) -> str:
+    """Which Weir made the record."""
+    return f"Weir {record.manifest.versions.get('weir', '?')}"
+
+
+def wholeness(record: Record) -> str:
+    """Whether the run came to its end."""
+    return "complete" if record.manifest.complete else "cut short"
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """A value of a scenario.
+
+    Attributes:
+        value: the value as JSON, by which it is compared.
+        words: what it is and which value it has.
+        follows: aspects of which it may be a mere consequence.
+        by_name: whether it is of one flow, probe or speed test, where another fact is of all together.
+    """
+
+    value: str
+    words: str
+    follows: tuple[str, ...] = ()
+    by_name: bool = False
+
+
+_Facts = dict[str, _Fact]
+
+
+def _add(parts: list[list[str]], facts: Sequence[_Facts], coarse: Sequence[str], *, by_name: bool) -> None:
+    """Adds the words of facts that differ and do not follow from `coarse` aspects, which stand in `parts`."""
+    said = [words[: len(coarse)] for words in parts]
+    for key in dict.fromkeys(key for one in facts for key in one):
+        having = [(place, one[key]) for place, one in enumerate(facts) if key in one]
+        first = having[0][1]
+        if first.by_name != by_name or len({fact.value for _, fact in having}) < 2:
+            continue
+        causes = [number for number, name in enumerate(coarse) if name in first.follows]
+        if causes and _is_consequence(
+            [(tuple(said[at][n] for n in causes), fact.value) for at, fact in having]
+        ):
+            continue
+        for place, fact in having:
+            parts[place].append(fact.words)
+
+
+def _is_consequence(pairs: Iterable[tuple[tuple[str, ...], str]]) -> bool:
+    """Whether each cause has one value."""
+    found: dict[tuple[str, ...], str] = {}
+    return all(found.setdefault(cause, value) == value for cause, value in pairs)
+
+
+def _values(facts: _Facts) -> list[tuple[str, str]]:
+    return [(key, fact.value) for key, fact in facts.items()]
+
+
+def _facts(scenario: Mapping[str, Any]) -> _Facts:
+    """Everything that a scenario says, by key, in the order in which it is told."""
+    load = next((one for one in scenario["phases"] if one["name"] == "load"), None)
+    window = (load["start_ns"], load["end_ns"]) if load else (0, scenario["duration_ns"])
+    whole = (0, scenario["duration_ns"])
+    found: _Facts = {}
+    for kind, span in (("flows", window), ("methods", window), ("probes", whole)):
+        things = [(one["name"], _flat(_since(one, span))) for one in scenario.get(kind, [])]
+        found.update(_of_things(kind, things))
+    found.update(_of_counts(scenario))
+    for phase in scenario["phases"]:
+        length = phase["end_ns"] - phase["start_ns"]
+        found[f"phase {phase['name']}"] = _Fact(json.dumps(length), f"{phase['name']} {_time(length)}")
+    found["phases"] = _names("phases", scenario["phases"], ("test",))
+    for table, period in scenario.get("sampling", {}).items():
+        name = table.removesuffix("_ns")
+        found[f"sampling {name}"] = _Fact(json.dumps(period), f"{name} every {_time(period)}")
+    for key, word, follows in WHOLE:
+        if key in scenario:
+            found[key] = _Fact(json.dumps(scenario[key]), f"{word}{_worded(key, scenario[key])}", follows)
+    found.update(_of_path(scenario["path"]))
+    for kind, follows in (("hosts", ("test", "queue")), ("tunnels", ("test",))):
+        found[kind] = _names(kind, scenario.get(kind, []), follows)
+        for one in scenario.get(kind, []):
+            for key, value in _flat({name: of for name, of in one.items() if name != "name"}):
+                text = f"{kind.removesuffix('s')} {one['name']} {_phrase(key, value)}"
+                found[f"{kind} {one['name']} {key}"] = _Fact(json.dumps(value), text, follows)
+    for key, value in _flat(scenario.get("shaper") or {}):
+        found[f"shaper {key}"] = _Fact(json.dumps(value), f"shaper {_phrase(key, value)}", ("queue",))
+    return found
+
+
+def _since(thing: Mapping[str, Any], window: tuple[int, int]) -> dict[str, Any]:
+    """A flow or probe whose times are none where they are the usual ones, so that phases may move."""
+    moved = {name: value for name, value in thing.items() if name not in {"name", "direction"}}
+    for key, usual in zip(("start_ns", "stop_ns"), window, strict=True):
+        if key in moved:
+            moved[key] = None if moved[key] == usual else moved[key]
+    return moved
+
+
+def _of_things(kind: str, things: Sequence[tuple[str, list[tuple[str, Any]]]]) -> Iterator[tuple[str, _Fact]]:
+    """The settings of flows, speed tests or probes: of all together, and of each by itself."""
+    together: dict[str, dict[str, str]] = {}
+    apart: _Facts = {}
+    for name, settings in things:
+        for key, value in settings:
+            follows = () if key.startswith("tcp.") or key in OF_THE_COMMAND else ("test",)
+            phrase = _phrase(key, value)
+            together.setdefault(key, {}).setdefault(json.dumps(value), phrase)
+            fact = _Fact(json.dumps(value), f"{name} {phrase}", follows, by_name=True)
+            apart[f"{kind} {name} {key}"] = fact
+    for key, phrases in together.items():
+        follows = () if key.startswith("tcp.") or key in OF_THE_COMMAND else ("test",)
+        words = "+".join(phrases.values())
+        yield f"{kind} {key}", _Fact(json.dumps(list(phrases)), words, follows)
+    yield from apart.items()
+
+
+def _of_counts(scenario: Mapping[str, Any]) -> Iterator[tuple[str, _Fact]]:
+    for direction, word in (("down", "downloads"), ("up", "uploads")):
+        count = sum(flow["direction"] == direction for flow in scenario["flows"])
+        yield f"flows {direction}", _Fact(json.dumps(count), f"{count} {word}", ("test",))
+    for kind in ("methods", "probes"):
+        yield f"{kind} by name", _names(kind, scenario.get(kind, []), ("test",))
+
+
+def _of_path(path: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, _Fact]]:
+    for direction, hops in path.items():
+        yield f"path {direction}", _names(f"hops {direction}", hops, ("link", "queue"))
+        for hop in hops:
+            for key, value in hop.items():
+                if key in DERIVED:
+                    continue
+                words = f"{direction} {hop['name']} {_phrase(key, value)}"
+                yield (
+                    f"path {direction} {hop['name']} {key}",
+                    _Fact(json.dumps(value), words, ("link", "queue")),
+                )
+
+
+def _names(kind: str, things: Iterable[Mapping[str, Any]], follows: tuple[str, ...]) -> _Fact:
+    names = [one["name"] for one in things]
+    return _Fact(json.dumps(names), f"{kind} {', '.join(names)}" if names else f"no {kind}", follows)
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Nested settings as one level, with dots in their names."""
+    found: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found += _flat(value, f"{before}{name}.")
+        else:
+            found.append((f"{before}{name}", value))
+    return found
+
+
+def _phrase(key: str, value: Any) -> str:
+    """A setting and its value: `bbr`, `ECN`, `no SACK`, `delay 5 ms`."""
+    if key in THEMSELVES or (key == "rate" and isinstance(value, dict)):
+        return _worded(key, value)
+    last = WORDS.get(key) or _without_unit(key.rpartition(".")[2]).replace("_", " ")
+    if value is None or value == []:
+        of_profile = key.startswith("tcp.") and key not in OFF_BY_DEFAULT
+        return f"default {last}" if of_profile else f"no {last}"
+    if isinstance(value, bool):
+        return last if value else f"no {last}"
+    return f"{last} {_worded(key, value)}"
+
+
+def _worded(key: str, value: Any) -> str:
+    """A value with its unit, which its key tells."""
+    if isinstance(value, dict):
+        return " ".join(_phrase(name, of) for name, of in _flat(value))
+    if isinstance(value, list):
+        return ", ".join(_worded(key, one) for one in value)
+    if isinstance(value, str) or value is None or isinstance(value, bool):
+        return str(value)
+    if key.endswith("_ns"):
+        return _time(value)
+    if key.endswith(("_bps", "bps")):
+        return _in_units(value, (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3), ("bit/s", 1)))
+    return f"{value} bytes" if key.endswith("bytes") else f"{value:g}"
+
+
+def _time(nanoseconds: int) -> str:
+    return _in_units(nanoseconds, (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)))
+
+
+def _in_units(value: int, units: Sequence[tuple[str, int]]) -> str:
+    """The value in the largest unit of which it is at least one, without loss."""
+    name, factor = next((unit for unit in units if abs(value) >= unit[1]), units[-1])
+    return f"{value / factor:.9f}".rstrip("0").rstrip(".") + f" {name}"
+
+
+def _without_unit(name: str) -> str:
+    for unit in ("_ns", "_bps", "_bytes"):
+        name = name.removesuffix(unit)
+    return "rate" if name == "bps" else name
+
+
+ASPECTS: Mapping[str, Callable[[Record], str]] = {
+    "queue": queue_name,
+    "link": lambda record: str(record.manifest.link["title"]),
+    "test": lambda record: record.manifest.title,
+    "world": world_name,
+    "version": version,
+    "wholeness": wholeness,
+}
+"""In what records may differ as a whole, by name, in the order in which it is told."""
+
+WORDS = {
+    "tcp.overrides.ecn": "ECN",
+    "tcp.overrides.sack": "SACK",
+    "tcp.overrides.timestamps": "TCP timestamps",
+    "tcp.overrides.delayed_ack": "delayed ACKs",
+    "tcp.overrides.rto_min_ns": "minimum RTO",
+    "tcp.profile": "TCP profile",
+    "period_ns": "ping every",
+    "client_congestion_control": "client",
+    "tx_queue_len": "txqueuelen",
+    "dscp": "DSCP",
+    "ttl": "TTL",
+    "tls": "TLS",
+}
+"""What the field calls settings whose names in the scenario are other words."""
+
+WHOLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("start_jitter_ns", "start jitter ", ()),
+    ("ip_version", "IPv", ()),
+    ("mtu_bytes", "MTU ", ("link",)),
+    ("name", "test ", ("test",)),
+)
+"""Settings of a whole scenario: key, words in front of the value, of which aspects it may follow."""
+
+THEMSELVES = frozenset({"tcp.congestion_control", "model"})
+"""Settings whose values say by themselves what they are."""
+
+OFF_BY_DEFAULT = frozenset({"tcp.overrides.ecn"})
+"""Settings that every profile of TCP leaves off (crates/tcp/src/profile.rs)."""
+
+OF_THE_COMMAND = frozenset({"period_ns", "client_congestion_control"})
+"""Settings of flows and probes that a test seldom says, and the command line does."""
+
+DERIVED = frozenset({"name", "reference_rate_bps", "shaped"})
+"""What the other values of a hop tell already."""

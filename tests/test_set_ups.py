@@ -1,0 +1,228 @@
+"""Which runs are repetitions, which are one, and in what others differ, in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import weirlab
+from weirlab.record import Record, open_record, set_ups
+from weirlab.record.set_ups import distinct, run_names, same_runs
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats import compare
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+PHASES = {"idle": "200ms", "load": "300ms", "cooldown": "0s"}
+LINE = {"name": "line", "rate": "20mbit", "delay": "5ms"}
+
+
+@pytest.fixture(scope="session")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The shortest of runs, of which others are made by changing its manifest."""
+    (record,) = weirlab.run("rrul_be", phases=PHASES, out=tmp_path_factory.mktemp("short") / "out")
+    return record
+
+
+def scenario(**words: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {"test": "rrul_be", "link": "cable-20-8", "phases": PHASES}
+    return base | words
+
+
+def as_if(record: Record, **words: Any) -> Record:
+    """`record` as if it were of that scenario."""
+    (run,) = resolve(ScenarioSpec.model_validate(scenario(**words)))
+    copy = open_record(record.path)
+    copy.manifest = copy.manifest.model_copy(
+        update={
+            "seed": run.seed,
+            "queue": run.queue,
+            "title": run.test.title,
+            "set_up": run.set_up,
+            "link": run.link.model_dump(mode="json"),
+            "test": run.test.model_dump(mode="json"),
+            "scenario": run.scenario,
+        }
+    )
+    return copy
+
+
+def own_link(**hop: Any) -> dict[str, Any]:
+    """A link of one hop each way, whose name and title say nothing of its numbers."""
+    return {"name": "own", "title": "My line", "up": [LINE], "down": [LINE | hop]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        ({}, {"tcp": {"congestion_control": "bbr"}}, ["cubic", "bbr"]),
+        ({}, {"tcp": {"ecn": True}}, ["no ECN", "ECN"]),
+        ({"tcp": {"sack": False}}, {"tcp": {"sack": True}}, ["no SACK", "SACK"]),
+        (
+            {"tcp": {"receive_window": 65_536}},
+            {"tcp": {"receive_window": 131_072}},
+            ["receive window 65536 bytes", "receive window 131072 bytes"],
+        ),
+        ({}, {"phases": PHASES | {"load": "500ms"}}, ["load 300 ms", "load 500 ms"]),
+        ({}, {"phases": PHASES | {"cooldown": "1s"}}, ["phases idle, load", "phases idle, load, cooldown"]),
+        ({}, {"ip": 6}, ["IPv4", "IPv6"]),
+        ({}, {"sampling": {"ping": "20ms"}}, ["ping every 10 ms", "ping every 20 ms"]),
+        ({}, {"start_jitter": "1ms"}, ["start jitter 50 ms", "start jitter 1 ms"]),
+        (
+            {"queue": ["fq_codel"]},
+            {"queue": ["fq_codel"], "shaper": ["fixed up 90% down 90%"]},
+            ["fq_codel", "shaper fixed up 90% down 90%, fq_codel"],
+        ),
+        (
+            {"test": "tcp_ndown", "parameters": {"streams": 2}},
+            {"test": "tcp_ndown", "parameters": {"streams": 3}},
+            ["2 downloads", "3 downloads"],
+        ),
+        (
+            {"link": own_link()},
+            {"link": own_link(rate="50mbit")},
+            ["down line rate 20 Mbit/s", "down line rate 50 Mbit/s"],
+        ),
+        (
+            {"link": own_link()},
+            {"link": own_link(loss={"model": "random", "probability": 0.01})},
+            ["down line no loss", "down line loss random probability 0.01"],
+        ),
+        (
+            {"link": own_link()},
+            {"link": own_link(changes=[{"at": "2s", "rate": "3mbit"}])},
+            ["down line no changes", "down line changes at 2 s rate 3 Mbit/s"],
+        ),
+        (
+            {"link": "cable-20-8"},
+            {"link": "fios-25-25"},
+            ["Cable, 20 Mbit/s down, 8 Mbit/s up", "Fibre, 25 Mbit/s each way"],
+        ),
+        (
+            {"link": "cable-20-8", "tcp": {"congestion_control": "reno"}},
+            {"link": "fios-25-25", "tcp": {"congestion_control": "bbr"}},
+            ["Cable, 20 Mbit/s down, 8 Mbit/s up · reno", "Fibre, 25 Mbit/s each way · bbr"],
+        ),
+    ],
+)
+def test_whatever_differs_is_named_and_nothing_else(
+    short: Record, first: dict[str, Any], second: dict[str, Any], names: list[str]
+) -> None:
+    records = [as_if(short, **first), as_if(short, **second)]
+    assert run_names(records) == names
+    assert [one.name for one in set_ups(records)] == names
+
+
+def test_links_of_one_title_are_told_apart_beside_another_link(short: Record) -> None:
+    links = [own_link(), own_link(rate="50mbit"), "cable-20-8"]
+    first, second, third = run_names([as_if(short, link=link) for link in links])
+    assert first.startswith("My line · ")
+    assert "down line rate 20 Mbit/s" in first
+    assert "down line rate 50 Mbit/s" in second
+    assert third.startswith("Cable, 20 Mbit/s down, 8 Mbit/s up")
+
+
+def test_one_of_several_flows_that_differs_is_named(short: Record) -> None:
+    def one_bbr(place: int) -> Record:
+        record = as_if(short)
+        flows = [dict(flow) for flow in record.manifest.scenario["flows"]]
+        flows[place]["tcp"] = flows[place]["tcp"] | {"congestion_control": "bbr"}
+        changed = record.manifest.scenario | {"flows": flows}
+        record.manifest = record.manifest.model_copy(update={"scenario": changed})
+        return record
+
+    assert run_names([as_if(short), one_bbr(1)]) == ["cubic", "cubic+bbr"]
+    names = run_names([one_bbr(1), one_bbr(2)])
+    assert names[0] != names[1]
+    assert "bbr" in names[0]
+    assert not any(name.endswith("(1)") for name in names)
+
+
+def test_the_folders_of_two_records_that_differ_in_nothing_else(short: Record) -> None:
+    left, right = as_if(short), as_if(short)
+    for record, folder in ((left, "a"), (right, "b")):
+        record.path = record.path / folder / "01-default"
+        record.manifest = record.manifest.model_copy(update={"world": "lab", "started_at": folder})
+    assert run_names([left, right]) == ["the link's own queue · a", "the link's own queue · b"]
+
+
+def test_one_run_given_twice_is_no_repetition(short: Record, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.weir"
+    weirlab.record.pack(short.path, copy)
+    twice = [short, open_record(short.path), open_record(copy)]
+    assert distinct(twice) == [short]
+    assert [(other.path, counts.path) for other, counts in same_runs(twice)] == [
+        (short.path, short.path),
+        (copy, short.path),
+    ]
+    (one,) = compare(twice)
+    assert len(one.runs) == 1
+    assert one.down_mbps is not None
+    assert (one.down_mbps.count, one.down_mbps.low) == (1, None)
+    assert [len(one.runs) for one in compare([short, short])] == [1]
+
+
+def test_a_simulation_with_another_seed_is_a_repetition(short: Record) -> None:
+    (one,) = set_ups([as_if(short), as_if(short, seed=2)])
+    assert [record.manifest.seed for record in one.records] == [1, 2]
+
+
+def test_live_runs_with_one_seed_are_runs_of_their_own(short: Record) -> None:
+    live = [as_if(short), as_if(short)]
+    for record, started in zip(live, ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"), strict=True):
+        record.manifest = record.manifest.model_copy(update={"world": "lab", "started_at": started})
+    assert distinct(live) == live
+    assert same_runs(live) == []
+
+
+def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
+    def cut(seed: int, reached_ns: int) -> Record:
+        record = as_if(short, seed=seed)
+        update = {"complete": False, "reached_ns": reached_ns}
+        record.manifest = record.manifest.model_copy(update=update)
+        return record
+
+    whole = as_if(short)
+    assert [(one.name, len(one.records)) for one in set_ups([whole, cut(2, 400_000_000)])] == [
+        ("complete", 1),
+        ("cut short", 1),
+    ]
+    # Of one seed the run that came farther tells all that the other does.
+    less, more = cut(1, 300_000_000), cut(1, 400_000_000)
+    assert distinct([less, more]) == [more]
+    assert distinct([less, whole, more]) == [whole]
+    assert [counts for _, counts in same_runs([less, whole, more])] == [whole, whole]
+
+
+def test_compare_and_plot_tell_what_is_one_run_and_what_is_cut_short(
+    weir: Weir, short: Record, tmp_path: Path
+) -> None:
+    shutil.copytree(short.path, tmp_path / "a")
+    shutil.copytree(short.path, tmp_path / "b")
+    cut_short(tmp_path / "b")
+    twice = weir("compare", "a", "a", "--json")
+    assert "warning: `a` is given several times: it counts once" in twice.stderr
+    [one] = json.loads(twice.stdout)
+    assert len(one["runs"]) == 1
+    both = weir("compare", "a", "b")
+    assert "warning: `b` and `a` are one run: `a` counts" in both.stderr
+    assert "cut short" not in both.stdout
+    for words in (("compare", "b"), ("plot", "b", "--kind", "cdf", "--out", "b.svg")):
+        done = weir(*words)
+        assert done.returncode == 0, done.stderr
+        assert "warning: `b`: the run was cut short at 0.5 s" in done.stderr
+
+
+def cut_short(folder: Path) -> None:
+    """Makes the record in `folder` one of a run that did not come to its end."""
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps(manifest | {"complete": False}))
