@@ -214,7 +214,7 @@ def test_no_file_takes_a_bare_number(tmp_path: Path) -> None:
 
 def test_neither_python_nor_an_assertion_takes_a_bare_number() -> None:
     with pytest.raises(UsageError, match=r"phases\.load: `30` is a time without its unit"):
-        weirlab.run("rrul", phases={"load": 30})
+        weirlab.run("rrul", phases={"load": 30})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="`10` is a time without its unit"):
         Assertion("up.goodput[10..20] > 1mbit")
     words = {"idle": "4s", "load": "8s", "ping": "10ms", "most_flows": 1, "cc": "cubic", "seed": 1}

@@ -14,29 +14,46 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weirlab.api import run
     from weirlab.errors import WeirError
+    from weirlab.plots import draw, plot
     from weirlab.record import Record, open_record
     from weirlab.scenario import ScenarioSpec
-    from weirlab.stats import compare, summarise
+    from weirlab.stats import Comparison, Summary, compare, summarise
+    from weirlab.tidy import frame
 
 __all__ = [
+    "Comparison",
     "Record",
     "ScenarioSpec",
+    "Summary",
     "WeirError",
     "compare",
+    "draw",
+    "frame",
     "open_record",
+    "plot",
     "run",
     "summarise",
 ]
 
 _HOME = {
+    "Comparison": "weirlab.stats",
     "Record": "weirlab.record",
     "ScenarioSpec": "weirlab.scenario",
+    "Summary": "weirlab.stats",
     "WeirError": "weirlab.errors",
     "compare": "weirlab.stats",
+    "draw": "weirlab.plots",
+    "frame": "weirlab.tidy",
     "open_record": "weirlab.record",
+    "plot": "weirlab.plots",
     "run": "weirlab.api",
     "summarise": "weirlab.stats",
 }
+
+
+def __dir__() -> list[str]:
+    """The names of the package, for completion, whether they are loaded or not."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

@@ -9,20 +9,20 @@ import shutil
 import tempfile
 import threading
 import warnings
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from weirlab.errors import UsageError
 from weirlab.record import Record, open_record
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolve import given_again
-from weirlab.worlds import world_named
+from weirlab.shown import Records
+from weirlab.worlds import world_named, world_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from weirlab.worlds import World
 
 
@@ -43,11 +43,23 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     *,
     link: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] = "cable-20-8",
     queue: str | Sequence[str] = "default",
+    queue_up: str | Sequence[str] | None = None,
+    queue_down: str | Sequence[str] | None = None,
+    shaper: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] = "none",
+    cc: str | Sequence[str] | None = None,
     world: str = "sim",
     seed: int = 1,
     repeat: int = 1,
+    phases: Mapping[str, str] | None = None,
+    parameters: Mapping[str, int] | None = None,
+    tcp: Mapping[str, Any] | None = None,
+    sampling: Mapping[str, str] | None = None,
+    methods: Sequence[Mapping[str, Any]] = (),
+    start_jitter: str = "50ms",
+    ip: Literal[4, 6] = 4,
+    assertions: Sequence[str] = (),
+    name: str | None = None,
     out: str | Path | None = None,
-    **more: Any,
 ) -> list[Record]:
     """Runs a test on a link, once for each set-up that is compared and each repetition.
 
@@ -55,13 +67,25 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         test: the name of a shipped test, a path to a test file, or a test as a scenario file has it.
         link: the name of a shipped link, a path to a link file, or a link as a scenario file has it; several
             to compare them.
-        queue: one queue set-up in `tc` syntax, or several to compare.
-        world: where it runs.
-        seed: seed of the first repetition; each next one takes the next.
-        repeat: repetitions of each set-up.
+        queue: one queue set-up in `tc` syntax, or several to compare; `default` is the link's own.
+        queue_up: the same for the upload only, in place of `queue`.
+        queue_down: the same for the download only.
+        shaper: one shaper, such as `auto`, `auto up 95%` or `fixed up 95% down 95%`, or several to compare.
+        cc: congestion control of all loads, such as `bbr`, or several to compare; cubic if None.
+        world: where it runs: `sim`, `lab` or `net`.
+        seed: seed of the first repetition, 0 to 2^63 - 1; each next one takes the next.
+        repeat: repetitions of each set-up, 1 to 100000.
+        phases: lengths of phases in place of the test's: `{"idle": "5s", "load": "60s", "cooldown": "5s"}`.
+        parameters: values of the test's parameters, such as `{"streams": 8}`.
+        tcp: TCP of all loads, such as `{"ecn": True, "sack": False}`.
+        sampling: how often what is sampled, such as `{"ping": "10ms", "throughput": "100ms"}`.
+        methods: speed tests beside those of the test, as a scenario file has them.
+        start_jitter: each load starts up to so much later, drawn from the seed.
+        ip: Internet protocol, 4 or 6.
+        assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`; kept
+            with the scenario, and judged by `weirlab.stats.Assertion(text).of(record)`.
+        name: name of the scenario; made of test and link if None.
         out: folder for the records, which must be empty or not exist; a new temporary one if None.
-        more: whatever else a scenario can say (`ScenarioSpec`), such as `cc=["cubic", "bbr"]` to compare
-            congestion controls, or `tcp={"ecn": True}`.
 
     Returns:
         The records, set-up by set-up, seed by seed.
@@ -69,13 +93,47 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     Raises:
         UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
     """
-    queues = [queue] if isinstance(queue, str) else list(queue)
-    written = {"test": test, "link": link, "queue": queues, "seed": seed, "repeat": repeat, **more}
-    spec = check(ScenarioSpec, written, "scenario")
+    if out is not None and not isinstance(out, str | Path):
+        raise UsageError(f"out: {out!r}: give the path of a folder, not `{type(out).__name__}`")
+    if not isinstance(world, str):
+        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
+    written = {
+        "test": test,
+        "link": _one_or_list(link),
+        "queue": _list(queue),
+        "queue_up": _one_or_list(queue_up),
+        "queue_down": _one_or_list(queue_down),
+        "shaper": _list(shaper),
+        "cc": _one_or_list(cc),
+        "seed": seed,
+        "repeat": repeat,
+        "phases": phases,
+        "parameters": parameters,
+        "tcp": tcp,
+        "sampling": sampling,
+        "methods": _list(methods) or None,
+        "start_jitter": start_jitter,
+        "ip": ip,
+        "assert": _list(assertions) or None,
+        "name": name,
+    }
+    said = {key: value for key, value in written.items() if value is not None}
+    spec = check(ScenarioSpec, said, "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
     folder = Path(tempfile.mkdtemp(prefix="weir-")) if out is None else Path(out)
-    return run_all(resolve(spec), world_named(world), folder)
+    return Records(run_all(resolve(spec), world_named(world), folder))
+
+
+def _list(given: object) -> object:
+    """What may be one or several, as a list; what is neither, for the check to refuse."""
+    if isinstance(given, str | Mapping):
+        return [given]
+    return _one_or_list(given)
+
+
+def _one_or_list(given: object) -> object:
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
 
 
 def run_all(

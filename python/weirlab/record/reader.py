@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 from pydantic import ValidationError
 
-from weirlab.errors import RecordError
+from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Record:
     whose run was cut short reads like any other, up to where it was cut.
     """
 
+    manifest: Manifest
+
     def __init__(self, path: Path) -> None:
         """Opens the record at `path`: a folder, or a `.weir` file.
 
@@ -86,6 +88,12 @@ class Record:
     def __repr__(self) -> str:
         """Which record it is."""
         return f"Record({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        """What was run and what came of it, for notebooks."""
+        from weirlab.report.html import record_html  # noqa: PLC0415 - only notebooks need it
+
+        return record_html(self)
 
     @property
     def label(self) -> str:
@@ -221,7 +229,14 @@ class Record:
 
 
 def open_record(path: str | Path) -> Record:
-    """Opens the record at `path`: a folder, or a `.weir` file."""
+    """Opens the record at `path`: a folder, or a `.weir` file.
+
+    Raises:
+        RecordError: if it is none.
+        UsageError: if `path` is no path.
+    """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"open_record({path!r}): give a path, not `{type(path).__name__}`")
     return Record(Path(path))
 
 

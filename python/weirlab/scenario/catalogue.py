@@ -112,7 +112,9 @@ def first_problem(error: ValidationError) -> str:
 
 def _is_branch(part: str | int) -> bool:
     """Whether a part of a place is no key but names the kind of value that was tried."""
-    return isinstance(part, str) and (part[:1].isupper() or part in {"str", "int"} or "[" in part)
+    return isinstance(part, str) and (
+        part[:1].isupper() or part in {"str", "int", "constrained-str"} or "[" in part
+    )
 
 
 def _names(folder: str) -> list[str]:

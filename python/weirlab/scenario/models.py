@@ -6,10 +6,11 @@ These models are the only source of the format: they check what is written, fill
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from weirlab.errors import UsageError
 from weirlab.scenario.units import (
     DscpValue,
     FlowBytes,
@@ -37,6 +38,24 @@ class Model(BaseModel):
     """The base of all models: unknown keys are errors, nothing changes once it is read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # pydantic's plugin for mypy writes a better signature
+
+        def __init__(self, /, **written: object) -> None:
+            """Checks what is written.
+
+            Raises:
+                UsageError: if something is wrong with it.
+            """
+            try:
+                super().__init__(**written)
+            except ValidationError as error:
+                from weirlab.scenario.catalogue import first_problem  # noqa: PLC0415 - it imports this module
+
+                raise UsageError(f"{type(self).__name__}: {first_problem(error)}") from error
+
+        # Models within models are validated as before, and tell their problems to the outermost.
+        __init__.__pydantic_base_init__ = True
 
 
 class Parameter(Model):

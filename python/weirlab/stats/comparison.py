@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.record import set_ups
+from weirlab.arguments import records_of
+from weirlab.errors import UsageError
+from weirlab.record.set_ups import set_ups
+from weirlab.shown import Comparisons
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ class Factor:
         return f"{self.low:.1f} {'upwards' if self.high is None else f'to {self.high:.1f}'}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison:
     """One set-up, over all its repetitions, beside the baseline.
 
@@ -83,18 +86,34 @@ class Comparison:
     up_jain: Interval | None
     factor: Factor
 
+    def __repr__(self) -> str:
+        """Its name and the figures that one looks for."""
+        loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"
+        less = "" if self.factor.factor is None else f", factor {self.factor.factor:.1f}"
+        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
+        return f"Comparison({self.name!r}, {runs}{loaded}{less})"
+
+    def _repr_html_(self) -> str:
+        return Comparisons([self])._repr_html_()
+
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for JSON."""
         return asdict(self)
 
 
-def compare(records: Sequence[Record]) -> list[Comparison]:
+def compare(records: Record | Sequence[Record]) -> list[Comparison]:
     """The set-ups of `records` beside each other, in order; the first is the baseline.
 
     Records that differ in nothing but the seed are repetitions of one set-up.
+
+    Raises:
+        UsageError: if these are no records, such as a path.
     """
+    records = records_of(records, "compare")
+    if not records:
+        raise UsageError("compare([]): give at least one record, the baseline")
     groups = [(one.name, [summarise(record) for record in one.records]) for one in set_ups(records)]
-    return [_comparison(name, runs, baseline=groups[0][1]) for name, runs in groups]
+    return Comparisons(_comparison(name, runs, baseline=groups[0][1]) for name, runs in groups)
 
 
 def interval(values: Sequence[float | None]) -> Interval | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from weirlab.arguments import record_of
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
@@ -105,7 +106,12 @@ class Summary:
 
 
 def summarise(record: Record) -> Summary:
-    """The figures of one run."""
+    """The figures of one run.
+
+    Raises:
+        UsageError: if it is no record, such as a path.
+    """
+    record = record_of(record, "summarise")
     return Summary(
         queue=record.label,
         seed=record.manifest.seed,

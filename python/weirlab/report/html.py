@@ -1,0 +1,69 @@
+"""Records and comparisons as HTML, for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from weirlab.report.tables import COLUMNS
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
+    from weirlab.stats import Comparison, Distribution
+
+
+def record_html(record: Record) -> str:
+    """A record: what was run, and what came of it."""
+    manifest = record.manifest
+    summary = summarise(record)
+    state = "" if manifest.complete else f", cut short at {record.reached_ns / 1e9:.1f} s"
+    rows: list[list[str]] = []
+    for name, one in (("download", summary.down), ("upload", summary.up)):
+        if one is not None and one.goodput_mbps is not None:
+            rows.append([name, f"{one.goodput_mbps:.2f} Mbit/s", f"{one.flows} flows"])
+    if summary.latency.idle:
+        rows.append(["ping, idle", *_pings(summary.latency.idle)])
+    if summary.latency.loaded:
+        rows.append(["ping, loaded", *_pings(summary.latency.loaded)])
+    if summary.latency.increase_mean_ms is not None:
+        rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
+    rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
+    heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.set_up)}"
+    path = f"<code>{escape(str(record.path))}</code>"
+    origin = f"world {escape(manifest.world)}, seed {manifest.seed}{state}, {path}"
+    return f"<p>{heading}<br><small>{origin}</small></p>{_table([], rows)}"
+
+
+def records_html(records: Sequence[Record]) -> str:
+    """Several records: a row each."""
+    rows = []
+    for record in records:
+        manifest = record.manifest
+        complete = "yes" if manifest.complete else "no"
+        names = [manifest.title, manifest.set_up, manifest.world, str(manifest.seed), complete]
+        rows.append([*names, str(record.path)])
+    return _table(["test", "set-up", "world", "seed", "complete", "record"], rows)
+
+
+def comparisons_html(comparisons: Sequence[Comparison]) -> str:
+    """A comparison: a row a set-up, as `weir compare` has it."""
+    headings = ["set-up", *(column.heading for column in COLUMNS), "runs"]
+    rows = [[one.name, *(column.cell(one) for column in COLUMNS), str(len(one.runs))] for one in comparisons]
+    return _table(headings, rows)
+
+
+def _pings(found: Distribution) -> list[str]:
+    return [f"{found.mean:.1f} ms", f"median {found.median:.1f}, p95 {found.p95:.1f}, p99 {found.p99:.1f} ms"]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_cell(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if headings else ''}<tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

@@ -1,0 +1,228 @@
+"""Records as one tidy table: a row a run, probe, flow or sample, with names in place of numbers.
+
+The first columns say which run a row is of: `set_up`, `test`, `link`, `queue`, `world`, `seed`, `complete`,
+and in what else the records differ. Names of columns end in their units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import polars as pl
+
+from weirlab.arguments import records_of
+from weirlab.errors import UsageError
+from weirlab.record.set_ups import numbered, set_ups
+from weirlab.stats import idle_pings, loaded_pings, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from weirlab.record import Record
+    from weirlab.stats import DirectionSummary, Distribution, Summary
+
+Rows = Literal["run", "probe", "flow"]
+
+
+def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
+    """The figures of `records` as one tidy table.
+
+    Args:
+        records: a record, or several in the order of their rows.
+        by: what a row is: a `run`, a `probe` of a run, or a `flow` of a run.
+
+    Returns:
+        A Polars data frame; `.to_pandas()` and `.write_csv(PATH)` lead on. Figures are those of `summarise`:
+        times in ms, rates in Mbit/s, shares from 0 to 1. What a record does not tell is null. The columns
+        `set_up`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever else
+        the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own column.
+
+    Raises:
+        UsageError: if these are no records, or `by` is none of the three.
+    """
+    chosen = records_of(records, "frame")
+    if by not in get_args(Rows):
+        raise UsageError(f"frame(..., by={by!r}): write one of {', '.join(map(repr, get_args(Rows)))}")
+    rows = {"run": _runs, "probe": _probes, "flow": _flows}[by]
+    found = [which | one for record, which in _which(chosen) for one in rows(record)]
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def samples(records: Sequence[Record], name: str) -> pl.DataFrame:
+    """The raw samples of one of `TABLES` of all `records`, with the names of probes and flows."""
+    parts = []
+    for record, which in _which(records):
+        table: pl.DataFrame = getattr(record, TABLES[name])
+        for column, names in (("probe", record.probe_names), ("flow", record.flow_names["name"].to_list())):
+            if column in table.columns and name != "flows":
+                known = dict(enumerate(numbered(names)))
+                named = pl.col(column).replace_strict(known, default=None, return_dtype=pl.String)
+                table = table.with_columns(named)
+        parts.append(table.select(*(pl.lit(value).alias(key) for key, value in which.items()), pl.all()))
+    return pl.concat(parts, how="diagonal_relaxed")
+
+
+def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
+    """Each record, and the columns that say which run it is."""
+    if not records:
+        raise UsageError("give at least one record: there is none to make a table of")
+    names = {id(record): one.name for one in set_ups(records) for record in one.records}
+    different = [
+        name for name, aspect in ASPECTS.items() if len({repr(aspect(record)) for record in records}) > 1
+    ]
+    for record in records:
+        manifest = record.manifest
+        yield (
+            record,
+            {
+                "set_up": names.get(id(record), record.label),
+                "test": manifest.scenario["name"],
+                "link": manifest.link.get("name"),
+                "queue": record.label,
+                "world": manifest.world,
+                "seed": manifest.seed,
+                "complete": manifest.complete,
+                **{name: ASPECTS[name](record) for name in different},
+            },
+        )
+
+
+def _runs(record: Record) -> Iterator[dict[str, Any]]:
+    summary = summarise(record)
+    latency = summary.latency
+    yield {
+        "idle_mean_ms": latency.idle.mean if latency.idle else None,
+        **_distribution("loaded", latency.loaded),
+        "increase_mean_ms": latency.increase_mean_ms,
+        "increase_median_ms": latency.increase_median_ms,
+        "increase_p95_ms": latency.increase_p95_ms,
+        "increase_p99_ms": latency.increase_p99_ms,
+        "pings_sent": latency.sent,
+        "pings_lost": latency.lost,
+        **_direction("down", summary),
+        **_direction("up", summary),
+    }
+
+
+def _probes(record: Record) -> Iterator[dict[str, Any]]:
+    for number, name in enumerate(numbered(record.probe_names)):
+        loaded, idle = loaded_pings([record], probe=number), idle_pings([record], probe=number).distribution
+        of_load = loaded.distribution
+        yield {
+            "probe": name,
+            "idle_mean_ms": idle.mean if idle else None,
+            **_distribution("loaded", of_load),
+            "increase_mean_ms": of_load.mean - idle.mean if idle and of_load else None,
+            "pings_sent": loaded.sent,
+            "pings_lost": loaded.lost,
+        }
+
+
+def _flows(record: Record) -> Iterator[dict[str, Any]]:
+    summary = summarise(record)
+    goodputs = {
+        way: one.per_flow_mbps for way, one in (("down", summary.down), ("up", summary.up)) if one is not None
+    }
+    for row, name in zip(
+        record.flows.iter_rows(named=True), numbered(record.flows["name"].to_list()), strict=True
+    ):
+        yield {
+            "flow": name,
+            "direction": row["direction"],
+            "dscp": row["dscp"],
+            "flow_congestion_control": row["congestion_control"],
+            "goodput_mbps": goodputs.get(row["direction"], {}).get(row["name"]),
+            **{column: row.get(column) for column in FLOW_TOTALS},
+        }
+
+
+def _distribution(of: str, found: Distribution | None) -> dict[str, float | None]:
+    names = ("mean", "std", "min", "median", "p95", "p99", "max")
+    return {f"{of}_{name}_ms": getattr(found, name) if found else None for name in names}
+
+
+def _direction(way: Literal["down", "up"], summary: Summary) -> dict[str, Any]:
+    one: DirectionSummary | None = getattr(summary, way)
+    figures = asdict(one) if one else {}
+    return {f"{way}_{name}": figures.get(name) for name in OF_DIRECTION}
+
+
+def _phase_s(name: str) -> Callable[[Record], float | None]:
+    def seconds(record: Record) -> float | None:
+        spans = [one for one in record.manifest.scenario["phases"] if one["name"] == name]
+        return (spans[0]["end_ns"] - spans[0]["start_ns"]) / 1e9 if spans else None
+
+    return seconds
+
+
+def _line_mbps(way: str) -> Callable[[Record], float | None]:
+    """The least constant rate of the direction's lines."""
+
+    def mbps(record: Record) -> float | None:
+        hops = record.manifest.scenario["path"][way]
+        rates = [hop["rate"]["bps"] for hop in hops if isinstance(hop["rate"], dict) and "bps" in hop["rate"]]
+        return min(rates) / 1e6 if rates else None
+
+    return mbps
+
+
+def _controls(record: Record) -> str:
+    return ", ".join(sorted(set(record.flow_names["congestion_control"])))
+
+
+def _delay_ms(record: Record) -> float:
+    hops = [hop for way in ("down", "up") for hop in record.manifest.scenario["path"][way]]
+    return float(sum(hop["delay_ns"] for hop in hops)) / 1e6
+
+
+ASPECTS: Mapping[str, Callable[[Record], Any]] = {
+    "datapath": lambda record: record.manifest.datapath,
+    "congestion_control": _controls,
+    "ecn": lambda record: bool(record.flow_names["ecn"].any()),
+    "idle_s": _phase_s("idle"),
+    "load_s": _phase_s("load"),
+    "cooldown_s": _phase_s("cooldown"),
+    "down_line_mbps": _line_mbps("down"),
+    "up_line_mbps": _line_mbps("up"),
+    "path_delay_ms": _delay_ms,
+}
+"""In what records may differ beside the columns that all have.
+
+`down_line_mbps` is the least constant rate of a line, `path_delay_ms` the delay of all hops, both ways.
+"""
+
+OF_DIRECTION = (
+    "flows",
+    "goodput_mbps",
+    "throughput_mbps",
+    "utilisation",
+    "jain_index",
+    "loss_rate",
+    "mark_rate",
+    "retransmitted_segments",
+    "timeouts",
+)
+"""The figures of a direction."""
+
+FLOW_TOTALS = (
+    "delivered_bytes",
+    "sent_bytes",
+    "sent_segments",
+    "retransmitted_segments",
+    "timeouts",
+    "dropped_packets",
+    "marked_packets",
+)
+"""Totals of a flow over the whole run."""
+
+TABLES: Mapping[str, str] = {
+    "latency": "latency",
+    "throughput": "throughput",
+    "tcp": "tcp",
+    "queue": "queue",
+    "shaper": "shaper",
+    "emulator": "emulator",
+    "method": "methods",
+}
+"""The tables of samples, and the attributes of a record that hold them."""

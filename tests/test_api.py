@@ -1,0 +1,191 @@
+"""The Python API as a person at a prompt or in a notebook meets it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+import weirlab
+from weirlab.errors import UsageError
+from weirlab.record import open_record
+from weirlab.scenario import ScenarioSpec
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+untyped: Any = weirlab
+"""As it is to someone who checks no types."""
+
+SHORT = {"idle": "1s", "load": "2s", "cooldown": "0s"}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Two queues, two congestion controls, two seeds."""
+    return weirlab.run(
+        "tcp_bidirectional",
+        queue=["pfifo_fast", "fq_codel"],
+        cc=["cubic", "reno"],
+        repeat=2,
+        phases=SHORT,
+        out=tmp_path_factory.mktemp("swept") / "out",
+    )
+
+
+def test_completion_shows_the_whole_api() -> None:
+    """In a fresh interpreter, before anything was loaded."""
+    code = (
+        "import sys, weirlab\n"
+        "assert set(weirlab.__all__) <= set(dir(weirlab)), dir(weirlab)\n"
+        "assert not {'polars', 'matplotlib', 'pydantic'} & set(sys.modules)\n"
+        "for name in weirlab.__all__: getattr(weirlab, name)\n"
+        "assert callable(weirlab.frame) and callable(weirlab.plot) and callable(weirlab.run)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_run_has_every_word_of_a_scenario() -> None:
+    words = inspect.signature(weirlab.run).parameters
+    assert not [one for one in words.values() if one.kind is inspect.Parameter.VAR_KEYWORD]
+    assert set(ScenarioSpec.model_fields) <= set(words)
+    documented = inspect.getdoc(weirlab.run) or ""
+    for name in words:
+        assert f"{name}:" in documented, name
+
+
+def test_every_word_of_run_reaches_the_scenario(tmp_path: Path) -> None:
+    (record,) = weirlab.run(
+        "tcp_nup",
+        link="line-50",
+        queue_up="fq_codel",
+        queue_down=["pfifo"],
+        shaper="none",
+        cc="reno",
+        seed=7,
+        phases=SHORT,
+        parameters={"streams": 3},
+        tcp={"ecn": True},
+        sampling={"ping": "20ms"},
+        start_jitter="1ms",
+        ip=6,
+        name="mine",
+        out=str(tmp_path / "o"),
+    )
+    scenario = record.manifest.scenario
+    assert len(scenario["flows"]) == 3
+    assert scenario["flows"][0]["tcp"]["congestion_control"] == "reno"
+    assert scenario["flows"][0]["tcp"]["overrides"]["ecn"] is True
+    assert scenario["start_jitter_ns"] == 1_000_000
+    assert scenario["probes"][0]["period_ns"] == 20_000_000
+    assert scenario["ip_version"] == "6"
+    assert record.manifest.seed == 7
+
+
+def test_one_row_a_run(swept: list[Record]) -> None:
+    table = weirlab.frame(swept)
+    assert table.height == len(swept) == 8
+    assert table["congestion_control"].to_list() == ["cubic", "cubic", "reno", "reno"] * 2
+    assert table["queue"].to_list() == ["pfifo_fast"] * 4 + ["fq_codel"] * 4
+    assert table["seed"].to_list() == [1, 2] * 4
+    assert "load_s" not in table.columns  # all have the same
+    for row, record in zip(table.iter_rows(named=True), swept, strict=True):
+        summary = summarise(record)
+        assert summary.latency.loaded
+        assert summary.down
+        assert row["loaded_mean_ms"] == summary.latency.loaded.mean
+        assert row["loaded_p99_ms"] == summary.latency.loaded.p99
+        assert row["increase_mean_ms"] == summary.latency.increase_mean_ms
+        assert row["down_goodput_mbps"] == summary.down.goodput_mbps
+        assert row["down_flows"] == 1
+
+
+def test_rows_of_probes_and_flows(swept: list[Record]) -> None:
+    probes, flows = weirlab.frame(swept[0], by="probe"), weirlab.frame(swept, by="flow")
+    assert probes["probe"].to_list() == swept[0].probe_names
+    assert probes["increase_mean_ms"][0] == pytest.approx(summarise(swept[0]).latency.increase_mean_ms)
+    assert flows.height == 16
+    assert flows["direction"].to_list()[:2] == swept[0].flow_names["direction"].to_list()
+    down = flows.filter((pl.col("direction") == "down") & (pl.col("set_up") == flows["set_up"][0]))
+    assert down["goodput_mbps"][0] == weirlab.frame(swept)["down_goodput_mbps"][0]
+
+
+def test_a_figure_comes_back(swept: list[Record], tmp_path: Path) -> None:
+    chart = weirlab.plot(swept, "box")
+    assert isinstance(chart, Figure)
+    chart.savefig(tmp_path / "own.png")
+    show: Any = chart
+    assert show._repr_png_().startswith(b"\x89PNG")
+    assert weirlab.plot(swept[0], "three-plot").axes
+    assert weirlab.draw("box", swept, str(tmp_path / "a" / "b.png")).exists()
+
+
+def test_notebooks_show_tables(swept: list[Record]) -> None:
+    def html(of: object) -> str:
+        shown: Any = of
+        text: str = shown._repr_html_()
+        return text
+
+    one = open_record(swept[0].path)
+    one.manifest = one.manifest.model_copy(update={"title": "<script>"})
+    assert "&lt;script&gt;" in html(one)
+    assert "increase under load" in html(one)
+    assert html(swept).count("<tr>") == 1 + len(swept)
+    compared = weirlab.compare(swept)
+    assert html(compared).count("<tr>") == 1 + 4
+    assert "factor" in html(compared)
+    assert compared[0].name in html(compared[0])
+    assert repr(compared[0]).count("\n") == 0
+    assert len(repr(compared[0])) < 200
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: untyped.compare("path"), "compare('path'): give records, such as those of `run`"),
+        (lambda: untyped.compare([]), "compare([]): give at least one record"),
+        (lambda: untyped.compare(5), "compare(5): give records"),
+        (lambda: untyped.summarise("path"), "summarise('path'): give one record"),
+        (lambda: untyped.summarise([1]), "summarise([1]): give one record"),
+        (lambda: untyped.frame("path"), "frame('path'): give records"),
+        (lambda: untyped.frame([]), "give at least one record"),
+        (lambda: untyped.plot("path", "box"), "plot('path'): give records"),
+        (lambda: untyped.draw("box", "path", "x.png"), "draw('path'): give records"),
+        (lambda: untyped.open_record(5), "open_record(5): give a path, not `int`"),
+        (lambda: untyped.run(queue=5, test="rrul"), "scenario: queue: 5: "),
+        (lambda: untyped.run("rrul", out=5), "out: 5: give the path of a folder, not `int`"),
+        (lambda: untyped.run("rrul", world=5), "world: 5: write one of sim"),
+        (lambda: untyped.run("rrul", world="moon"), "moon"),
+        (lambda: untyped.run(5), "scenario: test: "),
+        (lambda: untyped.run("rrul", link=5), "scenario: link: "),
+        (lambda: untyped.run("rrul", cc=5), "scenario: cc: 5: "),
+        (lambda: untyped.run("rrul", shaper=5), "scenario: shaper: 5: "),
+        (lambda: untyped.run("rrul", phases=5), "scenario: phases: 5: "),
+        (lambda: untyped.run("rrul", seed="x"), "scenario: seed: 'x': "),
+        (lambda: untyped.run("rrul", assertions=5), "scenario: assert: 5: "),
+        (lambda: untyped.run("rrul", methods=5), "scenario: methods: 5: "),
+        (lambda: untyped.ScenarioSpec(queue="x"), "ScenarioSpec: "),
+        (lambda: untyped.ScenarioSpec(test="rrul", link="cable-20-8", seed=-1), "ScenarioSpec: seed: -1: "),
+    ],
+)
+def test_wrong_types_are_one_sentence(wrong: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wrong()
+    text = str(caught.value)
+    assert said in text
+    assert "\n" not in text
+
+
+def test_one_record_is_as_good_as_a_list_of_one(swept: list[Record]) -> None:
+    (alone,), (listed,) = weirlab.compare(swept[0]), weirlab.compare(swept[:1])
+    assert alone == listed
