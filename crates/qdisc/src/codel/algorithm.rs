@@ -43,8 +43,8 @@ pub(crate) struct CodelState {
     dropping: bool,
     /// When the sojourn time will have been above the target for an interval.
     above_until: Option<Ticks>,
-    /// When the next drop is due, or the last one was.
-    drop_next: Ticks,
+    /// When the next drop is due, or would have been; `None` before the first one.
+    drop_next: Option<Ticks>,
     /// Sojourn time of the last packet that was looked at.
     sojourn: Ticks,
 }
@@ -124,7 +124,7 @@ impl CodelState {
     fn enter_dropping(&mut self, params: &CodelParams, now: Ticks) {
         self.dropping = true;
         let since_entry = self.count.wrapping_sub(self.last_count);
-        let recently = now < self.drop_next + 16 * params.interval;
+        let recently = self.drop_next.is_some_and(|due| now < due + 16 * params.interval);
         if since_entry > 1 && recently {
             self.count = since_entry;
             self.refine_inverse_sqrt();
@@ -133,7 +133,7 @@ impl CodelState {
             self.inverse_sqrt = u16::MAX;
         }
         self.last_count = self.count;
-        self.drop_next = self.control_law(now, params);
+        self.drop_next = Some(self.control_law(now, params));
     }
 }
 
@@ -185,11 +185,11 @@ fn drop_while_due(
     fates: &mut dyn Fates,
 ) -> Option<Packet> {
     let mut candidate = Some(first);
-    while state.dropping && now >= state.drop_next {
+    while let Some(due) = state.drop_next.filter(|&due| state.dropping && due <= now) {
         state.count = state.count.wrapping_add(1);
         state.refine_inverse_sqrt();
         if mark_instead(candidate.as_mut(), queue, params, fates) {
-            state.drop_next = state.control_law(state.drop_next, params);
+            state.drop_next = Some(state.control_law(due, params));
             return candidate;
         }
         if let Some(packet) = candidate {
@@ -197,7 +197,7 @@ fn drop_while_due(
         }
         candidate = queue.pop();
         if state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now) {
-            state.drop_next = state.control_law(state.drop_next, params);
+            state.drop_next = Some(state.control_law(due, params));
         } else {
             state.dropping = false;
         }

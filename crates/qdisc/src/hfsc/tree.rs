@@ -8,7 +8,7 @@
 use super::curve::{Curve, Shape, Ticks};
 
 /// The parameters of a class.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Curves {
     /// What a leaf is guaranteed.
     pub real_time: Option<Shape>,
@@ -30,11 +30,12 @@ pub(super) struct Tree {
 struct Class {
     parent: Option<usize>,
     is_leaf: bool,
+    curves: Curves,
     /// Bytes sent, and those of them by real time.
     total: u64,
     real_time_total: u64,
 
-    /// The real-time curve as it stands; its deadline for the next packet.
+    /// The real-time curve as it stands, from the first packet on; its deadline for the next packet.
     deadline_curve: Option<Curve>,
     deadline: Ticks,
 
@@ -49,7 +50,7 @@ struct Class {
     /// Active children; 1 for an active leaf.
     active: u32,
 
-    /// The upper-limit curve, and when by it the class may send.
+    /// The upper-limit curve as it stands, from the first packet on, and when by it the class may send.
     limit_curve: Option<Curve>,
     own_fit: Ticks,
     /// When the class may send by its own limit and those beneath it.
@@ -95,9 +96,8 @@ impl Tree {
             all.push(Class {
                 parent: Some(parent.map_or(0, |parent| parent + 1)),
                 is_leaf: true,
-                deadline_curve: curves.real_time.map(start),
+                curves: *curves,
                 virtual_curve: curves.link_share.map(start),
-                limit_curve: curves.upper_limit.map(start),
                 ..Class::default()
             });
         }
@@ -106,7 +106,8 @@ impl Tree {
             all[parent].is_leaf = false;
             if parent != 0 && all[parent].virtual_curve.is_none() {
                 // Real time guarantees leaves only: "Forced curve change on parent 'rt' to 'sc'".
-                all[parent].virtual_curve = all[parent].deadline_curve;
+                let real_time = all[parent].curves.real_time;
+                all[parent].virtual_curve = real_time.map(|shape| Curve::new(shape, (0, 0)));
             }
         }
         Self { classes: all, eligible: Sorted::default() }
@@ -116,20 +117,20 @@ impl Tree {
     pub fn is_active(&self, leaf: usize) -> bool {
         let class = &self.classes[leaf + 1];
         class.virtual_curve.is_some() && class.active > 0
-            || class.deadline_curve.is_some() && self.eligible.contains(leaf + 1)
+            || class.curves.real_time.is_some() && self.eligible.contains(leaf + 1)
     }
 
     /// Whether `leaf` has a real-time curve, so that the length of its next packet matters.
     pub fn has_deadlines(&self, leaf: usize) -> bool {
-        self.classes[leaf + 1].deadline_curve.is_some()
+        self.classes[leaf + 1].curves.real_time.is_some()
     }
 
     /// `leaf` had nothing and now has a packet of `len` bytes.
     pub fn activate(&mut self, leaf: usize, len: u32, now: Ticks) {
         let leaf = leaf + 1;
         let class = &mut self.classes[leaf];
-        if let Some(curve) = &mut class.deadline_curve {
-            curve.lower_to((now, class.real_time_total));
+        if let Some(shape) = class.curves.real_time {
+            come_back(&mut class.deadline_curve, shape, (now, class.real_time_total));
             self.schedule(leaf, len);
         }
         if self.classes[leaf].virtual_curve.is_some() {
@@ -260,8 +261,8 @@ impl Tree {
         it.fit = 0;
         parent_class.by_virtual_time.insert(it.virtual_time, class);
         parent_class.by_fit.insert(0, class);
-        if let Some(curve) = &mut it.limit_curve {
-            curve.lower_to((now, it.total));
+        if let Some(shape) = it.curves.upper_limit {
+            let curve = come_back(&mut it.limit_curve, shape, (now, it.total));
             it.own_fit = curve.time_of(it.total);
         }
     }
@@ -319,6 +320,16 @@ impl Class {
         let curve = self.deadline_curve.expect("a real-time curve");
         curve.time_of(self.real_time_total + u64::from(len))
     }
+}
+
+/// A class with a curve in real time comes back at `start`. Linux begins such curves when the machine starts, which
+/// is so long before the first packet that this one finds no trace of it.
+fn come_back(curve: &mut Option<Curve>, shape: Shape, start: (Ticks, u64)) -> &Curve {
+    match curve {
+        Some(begun) => begun.lower_to(start),
+        None => *curve = Some(Curve::new(shape, start)),
+    }
+    curve.as_ref().expect("it has just begun")
 }
 
 /// Class `child` and its `parent`, which stands before it.
