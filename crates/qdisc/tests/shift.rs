@@ -125,6 +125,8 @@ const CLOCKS: &[Clock] = &[
     // The first update of the probability is due after 128 jiffies, the next ones every 2 (tupdate 4ms) or 5 (15ms).
     Clock::new("fq_pie", MS * 1_000, JIFFY * 2 * 5 * 7), // 7 for 5000 flows, which take three jiffies
     Clock::new("pie", MS * 1_000, JIFFY * 2 * 5),
+    // While nothing comes the probability falls to its least, every 128 jiffies.
+    Clock::new("adaptive", MS * 60_000, JIFFY * 128),
     Clock::new("dualpi2 limit", 0, MS),
     Clock::new("dualpi2 drop_enqueue", 0, 1_666_000), // a sixth of `max_rtt`
     Clock::new("dualpi2", 0, MS * 16),

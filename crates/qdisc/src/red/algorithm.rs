@@ -226,8 +226,9 @@ impl RedState {
 /// Cells of the idle table (`RED_STAB_SIZE`).
 pub(super) const CELLS: usize = 256;
 
-/// 500 ms (`HZ/2` in `sch_red.c`; "interval" in the paper of 2001).
-pub(crate) const ADAPT_EVERY: Duration = Duration::from_millis(500);
+/// `sch_red.c` asks for half a second ("interval" in the paper of 2001), which is 125 jiffies; the kernel's timer
+/// wheel rounds spans of that length up to eight.
+pub(crate) const ADAPT_EVERY: Duration = Duration::from_millis(512);
 
 /// `RED_ONE_PERCENT`, the least that adaptive RED lowers from, and its largest step upwards.
 const ONE_PERCENT: u32 = 42_949_673;

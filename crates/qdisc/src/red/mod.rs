@@ -26,9 +26,8 @@ struct Red {
     params: RedParams,
     state: RedState,
     policy: Policy,
-    /// When adaptive RED looks next; `None` before the first packet.
+    /// When adaptive RED looks next; its timer runs from when it is made. `None` if it is not adaptive.
     adapt_at: Option<Time>,
-    adaptive: bool,
     rng: Rng,
     child: Box<dyn Qdisc>,
     /// What never reached the child, and every mark.
@@ -85,8 +84,7 @@ impl Red {
             params: settings_of(&params, limit)?.for_kernel(&params)?,
             state: RedState::default(),
             policy,
-            adapt_at: None,
-            adaptive: params.switch("adaptive"),
+            adapt_at: params.switch("adaptive").then_some(Time::ZERO + ADAPT_EVERY),
             rng: device.seed.stream("red"),
             child,
             book: Book::default(),
@@ -125,9 +123,6 @@ fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
 
 impl Qdisc for Red {
     fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
-        if self.adaptive && self.adapt_at.is_none() {
-            self.adapt_at = Some(now + ADAPT_EVERY);
-        }
         self.adapt(now);
         let average = self.state.update(&self.params, self.child.backlog().bytes, now);
         let verdict = self.state.decide(&self.params, average, &mut self.rng);
