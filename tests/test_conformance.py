@@ -36,7 +36,7 @@ def test_a_folder_of_recordings_is_judged_line_by_line(folder: Path) -> None:
         "verdict": "exact",
         "remark": "1800 packets",
     }
-    assert "2 exact, 0 in range, 0 excepted, 0 fails" in run(folder).stdout
+    assert "2 exact, 0 agrees, 0 excepted, 0 fails" in run(folder).stdout
 
 
 def test_a_recording_that_is_not_met_fails_unless_it_is_excepted(folder: Path) -> None:

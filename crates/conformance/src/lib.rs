@@ -5,18 +5,19 @@
 //! discipline of the same `tc` commands:
 //!
 //! * where the recording is exact, ours must agree packet by packet: order, drops, marks, code
-//!   points, and times within [`TOLERANCE`]; of a discipline that draws random numbers in at least
-//!   one of [`SEEDS`] runs;
-//! * where it depends on the kernel's random numbers, the means of [`SEEDS`] runs of ours must lie
-//!   within the recording's range widened by a tenth: share dropped, share marked, mean delay, for a
-//!   discipline that was there long before the first packet or else for one that was just made ([`Age`]);
-//! * where it depends on the key of the flow hash alone and shows the run without collisions, more
-//!   than half of [`SEEDS`] keys must agree packet by packet.
+//!   points, and times within [`TOLERANCE`];
+//! * where exactness depends on the key of the flow hash, or on the dither of `cake`, as many of
+//!   [`SEEDS`] runs of ours must agree so as the share of Linux' own runs allows (Fisher's exact test);
+//! * where a discipline draws random numbers, nothing may tell [`SEEDS`] runs of ours from those of
+//!   Linux: neither the recorded run, by what each flow and each class got, lost and waited, nor what
+//!   is known of the others. [`SIGNIFICANCE`] is how seldom chance may do so.
 
+mod figures;
 mod judge;
 mod recording;
 mod run;
+mod statistics;
 
-pub use judge::{SEEDS, TOLERANCE, Verdict, judge};
-pub use recording::{Kind, Ranges, Recording, RecordingError, Span};
-pub use run::{Age, Run, Shares};
+pub use judge::{SEEDS, SIGNIFICANCE, TOLERANCE, Test, Verdict, judge};
+pub use recording::{Kind, Recording, RecordingError, SeedRuns, Span};
+pub use run::{Run, Shares};

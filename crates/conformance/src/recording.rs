@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde::Deserialize;
+use weir_core::{Duration, Time};
 
 /// What a real Linux discipline did with a scripted schedule of arrivals.
 #[derive(Debug)]
@@ -14,8 +15,10 @@ pub struct Recording {
     pub commands: String,
     /// What it can be held against.
     pub kind: Kind,
-    /// Nanoseconds by which the first arrival lies after a multiple of 1024 ns, a tick of CoDel.
-    pub phase_ns: u64,
+    /// When the first packet came, if the discipline was made at time zero.
+    pub start: Time,
+    /// By how much times may differ without a meaning.
+    pub grain: Duration,
     /// The 5-tuples, by the numbers that arrivals name.
     pub flows: BTreeMap<u32, Flow>,
     /// Sorted by time, then by packet.
@@ -27,30 +30,43 @@ pub struct Recording {
 }
 
 /// How far a recording repeats under other random numbers of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Always the same.
+    /// The same in every run that was made.
     Exact,
-    /// The same as long as no two flows share a bucket.
-    Hashed,
-    /// Different each time, within these ranges.
-    Random(Ranges),
+    /// The same as long as no two flows share a bucket: in so many of the runs that were made.
+    Hashed {
+        /// Runs that gave just this recording.
+        agree: u32,
+        /// Runs that were made.
+        runs: u32,
+    },
+    /// Different each time; the recording is one run. What is known of others.
+    Random(Option<SeedRuns>),
 }
 
-/// What runs with several random seeds lay between.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranges {
-    /// Share of the packets that never left.
-    pub dropped: Span,
+/// What is known of runs of Linux with several random seeds.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct SeedRuns {
+    /// How many.
+    #[serde(rename = "n")]
+    pub runs: u32,
+    /// Share of the packets that never left, of each run.
+    #[serde(rename = "per_run_drop_fraction")]
+    pub dropped: Vec<f64>,
     /// Share of the packets that left marked and did not arrive so.
+    #[serde(rename = "ce_fraction")]
     pub marked: Span,
     /// Mean time in the discipline of those that left, in milliseconds.
+    #[serde(rename = "mean_delay_ms")]
     pub delay_ms: Span,
 }
 
-/// From least to most.
+/// What a figure was over several runs.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub struct Span {
+    /// The mean over the runs.
+    pub mean: f64,
     /// The least value seen.
     pub min: f64,
     /// The largest value seen.
@@ -128,6 +144,18 @@ pub enum RecordingError {
         /// The largest one allowed.
         most: u64,
     },
+    /// A discipline of that age would not have the phase of the recording's clocks.
+    #[error("`age_ns` is {age_ns}; write a multiple of 16000000, 1024000000000 at most")]
+    Age {
+        /// The age.
+        age_ns: u64,
+    },
+    /// It was run with several hash keys, and does not say how many gave just this.
+    #[error("`other_seeds` is `{text}`, which does not begin with `N of M runs`")]
+    Keys {
+        /// What it says.
+        text: String,
+    },
     /// Nothing to replay.
     #[error("the recording has no arrivals")]
     Empty,
@@ -139,8 +167,12 @@ impl Recording {
     /// # Errors
     /// If the text is not of that format.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
-        let file: File = serde_json::from_str(text)?;
-        let kind = file.kind();
+        let mut file: File = serde_json::from_str(text)?;
+        let kind = file.kind()?;
+        let age_ns = file.age_ns.unwrap_or(SETTLED.as_nanos());
+        if age_ns > SETTLED.as_nanos() || !age_ns.is_multiple_of(TICK_NS) {
+            return Err(RecordingError::Age { age_ns });
+        }
         let mut arrivals = file.arrivals;
         arrivals.sort_by_key(|arrival| (arrival.at_ns, arrival.id));
         if arrivals.is_empty() {
@@ -153,7 +185,8 @@ impl Recording {
             name: file.name,
             commands: commands(&file.qdisc),
             kind,
-            phase_ns: file.first_arrival_mod_1024ns,
+            start: Time::from_nanos(age_ns + file.first_arrival_mod_1024ns),
+            grain: if file.grain_ns > 1 { COARSE } else { FINE },
             flows: file.flows,
             arrivals,
             departures: file.departures.into_iter().map(Departure::from).collect(),
@@ -190,6 +223,10 @@ struct File {
     qdisc: Vec<String>,
     flows: BTreeMap<u32, Flow>,
     first_arrival_mod_1024ns: u64,
+    /// Age of the discipline when the first packet came, where its timers show in the recording.
+    age_ns: Option<u64>,
+    #[serde(default)]
+    grain_ns: u64,
     arrivals: Vec<Arrival>,
     departures: Vec<DepartureRow>,
     dropped: Vec<u64>,
@@ -206,49 +243,23 @@ struct Determinism {
     other_seeds: String,
 }
 
-#[derive(Deserialize)]
-struct SeedRuns {
-    drop_fraction: Span,
-    ce_fraction: Span,
-    mean_delay_ms: Span,
-}
-
 impl File {
-    fn kind(&self) -> Kind {
-        if let Some(runs) = &self.seed_runs {
-            return Kind::Random(Ranges {
-                dropped: runs.drop_fraction,
-                marked: runs.ce_fraction,
-                delay_ms: runs.mean_delay_ms,
-            });
+    fn kind(&mut self) -> Result<Kind, RecordingError> {
+        let runs = self.seed_runs.take();
+        if runs.is_some() || self.random_discipline {
+            return Ok(Kind::Random(runs));
         }
-        if self.random_discipline {
-            return Kind::Random(self.one_run());
+        let text = &self.determinism.other_seeds;
+        if text.contains("hash collisions") {
+            let mut words = text.split(' ');
+            let agree = words.next().and_then(|word| word.parse().ok());
+            let of = words.nth(1).and_then(|word| word.parse().ok());
+            return match (agree, of) {
+                (Some(agree), Some(of)) if agree <= of => Ok(Kind::Hashed { agree, runs: of }),
+                _ => Err(RecordingError::Keys { text: text.clone() }),
+            };
         }
-        if self.determinism.other_seeds.contains("hash collisions") {
-            return Kind::Hashed;
-        }
-        Kind::Exact
-    }
-
-    /// A random recording that tells of no other seeds is a range of one run.
-    fn one_run(&self) -> Ranges {
-        let arrived: BTreeMap<u64, &Arrival> =
-            self.arrivals.iter().map(|arrival| (arrival.id, arrival)).collect();
-        let total = self.arrivals.len().max(1) as f64;
-        let mut marked = 0;
-        let mut delay_ns = 0.0;
-        for departure in self.departures.iter().map(|row| Departure::from(*row)) {
-            let Some(arrival) = arrived.get(&departure.id) else { continue };
-            marked += u32::from(departure.ecn == CE && arrival.ecn != CE);
-            delay_ns += departure.at_ns as f64 - arrival.at_ns as f64;
-        }
-        let only = |value: f64| Span { min: value, max: value };
-        Ranges {
-            dropped: only(self.dropped.len() as f64 / total),
-            marked: only(f64::from(marked) / total),
-            delay_ms: only(delay_ns / 1e6 / self.departures.len().max(1) as f64),
-        }
+        Ok(Kind::Exact)
     }
 }
 
@@ -273,3 +284,15 @@ impl From<DepartureRow> for Departure {
 
 /// The ECN bits of "congestion experienced".
 pub(crate) const CE: u8 = 3;
+
+/// Long enough for buckets to have filled and timers to run.
+const SETTLED: Duration = Duration::from_secs(1_024);
+
+/// A multiple of the kernel's jiffy (4 ms) and of CoDel's tick (1024 ns), whose phases recordings keep.
+const TICK_NS: u64 = 16_000_000;
+
+/// Thrice the grain of most recordings.
+pub(crate) const FINE: Duration = Duration::from_nanos(3);
+
+/// Where the clock had a grain of 256 ns, timers were at least 500 ns away.
+const COARSE: Duration = Duration::from_micros(1);

@@ -27,36 +27,15 @@ pub struct Shares {
     pub delay_ms: f64,
 }
 
-/// How long a discipline has been there when the first packet arrives. Recordings do not tell, and it
-/// matters where a timer starts with the discipline: PIE's probability stays zero for half a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
-    /// Long enough for buckets to have filled and timers to run.
-    Settled,
-    /// It has just been made.
-    Fresh,
-}
-
-impl Age {
-    /// Multiples of 16 ms, which is 4 ticks of the kernel's clock and 15625 of CoDel's.
-    const fn nanos(self) -> u64 {
-        match self {
-            Self::Settled => 1_024_000_000_000,
-            Self::Fresh => 16_000_000,
-        }
-    }
-}
-
 impl Run {
-    /// Replays `recording` with the random numbers and the flow hash of `seed`, through a discipline
-    /// of that `age`.
+    /// Replays `recording` with the random numbers and the flow hash of `seed`.
     ///
     /// # Errors
     /// If the recording's commands name a discipline or a parameter that is not here.
-    pub fn of(recording: &Recording, seed: u64, age: Age) -> Result<Self, SetUpError> {
+    pub fn of(recording: &Recording, seed: u64) -> Result<Self, SetUpError> {
         let device = Device { seed: Seed::new(seed), ..Device::default() };
         let qdisc = SetUp::parse(&recording.commands)?.build(&device)?;
-        let start = age.nanos() + recording.phase_ns;
+        let start = recording.start.as_nanos();
         let outcome = replay(qdisc, &packets(recording, start, seed));
         let departures = outcome.departures.into_iter().map(|(at, packet)| Departure {
             id: packet.handle,

@@ -5,7 +5,7 @@ use weir_conformance::{Recording, Verdict, judge};
 
 use crate::fail;
 
-/// Holds our discipline against the recording in `text`: its name, the verdict (`exact`, `in range` or
+/// Holds our discipline against the recording in `text`: its name, the verdict (`exact`, `agrees` or
 /// `fails`) and a remark on it.
 #[pyfunction]
 pub(crate) fn conformance(py: Python<'_>, text: &str) -> PyResult<(String, &'static str, String)> {
@@ -16,11 +16,11 @@ pub(crate) fn conformance(py: Python<'_>, text: &str) -> PyResult<(String, &'sta
     })?;
     let (word, remark) = match verdict {
         Verdict::Exact { packets } => ("exact", format!("{packets} packets")),
-        Verdict::InRange { ours, .. } => (
-            "in range",
+        Verdict::Agrees { ours, nearest, tests } => (
+            "agrees",
             format!(
-                "dropped {:.4}, marked {:.4}, mean delay {:.2} ms",
-                ours.dropped, ours.marked, ours.delay_ms
+                "dropped {:.4}, marked {:.4}, mean delay {:.2} ms; least p of {tests} tests {:.2}",
+                ours.dropped, ours.marked, ours.delay_ms, nearest.p
             ),
         ),
         Verdict::Fails(why) => ("fails", why),
