@@ -237,9 +237,9 @@ fn adaptive_red_moves_the_probability() {
     assert!((0.5..0.51).contains(&(f64::from(params.max_p) / 2f64.powi(32))));
 }
 
-/// 20 arrivals a second onto a backlog that stays; adaptive RED has looked at 0.5, 1.0 ... 9.5 s.
+/// 20 arrivals a second onto a backlog that stays; adaptive RED has looked at 0.512, 1.024 ... 10.752 s.
 #[test]
-fn adaptive_red_looks_every_half_second() {
+fn adaptive_red_looks_every_128_jiffies() {
     let words = "red limit 400000 min 2000 max 100000 avpkt 1000 burst 60 adaptive";
     let params = SetUp::parse(words).unwrap();
     let mut red = Red::new(&params, &Device::default()).unwrap();
@@ -247,7 +247,12 @@ fn adaptive_red_looks_every_half_second() {
         let now = Time::from_millis(1_000 + 50 * step);
         red.enqueue(packet(64, Ecn::NotEct), now, &mut Ignore);
     }
-    assert_eq!(red.adapt_at, Some(Time::from_millis(11_000)));
+    assert_eq!(red.adapt_at, Some(Time::from_millis(11_264)));
+    let before = Time::from_nanos(11_263_999_999);
+    red.enqueue(packet(64, Ecn::NotEct), before, &mut Ignore);
+    assert_eq!(red.adapt_at, Some(Time::from_millis(11_264)));
+    red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(11_264), &mut Ignore);
+    assert_eq!(red.adapt_at, Some(Time::from_millis(11_776)));
     let mut expected = 85_899_345u32;
     for _ in 0..7 {
         expected = expected / 10 * 9;
@@ -263,7 +268,7 @@ fn adaptive_red_looks_before_an_idle_time_begins() {
     red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(1_000), &mut Ignore);
     assert!(red.dequeue(Time::from_millis(1_700), &mut Ignore).is_some());
     assert!(red.dequeue(Time::from_millis(1_800), &mut Ignore).is_none());
-    assert_eq!(red.adapt_at, Some(Time::from_millis(2_000)));
+    assert_eq!(red.adapt_at, Some(Time::from_millis(2_048)));
 }
 
 #[test]
