@@ -142,15 +142,15 @@ def test_parameters_set_the_number_of_streams() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"test": "rrulll"}, "unknown test `rrulll` (known: ping, rrul, "),
+        ({"test": "rrulll"}, "unknown test `rrulll`, did you mean `rrul`? (known: ping, rrul, "),
         ({"link": "dsl"}, "unknown link `dsl` (known: cable-140-12, "),
         ({"link": "gone.toml"}, "gone.toml cannot be read: No such file or directory"),
         ({"queue": ["fq_kodel"]}, "path up, hop `router`: unknown queue discipline `fq_kodel`"),
         ({"queue": ["codel target soon"]}, "`target soon`: write a number that is not negative"),
-        ({"queue": []}, "scenario: queue: []: list should have at least 1 item"),
-        ({"seed": -1}, "scenario: seed: -1: input should be greater than or equal to 0"),
-        ({"repeat": 0}, "scenario: repeat: 0: input should be greater than or equal to 1"),
-        ({"sede": 1}, "scenario: sede: unknown key"),
+        ({"queue": []}, "scenario: queue: the list is empty: write at least one"),
+        ({"seed": -1}, "scenario: seed: -1: write 0 or more"),
+        ({"repeat": 0}, "scenario: repeat: 0: write 1 or more"),
+        ({"sede": 1}, "scenario: sede: unknown key, did you mean `seed`? (known: name, test, link, queue,"),
         ({"phases": {"load": "-5s"}}, "`-5s` is not a time"),
         ({"phases": {"idle": "0s", "load": "0s", "cooldown": "0s"}}, "the test lasts no time"),
         ({"tcp": {"congestion_control": "vegas"}}, "unknown congestion control `vegas` (known: "),
@@ -190,10 +190,10 @@ def hop(**words: Any) -> dict[str, Any]:
         ({"delay": "-3ms"}, "`-3ms` is not a time: write a number that is not negative"),
         ({"rate": "1mbit", "trace": "x"}, "hop `line`: `rate` and `trace` exclude each other"),
         ({"trace": "nowhere"}, "trace `nowhere` is neither shipped nor a file that can be read"),
-        ({"framing": "dsl"}, "link.up.0.framing: 'dsl': input should be 'none', 'ethernet', 'ptm'"),
+        ({"framing": "dsl"}, "link.up.0.framing: `dsl`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'"),
         (
             {"loss": {"model": "random", "probability": 2}},
-            "input should be less than or equal to 1",
+            "loss.probability: 2: write 1 or less",
         ),
     ],
 )

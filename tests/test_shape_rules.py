@@ -84,9 +84,12 @@ egress_max = "2mbit"
             '[[rule]]\nname = "a"\nclass = "bulk"',
             "rule 1 (`a`) holds for every packet: write at least one of",
         ),
-        ('[[rule]]\nname = "a"\nclass = "fast"\nport = [1]', "rule 1 (`a`): `class`: "),
-        ('[[rule]]\nclass = "bulk"\nport = [1]', "rule 1: `name`: "),
-        ('[[rule]]\nname = "a"\nclass = "bulk"\nprot = [1]', "rule 1 (`a`): `prot`: "),
+        ('[[rule]]\nname = "a"\nclass = "fast"\nport = [1]', "line 3: rule.0.class: `fast`: write 'bulk', "),
+        ('[[rule]]\nclass = "bulk"\nport = [1]', "line 1: rule.0.name: this key is missing"),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprot = [1]',
+            "line 4: rule.0.prot: unknown key, did you mean `port`? (known: name, class, program,",
+        ),
         ('[[rule]]\nname = "a"\nclass = "bulk"\nport = ["9-8"]', "rule 1 (`a`): port `9-8`: write a number"),
         ('[[rule]]\nname = "a"\nclass = "bulk"\nhost = ["x"]', "rule 1 (`a`): host `x`: write an address"),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +73,8 @@ def test_every_case_can_be_read(path: Path) -> None:
     if spec.tcp.congestion_control in {None, *_native.congestion_controls()}:
         (one,) = resolve(spec)
         assert one.scenario["shaper"]
+        for text in spec.assertions:
+            Assertion(text).check(one.scenario)
 
 
 def test_a_shaper_stands_at_the_clients_end_of_the_line() -> None:
@@ -120,7 +124,7 @@ def test_words_say_what_a_table_says() -> None:
             {"shaper": ["auto speed fast"]},
             "shaper `auto speed fast`: `speed` needs a value, or is none of its words",
         ),
-        ({"shaper": ["magic"]}, "shaper `magic`: control: 'magic': input should be 'auto'"),
+        ({"shaper": ["magic"]}, "shaper `magic`: control: `magic`: write 'auto', 'cake-autorate' or 'fixed'"),
         (
             {"shaper": ["auto up 95% down 95%"]},
             "shaper: egress 9500000 and ingress 9500000 bit/s: nothing is",
@@ -234,13 +238,49 @@ def test_assertions_say_what_holds(tmp_path: Path) -> None:
     assert not Assertion("down.goodput >= 0").of(record).holds
     assert outcome("up.rate.max[0s..2s] > 1gbit")[2]
     assert 0.9 < Assertion("up.utilisation[3s..6s] > 90%").of(record).left <= 1.0
-    with pytest.raises(UsageError, match="the run has no phase `sleep`"):
+    with pytest.raises(UsageError, match=r"the run has no phase `sleep` \(it has: .*load"):
         Assertion("latency.p99[sleep] < 1").of(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "up.goodput[flow=upload*] > 1mbit",
+            "`flow=upload*` matches no flow of `up.goodput` (there are: TCP upload BE, TCP upload BK, ",
+        ),
+        (
+            "down.goodput[flow=TCP upload*] > 1mbit",
+            "matches no flow of `down.goodput` (there are: TCP download ",
+        ),
+        (
+            "latency.p99[probe=Call] < 1ms",
+            "`probe=Call` matches no probe of `latency.p99` (there are: Ping (ms) ",
+        ),
+        ("latency.p99[lode] < 1ms", "the run has no phase `lode` (it has: idle, load, cooldown)"),
+    ],
+)
+def test_an_assertion_about_nothing_is_refused_before_the_run(text: str, said: str) -> None:
+    (one,) = resolve(scenario(test="rrul"))
+    with pytest.raises(UsageError) as error:
+        Assertion(text).check(one.scenario)
+    assert str(error.value).startswith(f"assertion `{text}`: ")
+    assert said in str(error.value)
+
+
+def test_the_assertions_of_the_documentation_are_about_something() -> None:
+    page = (CASES.parent.parent / "docs" / "scenarios.md").read_text()
+    (block,) = [one for one in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if one.startswith("assert")]
+    (one,) = resolve(scenario(test="rrul"))
+    for text in tomllib.loads(block)["assert"]:
+        Assertion(text).check(one.scenario)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("latency.p99[flow=a] < 1ms", "`flow=a`: `latency.p99` takes probe=NAME"),
+        ("up.utilisation[flow=a] < 1", "`up.utilisation` is of the line, not of a probe or flow"),
         ("latency.p98 < 5ms", "unknown figure `latency.p98`"),
         ("latency.p99 < 5parsec", "`5parsec`: unknown unit `parsec`"),
         ("latency.p99", "a comparison .* is missing at its end"),

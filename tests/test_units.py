@@ -196,19 +196,21 @@ def test_no_option_takes_a_bare_number(words: str) -> None:
 def test_no_file_takes_a_bare_number(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text('test = "rrul"\nlink = "cable-20-8"\n[phases]\nload = 30\n')
-    with pytest.raises(UsageError, match=r"phases\.load: `30` is a time without its unit"):
+    with pytest.raises(UsageError, match=r"scenario\.toml, line 4: phases\.load: `30` is a time without"):
         weir.main(["run", str(scenario)], standalone_mode=False)
     link = tmp_path / "link.toml"
     link.write_text('name = "l"\ntitle = "l"\n[[up]]\nname = "a"\nrate = 20\n[[down]]\nname = "b"\n')
-    with pytest.raises(UsageError, match=r"up\.0\.rate: `20` is a rate without its unit"):
+    with pytest.raises(UsageError, match=r"link\.toml, line 5: up\.0\.rate: `20` is a rate without its unit"):
         weir.main(["run", "rrul", "--link", str(link)], standalone_mode=False)
     rules = tmp_path / "rules.toml"
     rules.write_text("[class.bulk]\negress_max = 2\n")
-    with pytest.raises(UsageError, match="`2` is a rate without its unit"):
+    with pytest.raises(
+        UsageError, match=r"rules\.toml, line 2: class\.bulk\.egress_max: `2` is a rate without its unit"
+    ):
         weir.main(["shape", "lo", "--rules", str(rules)], standalone_mode=False)
     config = tmp_path / "shape.toml"
     config.write_text("egress = 20\n")
-    with pytest.raises(UsageError, match="egress: `20` is a rate without its unit"):
+    with pytest.raises(UsageError, match="line 1: egress: `20` is a rate without its unit"):
         weir.main(["shape", "lo", "--config", str(config)], standalone_mode=False)
 
 

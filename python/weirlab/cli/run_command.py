@@ -87,10 +87,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
     spec = spec_of(what, words)
-    for text in given_again(spec):
-        note(text)
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
-    runs = _runs(spec, host, words["links"])
+    runs = _runs(spec, host, words["links"], asserted)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
@@ -131,9 +129,16 @@ def _tell_methods(records: list[Record]) -> None:
             console.print(table)
 
 
-def _runs(spec: ScenarioSpec, host: str | None, links: Sequence[str]) -> list[ResolvedRun]:
+def _runs(
+    spec: ScenarioSpec, host: str | None, links: Sequence[str], asserted: Sequence[Assertion]
+) -> list[ResolvedRun]:
     """The runs; those over a real path have none of their own."""
+    for text in given_again(spec):
+        note(text)
     runs = resolve(spec)
+    for one in runs:
+        for assertion in asserted:
+            assertion.check(one.scenario)
     if host is None:
         return runs
     if links:

@@ -82,12 +82,12 @@ def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
     """The scenario in the file `what`, or the test of that name, with what was given on the line."""
     base: dict[str, Any] = {"test": what, "link": DEFAULT_LINK}
     if what.endswith(".toml"):
-        written = read_toml(Path(what), f"`{what}`")
+        written, text = read_toml(Path(what), f"`{what}`")
         # A test file has no key `test`.
         if "test" in written:
-            check(ScenarioSpec, written, what)
+            check(ScenarioSpec, written, what, text=text)
             base = written
-    return check(ScenarioSpec, base | _from_line(base, words), "command line")
+    return check(ScenarioSpec, base | _from_line(base, words), "command line", names=OPTIONS)
 
 
 def secret_of(file: Path | None) -> str | None:
@@ -125,6 +125,13 @@ def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
         said["sampling"] = base.get("sampling", {}) | {"ping": words["ping"]}
     return said
 
+
+OPTIONS = {
+    **{f"phases.{name}": f"--{name}" for name in ("idle", "load", "cooldown")},
+    **{name: f"--{name}" for name in ("seed", "repeat", "ip")},
+    "sampling.ping": "--ping",
+}
+"""What the command line calls keys of a scenario."""
 
 COMPARED = {
     "link": "links",

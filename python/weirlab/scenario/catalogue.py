@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from weirlab.errors import UsageError
+from weirlab.scenario.faults import faults, told
 from weirlab.scenario.models import LinkSpec, Model, ScenarioSpec, TestSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from importlib.resources.abc import Traversable
 
 SpecT = TypeVar("SpecT", bound=Model)
@@ -59,62 +62,63 @@ def _load(kind: type[SpecT], word: str, folder: str, name: str) -> SpecT:
     shipped = _data() / folder / f"{name}.toml"
     if _is_plain(name) and shipped.is_file():
         return _read(kind, shipped, f"{word} `{name}`")
-    path = Path(name)
-    if path.suffix == ".toml":
-        return _read(kind, path, name)
-    known = ", ".join(_names(folder))
-    raise UsageError(f"unknown {word} `{name}` (known: {known}; or a path to a .toml file)")
+    if name.endswith(".toml"):
+        return _read(kind, Path(name), name)
+    if "/" in name or Path(name).is_file():
+        raise UsageError(f"`{name}` is not a .toml file: write the name of a {word} or a path to one in TOML")
+    known = _names(folder)
+    near = get_close_matches(name, known, 1)
+    meant = f", did you mean `{near[0]}`?" if near else ""
+    raise UsageError(f"unknown {word} `{name}`{meant} (known: {', '.join(known)}; or a path to a .toml file)")
 
 
 def _read(kind: type[SpecT], source: Traversable, where: str) -> SpecT:
-    return check(kind, read_toml(source, where), where)
+    data, text = read_toml(source, where)
+    return check(kind, data, where, text=text)
 
 
-def read_toml(source: Traversable, where: str) -> dict[str, Any]:
-    """What a TOML file says.
+def read_toml(source: Traversable, where: str) -> tuple[dict[str, Any], str]:
+    """What a TOML file says, and its text.
 
     Raises:
         UsageError: if it cannot be read.
     """
     try:
-        return tomllib.loads(source.read_text(encoding="utf-8"))
+        text = source.read_text(encoding="utf-8")
+        return tomllib.loads(text), text
     except OSError as error:
         raise UsageError(f"{where} cannot be read: {_reason(error)}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{where} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{where} cannot be read: its brackets are nested too deep") from error
 
 
-def check(kind: type[SpecT], data: object, where: str) -> SpecT:
-    """`data` as a `kind`, or one sentence about the first thing that is wrong with it."""
+def check(
+    kind: type[SpecT],
+    data: object,
+    where: str,
+    *,
+    text: str | None = None,
+    names: Mapping[str, str] | None = None,
+) -> SpecT:
+    """`data` as a `kind`.
+
+    Args:
+        kind: what it should be.
+        data: what was written.
+        where: what a message calls it.
+        text: the file in which it was written, of which a message tells the lines.
+        names: what a message calls its keys, such as `--load` for `phases.load`.
+
+    Raises:
+        UsageError: all that is wrong with it.
+    """
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        raise UsageError(f"{where}: {first_problem(error)}") from error
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first problem that pydantic found, as one sentence with the place.
-
-    Where several kinds of value are allowed, pydantic tells what is wrong by each of them: the deepest
-    problem is that of the kind that was meant.
-    """
-    problem = max(error.errors(include_url=False), key=lambda one: len(one["loc"]))
-    place = ".".join(str(part) for part in problem["loc"] if not _is_branch(part))
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        message = "unknown key"
-    elif problem["type"] == "missing":
-        message = "this key is missing"
-    elif not problem["msg"].startswith("Value error"):
-        message = f"{problem['input']!r}: {message[0].lower()}{message[1:]}"
-    return f"{place}: {message}" if place else message
-
-
-def _is_branch(part: str | int) -> bool:
-    """Whether a part of a place is no key but names the kind of value that was tried."""
-    return isinstance(part, str) and (
-        part[:1].isupper() or part in {"str", "int", "constrained-str"} or "[" in part
-    )
+        found = faults(error, kind, data)
+        raise UsageError(told(where, found, text, names or {})) from error
 
 
 def _names(folder: str) -> list[str]:

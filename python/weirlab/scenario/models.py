@@ -423,12 +423,6 @@ class SpanSpec(Model):
     start: Nanoseconds
     stop: Nanoseconds
 
-    @model_validator(mode="after")
-    def _forward(self) -> SpanSpec:
-        if self.stop <= self.start:
-            raise ValueError("`stop` is not later than `start`")
-        return self
-
 
 class TroubleSpec(SpanSpec):
     """Something that goes wrong with a reflector for a while.

@@ -8,9 +8,10 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from weirlab.errors import UsageError
+from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
 from weirlab.scenario.units import RateWords, rate_bps
 
@@ -95,16 +96,14 @@ def read_rules(name: str) -> dict[str, Any]:
     """The native module's rules, for a shipped list or a file.
 
     Raises:
-        UsageError: if something is wrong: the file, the rule by its number, and what is allowed.
+        UsageError: if something is wrong: the file, the line or the rule by its number, and what is allowed.
     """
+    text = rules_text(name)
     try:
-        said = tomllib.loads(rules_text(name))
+        said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name}: {error}") from error
-    try:
-        spec = RulesSpec.model_validate(said)
-    except ValidationError as error:
-        raise UsageError(f"{name}: {_first(error, said)}") from error
+    spec = check(RulesSpec, said, name, text=text)
     caps: list[list[int | None]] = [[None] * len(CLASSES), [None] * len(CLASSES)]
     for class_name, cap in spec.class_.items():
         for side, rate in enumerate((cap.egress_max, cap.ingress_max)):
@@ -121,18 +120,6 @@ def _folder() -> Traversable:
 
 def _numbered(number: int, name: str) -> str:
     return f"rule {number} (`{name}`)"
-
-
-def _first(error: ValidationError, said: dict[str, Any]) -> str:
-    """The first thing that is wrong, and at which rule."""
-    first = error.errors()[0]
-    place = list(first["loc"])
-    where = ""
-    if len(place) > 2 and place[0] == "rule" and isinstance(place[1], int):
-        number, place = place[1], place[2:]
-        name = said["rule"][number].get("name")
-        where = f"{_numbered(number + 1, name) if name else f'rule {number + 1}'}: "
-    return f"{where}`{'.'.join(str(part) for part in place)}`: {first['msg']}"
 
 
 def _cap(file: str, class_name: str, rate: str | None) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import tomllib
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
-from weirlab.scenario.catalogue import check
+from weirlab.scenario.catalogue import check, read_toml
 from weirlab.scenario.models import Model
 from weirlab.scenario.units import RateWords, SideRate, TimeWords, rate_bps, time_ns
 from weirlab.shape.rules import read_rules
@@ -55,14 +54,12 @@ def read_config(file: Path) -> dict[str, Any]:
     """What a TOML file says of a shaper: the names of `ShapeWords`.
 
     Raises:
-        UsageError: if it cannot be read.
+        UsageError: if it cannot be read, or something else stands in it.
     """
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"config `{file}` cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"config `{file}`: {error}") from error
+    where = f"config `{file}`"
+    data, text = read_toml(file, where)
+    check(ShapeWords, data, where, text=text)
+    return data
 
 
 def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -59,6 +59,7 @@ class Assertion:
         self.text = text
         self._tokens = _tokens(text)
         self._at = 0
+        self._selections: list[_Selection] = []
         self._left = self._sum()
         name = self._take("a comparison (<, <=, >, >=)", _COMPARISONS)
         self._compare = _COMPARISONS[name]
@@ -66,8 +67,22 @@ class Assertion:
         if self._at < len(self._tokens):
             raise self._error(f"`{self._tokens[self._at]}` stands behind its end")
 
+    def check(self, scenario: Mapping[str, Any]) -> None:
+        """Refuses an assertion about what a run of that resolved scenario does not have.
+
+        Raises:
+            UsageError: if it names a phase that there is not, or a pattern matches no name.
+        """
+        for selection in self._selections:
+            selection.check(scenario)
+
     def of(self, record: Record) -> Outcome:
-        """Whether it holds for a record."""
+        """Whether it holds for a record.
+
+        Raises:
+            UsageError: as `check` does for its scenario.
+        """
+        self.check(record.manifest.scenario)
         left, right = self._left(record), self._right(record)
         return Outcome(text=self.text, left=left, right=right, holds=bool(self._compare(left, right)))
 
@@ -107,14 +122,19 @@ class Assertion:
         name, _, rest = word.partition("[")
         if name not in FIGURES:
             raise self._error(f"unknown figure `{name}` (known: {', '.join(FIGURES)})")
-        figure, selection = FIGURES[name], self._selection(rest.removesuffix("]"))
+        figure, selection = FIGURES[name], self._selection(name, rest.removesuffix("]"))
+        self._selections.append(selection)
         return lambda record: figure(record, selection)
 
-    def _selection(self, text: str) -> _Selection:
+    def _selection(self, figure: str, text: str) -> _Selection:
         phase, span, pattern = "load", None, "*"
+        known_by = _named_by(figure)
         for word in filter(None, (word.strip() for word in text.split(","))):
             key, equals, value = word.partition("=")
             if equals and key in {"probe", "flow"}:
+                if key != known_by:
+                    takes = f"takes {known_by}=NAME" if known_by else "is of the line, not of a probe or flow"
+                    raise self._error(f"`{word}`: `{figure}` {takes}")
                 pattern = value
             elif ".." in word:
                 start, _, stop = word.partition("..")
@@ -128,7 +148,7 @@ class Assertion:
                 raise self._error(
                     f"`[{text}]`: write a phase, a span such as 10s..20s, probe=NAME or flow=NAME"
                 )
-        return _Selection(phase=phase, span=span, pattern=pattern, text=self.text)
+        return _Selection(figure=figure, phase=phase, span=span, pattern=pattern, text=self.text)
 
     def _take(self, wanted: str, allowed: Sequence[str] | Mapping[str, object] | None = None) -> str:
         found = self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -145,17 +165,51 @@ class Assertion:
 class _Selection:
     """Of what a figure is taken."""
 
+    figure: str
     phase: str
     span: tuple[int, int] | None
     pattern: str
     text: str
 
+    def check(self, scenario: Mapping[str, Any]) -> None:
+        """Whether a run of that scenario has the phase and something of that name."""
+        phases = [phase["name"] for phase in scenario["phases"]]
+        if self.span is None and self.phase not in phases:
+            raise UsageError(
+                f"assertion `{self.text}`: the run has no phase `{self.phase}` (it has: {', '.join(phases)})"
+            )
+        names = _names(self.figure, scenario)
+        if self.pattern != "*" and not any(fnmatchcase(name, self.pattern) for name in names):
+            kind = _named_by(self.figure)
+            there = ", ".join(dict.fromkeys(names)) or "none"
+            raise UsageError(
+                f"assertion `{self.text}`: `{kind}={self.pattern}` matches no {kind} of `{self.figure}` "
+                f"(there are: {there}; `*` stands for anything)"
+            )
+
     def window(self, record: Record) -> tuple[int, int]:
         """Start and end in nanoseconds."""
         found = self.span or record.phase(self.phase)
         if found is None:
-            raise UsageError(f"assertion `{self.text}`: the run has no phase `{self.phase}`")
+            raise UsageError(f"assertion `{self.text}`: the run ended before its phase `{self.phase}`")
         return found
+
+
+def _named_by(figure: str) -> str | None:
+    """By what a figure is told apart: `probe`, `flow`, or nothing."""
+    if figure.startswith("latency."):
+        return "probe"
+    return "flow" if figure.endswith(".goodput") else None
+
+
+def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
+    """Names of the probes or flows of which a figure may be taken."""
+    methods = [method["name"] for method in scenario.get("methods", [])]
+    if _named_by(figure) == "probe":
+        return [probe["name"] for probe in scenario["probes"]] + [f"{name} in flow" for name in methods]
+    direction = figure.partition(".")[0]
+    flows = [flow["name"] for flow in scenario["flows"] if flow["direction"] == direction]
+    return flows + [f"{name} {direction}" for name in methods]
 
 
 def _both(sign: _Operation, left: _Value, right: _Value) -> _Value:

@@ -1,0 +1,292 @@
+"""What is wrong with what was written: every fault in a sentence, with the line on which its key stands."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+    Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong.
+
+    Attributes:
+        path: keys and places in lists that lead to it.
+        says: what is wrong there.
+    """
+
+    path: Path
+    says: str
+
+    def __str__(self) -> str:
+        """The place, and what is wrong there."""
+        place = ".".join(str(part) for part in self.path)
+        return f"{place}: {self.says}" if place else self.says
+
+
+def faults(error: ValidationError, kind: type[BaseModel], data: object) -> list[Fault]:
+    """All that is wrong with `data`, which should be a `kind`."""
+    found = [_Found.of(one, data) for one in error.errors(include_url=False)]
+    return list(dict.fromkeys(Fault(one.path, one.says or _says(one.error, kind)) for one in _meant(found)))
+
+
+def told(where: str, found: Sequence[Fault], text: str | None, names: Mapping[str, str]) -> str:
+    """The faults of what is called `where`: one in a sentence, several in a line each.
+
+    With the text of the file they are in the order of their lines, and each says its line. Keys that have a
+    name of their own, such as an option of the command line, are called so.
+    """
+    if text is not None:
+        lines = sorted((line_of(one.path, text), str(one)) for one in found[:MOST_FAULTS])
+        said = [f"line {line}: {one}" for line, one in lines]
+        joint = ", "
+    else:
+        own = [names.get(".".join(str(part) for part in one.path)) for one in found]
+        said = [f"{name}: {one.says}" if name else str(one) for name, one in zip(own, found, strict=True)]
+        if all(own):
+            return "; ".join(said)
+        joint = ": "
+    if len(said) == 1:
+        return f"{where}{joint}{said[0]}"
+    more = [f"and {len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else []
+    return "\n  ".join([f"{where} has {len(found)} faults:", *said[:MOST_FAULTS], *more])
+
+
+def line_of(path: Path, text: str) -> int:
+    """The line, from 1, on which the value at `path` begins, or what holds it if it is not there.
+
+    The TOML parser itself finds it: it is the first line with which, and as many more as it takes to come to
+    the end of a value, the document has a value there.
+    """
+    lines = text.split("\n")
+    whole = tomllib.loads(text)
+    while not _holds(whole, path):
+        path = path[:-1]
+    first, last = 1, len(lines)
+    while first < last:
+        middle = (first + last) // 2
+        if _holds(_document(lines, middle), path):
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+def _document(lines: Sequence[str], count: int) -> object:
+    """What the first lines say, and as many more as it takes to come to the end of a value."""
+    for end in range(count, len(lines)):
+        try:
+            return tomllib.loads("\n".join(lines[:end]) + "\n")
+        except tomllib.TOMLDecodeError:
+            continue
+    return tomllib.loads("\n".join(lines))
+
+
+def _holds(data: Any, path: Path) -> bool:
+    for part in path:
+        if not _has(data, part):
+            return False
+        data = data[part]
+    return True
+
+
+def _has(data: Any, part: str | int) -> bool:
+    if isinstance(data, dict):
+        return part in data
+    return isinstance(data, list) and isinstance(part, int) and part < len(data)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One of pydantic's errors.
+
+    Attributes:
+        error: the error itself.
+        path: where it is in the data.
+        branches: where several kinds of value are allowed, the length of the path to there, and the kind by
+            which the value was tried.
+        values: what stands there.
+        says: what it says, if not what the error says.
+    """
+
+    error: ErrorDetails
+    path: Path
+    branches: tuple[tuple[int, str], ...]
+    values: tuple[Any, ...]
+    says: str | None = None
+
+    @classmethod
+    def of(cls, error: ErrorDetails, data: Any) -> _Found:
+        """An error with the parts of its place told apart: those that the data has, and kinds of values."""
+        path: list[str | int] = []
+        branches: list[tuple[int, str]] = []
+        values: list[Any] = []
+        for place, part in enumerate(error["loc"]):
+            missing = error["type"] == "missing" and place == len(error["loc"]) - 1
+            if missing or _has(data, part):
+                path.append(part)
+                data = None if missing else data[part]
+            elif part != "[key]":
+                branches.append((len(path), str(part)))
+                values.append(data)
+        return cls(error, tuple(path), tuple(branches), tuple(values))
+
+
+def _meant(found: Iterable[_Found], depth: int = 0) -> Iterator[_Found]:
+    """The errors by that kind of each value which was meant, where several are allowed."""
+    places: dict[object, list[_Found]] = {}
+    for number, one in enumerate(found):
+        branch = one.branches[depth : depth + 1]
+        places.setdefault(one.path[: branch[0][0]] if branch else number, []).append(one)
+    for several in places.values():
+        if len(several[0].branches) <= depth:
+            yield from several
+            continue
+        kinds = list(dict.fromkeys(one.branches[depth][1] for one in several))
+        value = several[0].values[depth]
+        suiting = [kind for kind in kinds if len(kinds) == 1 or _suits(kind, value)]
+        if suiting:
+            yield from _meant((one for one in several if one.branches[depth][1] == suiting[0]), depth + 1)
+        else:
+            names = list(dict.fromkeys(_kind_name(kind) for kind in kinds))
+            yield replace(several[0], says=f"{_shown(value)}: write {_either(names)}")
+
+
+def _suits(kind: str, value: object) -> bool:
+    """Whether a value looks like it was meant to be of the kind that pydantic calls so."""
+    if isinstance(value, (dict, BaseModel)):
+        return kind[:1].isupper()
+    if isinstance(value, list):
+        return kind.startswith("list[")
+    return isinstance(value, str) and kind.startswith(("str", "constrained-str", "literal["))
+
+
+def _kind_name(kind: str) -> str:
+    if kind[:1].isupper():
+        return "a table"
+    if kind.startswith("list["):
+        return "a list"
+    if kind.startswith("literal["):
+        return "one of " + kind.removeprefix("literal[").removesuffix("]").replace(",", ", ")
+    return {"int": "a whole number", "float": "a number", "bool": "true or false"}.get(kind, "a text")
+
+
+def _says(error: ErrorDetails, kind: type[BaseModel]) -> str:
+    """What is wrong, in a sentence without the place."""
+    what, place = error["type"], error["loc"]
+    context: Mapping[str, Any] = error.get("ctx", {})
+    if what == "extra_forbidden":
+        return _unknown(str(place[-1]), _keys(kind, place[:-1]))
+    if what == "literal_error" and place[-1] == "[key]":
+        return _unknown(
+            str(place[-2]), context["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        )
+    if what in _ALONE:
+        return _ALONE[what](error["msg"])
+    if what in _WANTED:
+        return f"{_shown(error['input'])}: write {_WANTED[what](context)}"
+    return f"{_shown(error['input'])}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    meant = f", did you mean `{near[0]}`?" if near else ""
+    return f"unknown key{meant} (known: {', '.join(known)})"
+
+
+def _keys(kind: type[BaseModel], place: Path) -> list[str]:
+    """The keys that may stand at a place of a model."""
+    candidates: list[Any] = [kind]
+    for part in place:
+        # What is no step to somewhere else is the name of a kind that was tried.
+        candidates = [to for one in candidates for to in _steps(one, part)] or candidates
+    models = [one for of in candidates for one in _kinds(of) if _is_model(one)]
+    fields = [field for one in models for field in one.model_fields.items()]
+    return list(dict.fromkeys(field.alias or name for name, field in fields))
+
+
+def _steps(of: Any, part: str | int) -> Iterator[Any]:
+    for one in _kinds(of):
+        if _is_model(one):
+            if part == one.__name__:
+                yield one
+            for name, field in one.model_fields.items():
+                if part == (field.alias or name):
+                    yield field.annotation
+        elif get_origin(one) in {list, dict} and (isinstance(part, int) or get_origin(one) is dict):
+            yield get_args(one)[-1]
+
+
+def _kinds(of: Any) -> list[Any]:
+    """The alternatives of an annotation."""
+    if _is_model(of) or get_origin(of) in {list, dict}:
+        return [of]
+    return [kind for part in get_args(of) for kind in _kinds(part)]
+
+
+def _is_model(of: Any) -> bool:
+    return isinstance(of, type) and issubclass(of, BaseModel)
+
+
+def _shown(value: object) -> str:
+    text = f"`{value}`" if isinstance(value, str) else repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+_ALONE: Mapping[str, Callable[[str], str]] = {
+    "value_error": lambda message: message.removeprefix("Value error, "),
+    "missing": lambda _: "this key is missing",
+    "string_too_short": lambda _: "it is empty: write at least one letter",
+    "too_short": lambda _: "the list is empty: write at least one",
+}
+"""What an error says without the value, by pydantic's name of it."""
+
+_WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "string_type": lambda _: "a text in quotes",
+    "bool_type": lambda _: "true or false",
+    "bool_parsing": lambda _: "true or false",
+    "int_type": lambda _: "a whole number",
+    "int_parsing": lambda _: "a whole number",
+    "int_from_float": lambda _: "a whole number",
+    "float_type": lambda _: "a number",
+    "float_parsing": lambda _: "a number",
+    "finite_number": lambda _: "a number",
+    "list_type": lambda _: "a list, such as [...]",
+    "dict_type": lambda _: "a table",
+    "model_type": lambda _: "a table",
+    "model_attributes_type": lambda _: "a table",
+    "literal_error": lambda context: str(context["expected"]),
+    "union_tag_invalid": lambda context: f"{context['discriminator']} = {_any_of(context['expected_tags'])}",
+    "union_tag_not_found": lambda context: f"it with {context['discriminator']}",
+    "greater_than_equal": lambda context: f"{context['ge']:g} or more",
+    "greater_than": lambda context: f"more than {context['gt']:g}",
+    "less_than_equal": lambda context: f"{context['le']:g} or less",
+    "less_than": lambda context: f"less than {context['lt']}",
+}
+"""What to write, by pydantic's name of the error."""
+
+
+def _any_of(tags: str) -> str:
+    return _either(tags.split(", "))
+
+
+MOST_FAULTS = 20
+"""That are told; who has more has another kind of file."""
+MOST_SHOWN = 60
+"""Letters of a value that is shown."""

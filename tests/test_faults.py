@@ -1,0 +1,190 @@
+"""What is wrong with a file: all of it, each with its line, and what may stand there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.cli import weir
+from weirlab.errors import UsageError
+from weirlab.scenario import ScenarioSpec, TestSpec, load_link, load_scenario
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.faults import line_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINK = """\
+name = "l"
+titel = "Mine"          # 2
+
+[[up]]
+name = "a"
+rate = 20               # 6
+framing = "atmm"        # 7
+
+[[up]]                  # 9: no name
+framing = { overhead = -1 }
+loss = { model = "random", probability = 2 }
+changes = [             # 12
+    { at = "1s", rate = "20mbit" },
+    { at = 5, down = true },
+]
+
+[[down]]
+name = ""               # 18
+"""
+
+TOLD = [
+    "line 1: title: this key is missing",
+    "line 2: titel: unknown key, did you mean `title`? (known: name, title, summary, source, mtu, up, down)",
+    "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
+    "line 7: up.0.framing: `atmm`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'",
+    "line 9: up.1.name: this key is missing",
+    "line 10: up.1.framing.overhead: -1: write 0 or more",
+    "line 11: up.1.loss.probability: 2: write 1 or less",
+    "line 12: up.1.changes.1.at: `5` is a time without its unit: write `5s`, `5ms` or `5us`",
+    "line 18: down.0.name: it is empty: write at least one letter",
+]
+
+
+def test_all_faults_of_a_file_are_told_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "link.toml"
+    file.write_text(LINK)
+    with pytest.raises(UsageError) as caught:
+        load_link(str(file))
+    head, *lines = str(caught.value).splitlines()
+    assert head == f"{file} has {len(TOLD)} faults:"
+    assert [line.strip() for line in lines] == TOLD
+
+
+def test_one_fault_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('test = "rrul"\nlink = "cable-20-8"\n\n[phases]\n# how long\nlode = "5s"\n')
+    with pytest.raises(UsageError) as caught:
+        load_scenario(file)
+    said = f"{file}, line 6: phases.lode: unknown key, did you mean `load`? (known: idle, load, cooldown)"
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"link": 5}, "link: 5: write a text, a table or a list"),
+        ({"link": {"name": "l"}}, "link.title: this key is missing"),
+        ({"link": ["a", {"title": "l"}]}, "link.1.name: this key is missing"),
+        ({"queue": "codel"}, "queue: `codel`: write a list, such as [...]"),
+        ({"queue_up": 5}, "queue_up: 5: write a text or a list"),
+        ({"ip": 5}, "ip: 5: write 4 or 6"),
+        ({"repeat": "many"}, "repeat: `many`: write a whole number"),
+        ({"repeat": 1.5}, "repeat: 1.5: write a whole number"),
+        ({"tcp": {"sack": "maybe"}}, "tcp.sack: `maybe`: write true or false"),
+        ({"tcp": "bbr"}, "tcp: `bbr`: write a table"),
+        ({"shaper": [{"control": "x"}]}, "shaper.0.control: `x`: write 'auto', 'cake-autorate' or 'fixed'"),
+        ({"methods": [{"name": "m", "kind": 5}]}, "methods.0.kind: 5: write a text in quotes"),
+        (
+            {"link": {"name": "l", "title": "l", "up": [{"name": "a", "loss": {"model": "x"}}]}},
+            "link.up.0.loss: {'model': 'x'}: write 'model' = 'random' or 'gilbert_elliott'",
+        ),
+        (
+            {"link": {"name": "l", "title": "l", "up": [{"name": "a", "loss": {}}]}},
+            "link.up.0.loss: {}: write it with 'model'",
+        ),
+        ({"qeue": []}, "qeue: unknown key, did you mean `queue`? (known: name, test, link,"),
+    ],
+)
+def test_every_kind_of_fault_has_its_words(written: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(ScenarioSpec, {"test": "rrul", "link": "line-50"} | written, "scenario")
+    text = str(caught.value)
+    assert text.startswith(f"scenario: {said}"), text
+    assert "input" not in text.lower()
+
+
+def test_several_faults_of_a_call_are_told_as_well() -> None:
+    with pytest.raises(UsageError) as caught:
+        check(TestSpec, {"name": "t", "phases": {"load": 5}}, "test")
+    assert str(caught.value).splitlines() == [
+        "test has 2 faults:",
+        "  title: this key is missing",
+        "  phases.load: `5` is a time without its unit: write `5s`, `5ms` or `5us`",
+    ]
+
+
+def test_faults_of_the_command_line_name_its_options() -> None:
+    with pytest.raises(UsageError) as caught:
+        weir.main(["run", "rrul", "--load", "30", "--ping", "0s"], standalone_mode=False)
+    said = str(caught.value)
+    assert "--load: `30` is a time without its unit: write `30s`, `30ms` or `30us`" in said
+    assert "--ping: `0s`: write a time above 0" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("a",), 1),
+        (("text",), 2),
+        (("list",), 5),
+        (("list", 1), 5),
+        (("t",), 9),
+        (("t", "b", "c"), 10),
+        (("t", "quoted key"), 11),
+        (("x", 0), 13),
+        (("x", 1, "y"), 16),
+        (("gone",), 1),
+        (("t", "gone"), 9),
+        (("t", "b", "gone", 3), 10),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_line_of_a_key_is_found(path: tuple[str | int, ...], line: int, end: str) -> None:
+    text = [
+        "a = 1",
+        'text = """',
+        "a = 2",
+        '[x]"""',
+        "list = [ # ]",
+        "    1,",
+        "    2,",
+        "]",
+        "[t]",
+        "b.c = 1",
+        '"quoted key" = 1',
+        "",
+        "[[x]]",
+        "y = 1",
+        "[[x]]",
+        "y = 1",
+    ]
+    assert line_of(path, end.join(text)) == line
+
+
+def test_what_is_no_file_of_ours_is_called_so(tmp_path: Path) -> None:
+    for name in ("/etc/passwd", "./rrul", str(tmp_path)):
+        with pytest.raises(
+            UsageError, match=r"is not a \.toml file: write the name of a test or a path to one"
+        ):
+            weir.main(["run", name], standalone_mode=False)
+    with pytest.raises(
+        UsageError, match=r"unknown test `rrull`, did you mean `rrul`\? \(known: ping, rrul, "
+    ):
+        weir.main(["run", "rrull"], standalone_mode=False)
+    with pytest.raises(UsageError, match="unknown link `cable-20-9`, did you mean `cable-20-8`"):
+        weir.main(["run", "rrul", "--link", "cable-20-9"], standalone_mode=False)
+
+
+def test_brackets_without_end_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "deep.toml"
+    file.write_text("a = " + "[" * 100_000)
+    with pytest.raises(UsageError, match="its brackets are nested too deep"):
+        load_link(str(file))
+
+
+def test_a_file_full_of_faults_is_told_in_part(tmp_path: Path) -> None:
+    file = tmp_path / "many.toml"
+    file.write_text("\n".join(f"key{number} = 1" for number in range(50)))
+    with pytest.raises(UsageError) as caught:
+        load_link(str(file))
+    assert len(str(caught.value).splitlines()) == 22
+    assert str(caught.value).endswith("and 32 more")
