@@ -171,7 +171,7 @@ def test_notebooks_show_tables(swept: list[Record]) -> None:
         (lambda: untyped.run("rrul", cc=5), "scenario: cc: 5: "),
         (lambda: untyped.run("rrul", shaper=5), "scenario: shaper: 5: "),
         (lambda: untyped.run("rrul", phases=5), "scenario: phases: 5: "),
-        (lambda: untyped.run("rrul", seed="x"), "scenario: seed: 'x': "),
+        (lambda: untyped.run("rrul", seed="x"), "scenario: seed: `x`: "),
         (lambda: untyped.run("rrul", assertions=5), "scenario: assert: 5: "),
         (lambda: untyped.run("rrul", methods=5), "scenario: methods: 5: "),
         (lambda: untyped.ScenarioSpec(queue="x"), "ScenarioSpec: "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -42,26 +43,24 @@ def faults(error: ValidationError, kind: type[BaseModel], data: object) -> list[
     return list(dict.fromkeys(Fault(one.path, one.says or _says(one.error, kind)) for one in _meant(found)))
 
 
-def told(where: str, found: Sequence[Fault], text: str | None, names: Mapping[str, str]) -> str:
-    """The faults of what is called `where`: one in a sentence, several in a line each.
+def told(
+    where: str, found: Sequence[Fault], text: str | None = None, names: Mapping[str, str] | None = None
+) -> str:
+    """The faults of what is called `where`, in a sentence.
 
-    With the text of the file they are in the order of their lines, and each says its line. Keys that have a
+    With the text of the file several are a line each, in the order of their lines, and each says its line. Keys that have a
     name of their own, such as an option of the command line, are called so.
     """
+    more = [f"and {len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else []
     if text is not None:
         lines = sorted((line_of(one.path, text), str(one)) for one in found[:MOST_FAULTS])
         said = [f"line {line}: {one}" for line, one in lines]
-        joint = ", "
-    else:
-        own = [names.get(".".join(str(part) for part in one.path)) for one in found]
-        said = [f"{name}: {one.says}" if name else str(one) for name, one in zip(own, found, strict=True)]
-        if all(own):
-            return "; ".join(said)
-        joint = ": "
-    if len(said) == 1:
-        return f"{where}{joint}{said[0]}"
-    more = [f"and {len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else []
-    return "\n  ".join([f"{where} has {len(found)} faults:", *said[:MOST_FAULTS], *more])
+        if len(said) == 1:
+            return f"{where}, {said[0]}"
+        return "\n  ".join([f"{where} has {len(found)} faults:", *said, *more])
+    own = [(names or {}).get(".".join(str(part) for part in one.path)) for one in found[:MOST_FAULTS]]
+    said = [f"{name}: {one.says}" if name else str(one) for name, one in zip(own, found, strict=False)]
+    return ("" if all(own) else f"{where}: ") + "; ".join([*said, *more])
 
 
 def line_of(path: Path, text: str) -> int:
@@ -103,7 +102,7 @@ def _holds(data: Any, path: Path) -> bool:
 
 
 def _has(data: Any, part: str | int) -> bool:
-    if isinstance(data, dict):
+    if isinstance(data, Mapping):
         return part in data
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
@@ -166,7 +165,7 @@ def _meant(found: Iterable[_Found], depth: int = 0) -> Iterator[_Found]:
 
 def _suits(kind: str, value: object) -> bool:
     """Whether a value looks like it was meant to be of the kind that pydantic calls so."""
-    if isinstance(value, (dict, BaseModel)):
+    if isinstance(value, (Mapping, BaseModel)):
         return kind[:1].isupper()
     if isinstance(value, list):
         return kind.startswith("list[")

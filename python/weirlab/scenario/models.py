@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from weirlab.errors import UsageError
+from weirlab.scenario.faults import faults, told
 from weirlab.scenario.units import (
     DscpValue,
     FlowBytes,
@@ -50,9 +51,8 @@ class Model(BaseModel):
             try:
                 super().__init__(**written)
             except ValidationError as error:
-                from weirlab.scenario.catalogue import first_problem  # noqa: PLC0415 - it imports this module
-
-                raise UsageError(f"{type(self).__name__}: {first_problem(error)}") from error
+                found = faults(error, type(self), written)
+                raise UsageError(told(type(self).__name__, found)) from error
 
         # Models within models are validated as before, and tell their problems to the outermost.
         __init__.__pydantic_base_init__ = True
