@@ -13,7 +13,7 @@ import polars as pl
 
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
-from weirlab.record.set_ups import numbered, set_ups
+from weirlab.record.set_ups import distinct, numbered, set_ups
 from weirlab.stats import idle_pings, loaded_pings, summarise
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     """The figures of `records` as one tidy table.
 
     Args:
-        records: a record, or several in the order of their rows.
+        records: a record, or several in the order of their rows; a run that is given twice counts once.
         by: what a row is: a `run`, a `probe` of a run, or a `flow` of a run.
 
     Returns:
@@ -41,7 +41,7 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     Raises:
         UsageError: if these are no records, or `by` is none of the three.
     """
-    chosen = records_of(records, "frame")
+    chosen = distinct(records_of(records, "frame"))
     if by not in get_args(Rows):
         raise UsageError(f"frame(..., by={by!r}): write one of {', '.join(map(repr, get_args(Rows)))}")
     rows = {"run": _runs, "probe": _probes, "flow": _flows}[by]
@@ -50,10 +50,15 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
 
 
 def samples(records: Sequence[Record], name: str) -> pl.DataFrame:
-    """The raw samples of one of `TABLES` of all `records`, with the names of probes and flows."""
+    """The raw samples of one of `TABLES` of all `records`, with the names of probes and flows.
+
+    The column `queue` of a record's tables, direction and hop such as `up/modem`, is called `hop`.
+    """
     parts = []
     for record, which in _which(records):
         table: pl.DataFrame = getattr(record, TABLES[name])
+        # `queue` is the set-up here, as in all tidy tables.
+        table = table.rename({"queue": "hop"}, strict=False)
         for column, names in (("probe", record.probe_names), ("flow", record.flow_names["name"].to_list())):
             if column in table.columns and name != "flows":
                 known = dict(enumerate(numbered(names)))

@@ -20,6 +20,7 @@ COMMANDS = {
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
+    "export": "Write records as .weir files, CSV or Parquet.",
     "lab": "Run any program on an emulated line.",
     "serve": "Answer measurements: Weir's own, and those of other speed tests.",
     "shape": "Shape a network interface: low latency under load, without being told rates.",

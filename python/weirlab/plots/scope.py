@@ -48,7 +48,10 @@ class Scope:
 
 
 def _place(record: Record, groups: Sequence[Sequence[Record]]) -> int:
+    """The number of the set-up that a record is of."""
     for place, group in enumerate(groups):
-        if any(one is record or one.path == record.path for one in group):
+        if any(one is record for one in group):
             return place
-    raise ValueError(f"`{record.path}` is not among the records of the command")
+    # A copy of a record counts once, and belongs where the other copy does.
+    same = (place for place, group in enumerate(groups) if len(set_ups([group[0], record])) == 1)
+    return next(same)

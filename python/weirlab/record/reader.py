@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 
+EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
+"""Time and rights of the files in an archive: the same in all, whatever the disk says."""
+
 
 class _Store(Protocol):
     """Where the files of a record lie."""
@@ -255,11 +258,19 @@ def find_records(path: Path) -> list[Record]:
 
 
 def pack(record: Path, archive: Path) -> None:
-    """Writes the record in a folder as one `.weir` file."""
-    folder = _Folder(record)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in folder.names():
-            out.writestr(name, folder.read(name))
+    """Writes a record as one `.weir` file; the same record gives the same bytes.
+
+    Args:
+        record: the folder of a record, or a `.weir` file.
+        archive: the file to write, which is replaced if it is there.
+    """
+    store = Record(record)._store  # noqa: SLF001 - of this module
+    with zipfile.ZipFile(archive, "w") as out:
+        for name in store.names():
+            entry = zipfile.ZipInfo(name, date_time=EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = READABLE
+            out.writestr(entry, store.read(name))
 
 
 def _manifests(path: Path) -> Iterator[Path]:

@@ -1,0 +1,150 @@
+"""Records for other programs: one `.weir` file a record, or tidy tables as CSV or Parquet.
+
+The same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING
+
+from weirlab.errors import UsageError, WeirError
+from weirlab.record import pack
+from weirlab.record.set_ups import distinct
+from weirlab.tidy import TABLES, frame, samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from weirlab.record import Record
+
+FORMATS = ("weir", "csv", "parquet")
+
+NAMES = ("runs", "probes", "flows", *TABLES)
+"""All tables that can be exported: figures first, then samples."""
+
+
+def export(
+    records: Sequence[Record], out: Path, form: str | None = None, table: str | None = None
+) -> list[Path]:
+    """Writes `records` for other programs.
+
+    Args:
+        records: the records; one that is given twice is written once.
+        out: a file with one of the suffixes `.weir`, `.csv` and `.parquet`, or a folder for several files.
+        form: `weir`, `csv` or `parquet`; of a file the one that its suffix names if None.
+        table: one of `NAMES`; None is `runs` for a file, and all tables that have a row for a folder.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UsageError: if something is there already, or words do not fit together; nothing is written then.
+        WeirError: if the files cannot be written.
+    """
+    wanted, alone = planned(out, form, table)
+    chosen = distinct(records)
+    if wanted == "weir":
+        if alone and len(chosen) > 1:
+            raise UsageError(
+                f"`{out}`: a .weir file holds one record, not {len(chosen)}: "
+                "name a folder and give --format weir"
+            )
+        targets = [out] if alone else _names(chosen, out)
+        return _write({path: partial(pack, one.path) for path, one in zip(targets, chosen, strict=True)})
+    if alone:
+        return _write({out: _table(chosen, table or "runs", wanted)})
+    tables = [table] if table else [name for name in NAMES if _any_rows(chosen, name)]
+    return _write({out / f"{name}.{wanted}": _table(chosen, name, wanted) for name in tables})
+
+
+def planned(out: Path, form: str | None, table: str | None) -> tuple[str, bool]:
+    """The format, and whether one file is written.
+
+    Raises:
+        UsageError: if words do not fit together, or something is there already.
+    """
+    suffix = out.suffix.lower().removeprefix(".")
+    alone = suffix in FORMATS
+    if form is not None and form not in FORMATS:
+        raise UsageError(f"there is no format `{form}` (known: {', '.join(FORMATS)})")
+    if alone and form not in (None, suffix):
+        raise UsageError(f"`{out}`: its name says .{suffix}, --format says {form}: leave one of them out")
+    wanted = suffix if alone else form
+    if wanted is None:
+        raise UsageError(f"`{out}`: name a file that ends in .weir, .csv or .parquet, or give --format too")
+    if table is not None and table not in NAMES:
+        raise UsageError(f"there is no table `{table}` (known: {', '.join(NAMES)})")
+    if table is not None and wanted == "weir":
+        raise UsageError(f"table `{table}`: a .weir file always holds the whole record; leave it out")
+    if alone and out.exists():
+        raise UsageError(f"`{out}` exists: choose another name, or take it away first")
+    if not alone and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"`{out}` exists and is not an empty folder: choose another one")
+    return wanted, alone
+
+
+def _any_rows(records: Sequence[Record], name: str) -> bool:
+    return name == "runs" or _content(records, name).height > 0
+
+
+def _content(records: Sequence[Record], name: str) -> pl.DataFrame:
+    if name == "runs":
+        return frame(records, by="run")
+    if name == "probes":
+        return frame(records, by="probe")
+    return frame(records, by="flow") if name == "flows" else samples(records, name)
+
+
+def _table(records: Sequence[Record], name: str, form: str) -> Callable[[Path], object]:
+    def write(part: Path) -> None:
+        content, table = io.BytesIO(), _content(records, name)
+        if form == "csv":
+            table.write_csv(content)
+        else:
+            table.write_parquet(content, compression="zstd")
+        part.write_bytes(content.getvalue())
+
+    return write
+
+
+def _names(records: Sequence[Record], folder: Path) -> list[Path]:
+    """A file for each record: the parts of its path in which it differs from the others."""
+    paths = [one.path.resolve() for one in records]
+    parts = [[*path.parts[:-1], path.name.removesuffix(".weir")] for path in paths]
+    shared = 0
+    while len(parts) > 1 and all(len(one) > shared + 1 and one[shared] == parts[0][shared] for one in parts):
+        shared += 1
+    if len(parts) == 1:
+        shared = len(parts[0]) - 1
+    names = [re.sub(r"[^\w.-]+", "-", "-".join(one[shared:])) for one in parts]
+    return [
+        folder / (f"{name}.weir" if names.count(name) == 1 else f"{name}-{place + 1}.weir")
+        for place, name in enumerate(names)
+    ]
+
+
+def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
+    """Writes each beside its name and renames it; nothing half written stays.
+
+    Raises:
+        WeirError: if one cannot be written.
+    """
+    for target, write in files.items():
+        part = target.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write(part)
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            raise WeirError(f"`{target}` cannot be written: {error.strerror or error}") from error
+    return list(files)

@@ -1,0 +1,153 @@
+"""`weir export`: what other programs read is what the record says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import weirlab
+from weirlab.cli import weir as group
+from weirlab.errors import UsageError, WeirError
+from weirlab.export import NAMES, export
+from weirlab.record import open_record, pack
+from weirlab.stats import compare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Two set-ups of a test with two probes' worth of names and two flows, twice each."""
+    return weirlab.run(
+        "tcp_bidirectional",
+        queue=["pfifo_fast", "fq_codel"],
+        repeat=2,
+        phases={"idle": "1s", "load": "1s", "cooldown": "0s"},
+        out=tmp_path_factory.mktemp("export") / "out",
+    )
+
+
+def command(*words: str) -> str:
+    done = CliRunner().invoke(group, ["export", *words], catch_exceptions=False, standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.output
+
+
+def test_a_weir_file_is_the_record(records: list[Record], tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "run.weir"
+    assert export(records[:1], target) == [target]
+    opened = open_record(target)
+    assert opened.manifest == records[0].manifest
+    for table in ("latency", "throughput", "tcp", "queue", "flows"):
+        assert getattr(opened, table).equals(getattr(records[0], table)), table
+    assert compare(opened)[0].loaded_ms == compare(records[0])[0].loaded_ms
+    # A packed record can be packed again, and is the same to the bit.
+    again = tmp_path / "again.weir"
+    pack(target, again)
+    assert again.read_bytes() == target.read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+
+
+def test_several_records_become_a_folder_of_weir_files(records: list[Record], tmp_path: Path) -> None:
+    made = export(records, tmp_path / "o", "weir")
+    assert [path.name for path in made] == [
+        "01-pfifo-fast-seed-1.weir",
+        "01-pfifo-fast-seed-2.weir",
+        "02-fq-codel-seed-1.weir",
+        "02-fq-codel-seed-2.weir",
+    ]
+    assert [open_record(path).manifest.seed for path in made] == [1, 2, 1, 2]
+
+
+def test_csv_and_parquet_have_names_in_place_of_numbers(records: list[Record], tmp_path: Path) -> None:
+    export(records, tmp_path / "pings.csv", table="latency")
+    export(records, tmp_path / "pings.parquet", table="latency")
+    csv, parquet = pl.read_csv(tmp_path / "pings.csv"), pl.read_parquet(tmp_path / "pings.parquet")
+    assert csv.height == parquet.height == sum(record.latency.height for record in records)
+    assert set(parquet["probe"]) == set(records[0].probe_names)
+    assert parquet.columns[:7] == ["set_up", "test", "link", "queue", "world", "seed", "complete"]
+    assert csv["rtt_ns"].sum() == sum(record.latency["rtt_ns"].sum() for record in records)
+    export(records, tmp_path / "goodput.parquet", table="throughput")
+    flows = pl.read_parquet(tmp_path / "goodput.parquet")
+    assert set(flows["flow"]) == set(records[0].flow_names["name"])
+
+
+def test_the_table_of_runs_is_the_frame(records: list[Record], tmp_path: Path) -> None:
+    export(records, tmp_path / "figures.parquet")
+    assert pl.read_parquet(tmp_path / "figures.parquet").equals(weirlab.frame(records))
+
+
+def test_a_folder_gets_all_tables_that_have_rows(records: list[Record], tmp_path: Path) -> None:
+    made = {path.name for path in export(records, tmp_path / "o", "csv")}
+    assert made == {
+        f"{name}.csv" for name in ("runs", "probes", "flows", "latency", "throughput", "tcp", "queue")
+    }
+    assert made == {path.name for path in (tmp_path / "o").iterdir()}
+
+
+@pytest.mark.parametrize("suffix", ["weir", "csv", "parquet"])
+def test_the_same_record_gives_the_same_bytes(suffix: str, records: list[Record], tmp_path: Path) -> None:
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    for target in (first, second):
+        export([open_record(records[0].path)], target)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_command_says_what_it_wrote(records: list[Record], tmp_path: Path) -> None:
+    folder = str(records[0].path.parent.parent)
+    said = command(folder, "--out", str(tmp_path / "x"), "--format", "parquet", "--table", "flows")
+    assert said.split() == [str(tmp_path / "x" / "flows.parquet")]
+    packed = str(tmp_path / "one.weir")
+    command(str(records[0].path), "--out", packed)
+    shown = CliRunner().invoke(group, ["show", packed, "--json"])
+    assert json.loads(shown.output)[0]["seed"] == 1
+
+
+def test_wrong_words_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "there.csv").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    for words, said in (
+        (["--out", "there.csv"], "exists: choose another name"),
+        (["--out", "full", "--format", "csv"], "exists and is not an empty folder"),
+        (["--out", "x"], "name a file that ends in .weir, .csv or .parquet, or give --format too"),
+        (["--out", "x.csv", "--format", "weir"], "its name says .csv, --format says weir"),
+        (["--out", "x.weir", "--table", "latency"], "a .weir file always holds the whole record"),
+    ):
+        words[1] = str(tmp_path / words[1])
+        with pytest.raises(UsageError, match=said):
+            command("nowhere", *words)
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_several_records_are_no_weir_file(records: list[Record], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a \.weir file holds one record, not 4"):
+        export(records, tmp_path / "x.weir")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.weir", "x.csv", "x.parquet"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(
+    name: str, records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(WeirError, match=f"{name}` cannot be written: No space left on device") as caught:
+        export(records[:1], tmp_path / name)
+    assert caught.value.exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_table_can_be_exported(records: list[Record], tmp_path: Path) -> None:
+    for name in NAMES:
+        export(records, tmp_path / f"{name}.csv", table=name)
