@@ -28,17 +28,17 @@ impl PassiveRtt {
         let under_way = &mut self.under_way[flow as usize];
         match direction {
             Direction::Up => {
-                if segment.ts != 0 && under_way.back().is_none_or(|&(ts, _)| ts < segment.ts) {
+                if under_way.back().is_none_or(|&(ts, _)| ts < segment.ts) {
                     under_way.push_back((segment.ts, now));
                 }
             }
             Direction::Down => {
-                while let Some(&(ts, sent)) = under_way.front() {
-                    if ts > segment.ts_echo {
+                while let Some((&(ts, sent), echo)) = under_way.front().zip(segment.ts_echo) {
+                    if ts > echo {
                         break;
                     }
                     under_way.pop_front();
-                    if ts == segment.ts_echo {
+                    if ts == echo {
                         let source = FIRST_SOURCE + flow;
                         let rtt = now.since(sent);
                         // The peer's timestamp tells when it answered, by its own clock of milliseconds.
@@ -71,7 +71,7 @@ mod tests {
         let mut rtt = PassiveRtt::default();
         let ms = Time::from_millis;
         let out = |ts| Segment { ts, ..Segment::default() };
-        let back = |ts_echo| Segment { ts_echo, ..Segment::default() };
+        let back = |echo| Segment { ts_echo: Some(echo), ..Segment::default() };
         rtt.on_segment(0, &out(7), Direction::Up, ms(1));
         rtt.on_segment(0, &out(7), Direction::Up, ms(2));
         rtt.on_segment(0, &out(8), Direction::Up, ms(3));

@@ -20,7 +20,7 @@ use crate::window::Window;
 pub struct Endpoint {
     profile: Arc<Profile>,
     state: State,
-    sender: Sender,
+    pub(crate) sender: Sender,
     receiver: Receiver,
 }
 
@@ -314,8 +314,9 @@ impl Endpoint {
     }
 
     fn establish(&mut self, segment: &Segment, handshake: Handshake, now: Time) {
-        let echo = Some(segment.ts_echo).filter(|&echo| self.profile.timestamps && echo != 0);
+        let echo = segment.ts_echo.filter(|_| self.profile.timestamps);
         self.sender.establish(segment.window, handshake.rtt_us(echo, now), &self.profile, now);
+        self.receiver.establish(self.profile.timers, now);
         if handshake.lost_more_than_once(echo) {
             self.sender.window.cwnd = 1;
         }

@@ -12,6 +12,8 @@ mod congestion;
 mod endpoint;
 mod pacing;
 mod profile;
+#[cfg(test)]
+mod properties;
 mod rack;
 mod rate;
 mod receive_window;

@@ -3,6 +3,8 @@
 //! Follows Linux `tcp_grow_window`, `tcp_rcv_space_adjust` and `tcp_rcv_rtt_measure` in
 //! `net/ipv4/tcp_input.c`.
 
+use weir_core::Time;
+
 use crate::profile::{Profile, SocketBuffer, WindowRule};
 use crate::segment::Segment;
 use crate::send_buffer::OVERHEAD;
@@ -20,7 +22,7 @@ pub(crate) struct ReceiveWindow {
     /// Eight times the round trip as this half sees it, in microseconds; 0 before the first.
     pub rtt8_us: u32,
     rtt_mark: Option<(u64, u64)>,
-    last_echo: u32,
+    last_echo: Option<u32>,
     /// Bytes read in the last round trip, and where and when the present one started.
     read_per_round: u64,
     round_offset: u64,
@@ -41,7 +43,7 @@ struct Buffer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub segments: u32,
-    /// Pieces of memory: what is contiguous is joined (`tcp_try_coalesce`).
+    /// Pieces of memory: what is contiguous is joined (`tcp_try_coalesce`), [`PIECE`] segments at most.
     pub pieces: u32,
 }
 
@@ -79,11 +81,16 @@ impl ReceiveWindow {
             right_edge: u64::from(offered),
             rtt8_us: 0,
             rtt_mark: None,
-            last_echo: 0,
+            last_echo: None,
             read_per_round: u64::from(10 * mss).min(u64::from(offered)),
             round_offset: 0,
             round_us: 0,
         }
+    }
+
+    /// The connection is open: from here the first round trip counts (`tcp_init_buffer_space`).
+    pub fn establish(&mut self, now: Time) {
+        self.round_us = now.as_nanos() / 1_000;
     }
 
     /// How many acknowledgements at once half a window is worth.
@@ -112,14 +119,15 @@ impl ReceiveWindow {
         })
     }
 
-    /// The application has read up to `delivered`: once a round trip the buffer follows what was read
-    /// (`tcp_rcv_space_adjust`).
-    pub fn on_read(&mut self, delivered: u64, now_us: u64) {
+    /// The application has read up to `read_to`, the end of a piece of memory, while what is in order
+    /// reaches up to `delivered`: once a round trip the buffer follows what was read, less what still
+    /// waits to be (`tcp_rcv_space_adjust`).
+    pub fn on_read(&mut self, read_to: u64, delivered: u64, now_us: u64) {
         let elapsed = now_us.saturating_sub(self.round_us);
         if self.rtt8_us == 0 || elapsed < u64::from(self.rtt8_us >> 3) {
             return;
         }
-        let read = delivered - self.round_offset;
+        let read = (read_to - self.round_offset).saturating_sub(delivered - read_to);
         if read > self.read_per_round {
             if let Some(buffer) = &mut self.buffer {
                 let wanted = 2 * read + u64::from(16 * self.mss);
@@ -129,16 +137,19 @@ impl ReceiveWindow {
             }
             self.read_per_round = read;
         }
-        self.round_offset = delivered;
+        self.round_offset = read_to;
         self.round_us = now_us;
     }
 
     /// The round trip as the receiver can see it: by the echo of its own timestamps, else by the time
     /// that a full window takes to arrive.
     pub fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
-        if segment.ts_echo != self.last_echo && u32::from(segment.len) >= self.mss {
-            self.last_echo = segment.ts_echo;
-            let sample = (now_us / 1_000).saturating_sub(u64::from(segment.ts_echo)) * 1_000;
+        if let Some(echo) = segment.ts_echo
+            && self.last_echo != Some(echo)
+            && u32::from(segment.len) >= self.mss
+        {
+            self.last_echo = Some(echo);
+            let sample = (now_us / 1_000).saturating_sub(u64::from(echo)) * 1_000;
             if sample > 0 {
                 self.take_rtt(sample as u32, false);
             }
@@ -170,3 +181,6 @@ impl ReceiveWindow {
         (self.right_edge - delivered) as u32
     }
 }
+
+/// Segments that one piece of memory holds (`MAX_SKB_FRAGS`).
+pub(crate) const PIECE: u32 = 17;

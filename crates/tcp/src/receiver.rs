@@ -7,7 +7,7 @@
 use weir_core::{Duration, Ecn, Time};
 
 use crate::profile::{DelayedAck, Profile, Timers};
-use crate::receive_window::{Held, ReceiveWindow};
+use crate::receive_window::{Held, PIECE, ReceiveWindow};
 use crate::segment::{Block, Flags, SackBlocks, Segment};
 
 /// The receiving half of a connection.
@@ -29,8 +29,8 @@ pub(crate) struct Receiver {
     /// CE arrived and the sender has not said that it reduced its window.
     echo_congestion: bool,
     saw_ecn: bool,
-    /// Timestamp to echo (RFC 7323, section 4.3).
-    ts_recent: u32,
+    /// Timestamp to echo (RFC 7323, section 4.3); `None` before the first.
+    ts_recent: Option<u32>,
 }
 
 /// Segments that arrived ahead of a gap, and the bytes up to their end.
@@ -119,8 +119,15 @@ impl Receiver {
             window: ReceiveWindow::new(profile, mss),
             echo_congestion: false,
             saw_ecn: false,
-            ts_recent: 0,
+            ts_recent: None,
         }
+    }
+
+    /// The connection is open: pauses between data count from here (`tcp_finish_connect`), and so does
+    /// the first round trip.
+    pub fn establish(&mut self, timers: Timers, now: Time) {
+        self.ack.last_data_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
+        self.window.establish(now);
     }
 
     /// Bytes received in order.
@@ -133,8 +140,9 @@ impl Receiver {
     /// nothing.
     pub fn on_timestamp(&mut self, segment: &Segment) {
         self.unread = 0;
-        if segment.seq <= self.ack.acked && segment.ts >= self.ts_recent {
-            self.ts_recent = segment.ts;
+        if segment.seq <= self.ack.acked && self.ts_recent.is_none_or(|recent| segment.ts >= recent)
+        {
+            self.ts_recent = Some(segment.ts);
         }
     }
 
@@ -169,13 +177,18 @@ impl Receiver {
             self.unread = 1;
             let held = self.held();
             let next = self.next;
+            let end = segment.offset + u64::from(segment.len);
             self.on_expected(segment, own, profile.timers, now);
             self.unread = self.next - next;
-            self.window.measure_rtt(segment, self.delivered, now_us);
+            self.window.measure_rtt(segment, end, now_us);
             if self.window.grow(held) {
                 self.ack.quick |= 1;
             }
-            self.window.on_read(self.delivered, now_us);
+            // What the segment sets free is joined to it, unless that makes too large a piece: then the
+            // application reads the segment first (`tcp_ofo_queue`). What it reads after that it
+            // reads at the same time, when a new round trip has begun.
+            let read_to = if self.unread <= PIECE { self.delivered } else { end };
+            self.window.on_read(read_to, self.delivered, now_us);
         } else if segment.seq < self.next {
             // RFC 2883: report the duplicate, and acknowledge at once for a while.
             self.duplicate = Some(block);
@@ -225,7 +238,7 @@ impl Receiver {
         segment.flags = segment.flags.with(Flags::ACK);
         segment.ack = self.next;
         segment.window = self.offered_window();
-        segment.ts_echo = self.ts_recent;
+        segment.ts_echo = self.ts_recent.filter(|_| profile.timestamps);
         if self.echo_congestion {
             segment.flags = segment.flags.with(Flags::ECE);
         }
@@ -266,11 +279,17 @@ impl Receiver {
 
     /// What lies in the buffer: what waits behind a gap, and what the application has not read yet.
     fn held(&self) -> Held {
-        let behind: u32 = self.ahead.iter().map(|range| range.block.end - range.block.start).sum();
-        Held {
-            segments: behind + self.unread,
-            pieces: self.ahead.len() as u32 + u32::from(self.unread > 0),
-        }
+        let ranges = self.ahead.iter().map(|range| range.block.end - range.block.start);
+        let (segments, pieces) = ranges.fold((0, 0), |(segments, pieces), length| {
+            (segments + length, pieces + length.div_ceil(PIECE))
+        });
+        let unread_pieces = match self.unread {
+            0 => 0,
+            1..=PIECE => 1,
+            // The segment that set the others free, and they.
+            more => 1 + (more - 1).div_ceil(PIECE),
+        };
+        Held { segments: segments + self.unread, pieces: pieces + unread_pieces }
     }
 
     /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.

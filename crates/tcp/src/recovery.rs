@@ -249,12 +249,12 @@ impl Sender {
         if !self.any_retransmission() {
             self.retrans_stamp = None;
         }
-        self.undo.prior_ssthresh = 0;
+        self.undo.prior_ssthresh = None;
         self.start_undo();
         if !self.phase.is_reducing() {
             if !ecn {
                 self.undo.prior_ssthresh =
-                    self.reduction.current_ssthresh(&self.window, self.phase);
+                    Some(self.reduction.current_ssthresh(&self.window, self.phase));
             }
             self.start_reduction();
         }
@@ -315,7 +315,7 @@ impl Sender {
 
     /// The receiver echoed congestion: RFC 3168, section 6.1.2, once a round trip.
     fn enter_reducing(&mut self) {
-        self.undo.prior_ssthresh = 0;
+        self.undo.prior_ssthresh = None;
         if self.phase < Phase::Reducing {
             self.undo.marker = None;
             self.start_reduction();
@@ -395,7 +395,8 @@ impl Sender {
             || self.board.una() >= self.recovery_end
             || (self.phase == Phase::Loss && self.retransmits == 0)
         {
-            self.undo.prior_ssthresh = self.reduction.current_ssthresh(&self.window, self.phase);
+            self.undo.prior_ssthresh =
+                Some(self.reduction.current_ssthresh(&self.window, self.phase));
             self.reduction.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.algorithm.ssthresh(&self.window);
             self.start_undo();

@@ -144,20 +144,21 @@ impl RttEstimator {
 #[derive(Clone, Debug)]
 struct MinFilter {
     generations: [u32; 2],
-    turn_at: u64,
+    /// When the next generation begins; `None` before the first value.
+    turn_at: Option<u64>,
 }
 
 impl Default for MinFilter {
     fn default() -> Self {
-        Self { generations: [u32::MAX; 2], turn_at: HALF_WINDOW_US }
+        Self { generations: [u32::MAX; 2], turn_at: None }
     }
 }
 
 impl MinFilter {
     fn offer(&mut self, value: u32, now_us: u64) {
-        if now_us >= self.turn_at {
+        if now_us >= *self.turn_at.get_or_insert(now_us + HALF_WINDOW_US) {
             self.generations = [u32::MAX, self.generations[0]];
-            self.turn_at = now_us + HALF_WINDOW_US;
+            self.turn_at = Some(now_us + HALF_WINDOW_US);
         }
         self.generations[0] = self.generations[0].min(value);
     }
@@ -201,6 +202,24 @@ mod tests {
         let mut rtt = estimator();
         rtt.sample(41_001, 0, 10);
         assert_eq!(rtt.rto(10), 244_000);
+    }
+
+    /// Counted from the first round trip, whenever that was.
+    #[test]
+    fn a_minimum_holds_for_two_and_a_half_minutes_at_least() {
+        for start in [0, 149_000_000] {
+            let mut rtt = estimator();
+            for (at, value, least) in [
+                (0, 10, 10),
+                (HALF_WINDOW_US - 1, 20, 10),
+                (HALF_WINDOW_US, 30, 10),
+                (2 * HALF_WINDOW_US - 1, 40, 10),
+                (2 * HALF_WINDOW_US, 50, 30),
+            ] {
+                rtt.offer_min(value, start + at);
+                assert_eq!(rtt.min(), least, "{at} us after {start}");
+            }
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub struct Segment {
     pub window: u32,
     /// Timestamp option: the sender's clock in milliseconds (RFC 7323).
     pub ts: u32,
-    /// Timestamp option: the timestamp that is echoed.
-    pub ts_echo: u32,
+    /// Timestamp option: the timestamp that is echoed; `None` before there is one, or without the option.
+    pub ts_echo: Option<u32>,
     /// Bytes of data, 0 for a segment without data.
     pub len: u16,
     /// Control bits.
@@ -161,7 +161,7 @@ impl Segment {
             ack: self.ack,
             flags,
             payload: u32::from(self.len),
-            timestamps: timestamps.then_some((self.ts, self.ts_echo)),
+            timestamps: timestamps.then_some((self.ts, self.ts_echo.unwrap_or(0))),
             sack,
             other_options: self.flags.has(Flags::SYN),
         }

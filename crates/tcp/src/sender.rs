@@ -382,9 +382,9 @@ impl Sender {
         self.last_echo
     }
 
-    pub fn set_last_echo(&mut self, echo: u32, profile: &Profile) {
-        if profile.timestamps && echo != 0 {
-            self.last_echo = Some(echo);
+    pub fn set_last_echo(&mut self, echo: Option<u32>, profile: &Profile) {
+        if profile.timestamps {
+            self.last_echo = echo.or(self.last_echo);
         }
     }
 

@@ -17,8 +17,8 @@ pub(crate) struct Undo {
     pub marker: Option<u32>,
     /// Retransmissions since then that no duplicate was reported for; `None` before the first.
     pub retransmissions: Option<u32>,
-    /// The threshold before it; 0 if it must not be restored.
-    pub prior_ssthresh: u32,
+    /// The threshold before it; `None` if it must not be restored.
+    pub prior_ssthresh: Option<u32>,
 }
 
 impl Undo {
@@ -36,7 +36,7 @@ impl Undo {
     }
 
     pub fn forbid(&mut self) {
-        self.prior_ssthresh = 0;
+        self.prior_ssthresh = None;
     }
 }
 
@@ -68,12 +68,12 @@ impl Sender {
         if unmark_losses {
             self.board.unmark_all_lost();
         }
-        if self.undo.prior_ssthresh > 0 {
+        if let Some(prior_ssthresh) = self.undo.prior_ssthresh {
             self.window.cwnd = self.algorithm.undo(&self.window, self.reduction.prior_cwnd);
             let now = Time::from_nanos(self.window.now_us * 1_000);
             self.with_rate_control(now, |control, _, path, rate| control.on_undo(path, rate));
-            if self.undo.prior_ssthresh > self.window.ssthresh {
-                self.window.ssthresh = self.undo.prior_ssthresh;
+            if prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = prior_ssthresh;
                 self.announce_reduction = false;
             }
         }

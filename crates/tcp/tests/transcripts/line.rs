@@ -198,7 +198,7 @@ impl Line {
         }
         line.sack = segment.sack;
         line.acks = Some(segment.ack);
-        line.echo = Some(since_origin(segment.ts_echo));
+        line.echo = segment.ts_echo.map(since_origin);
         line.stamp = Some(since_origin(segment.ts));
         line.window = Some(segment.window);
         line.len = Some(segment.len);

@@ -89,16 +89,50 @@ fn linux_grows_the_window_with_what_is_read() {
             t.arrives(data(number)).skips();
         }
     }
-    t.at_in_passing(ms(300)).arrives(data(60));
-    // Read in the round trip up to 200 ms: 20 segments, twice as many as before. So 2 * 20 + 16
-    // segments are wanted, and twice 56 * (20 - 10) / 10 more: 168 in all. The one that just arrived takes up room.
-    t.skips();
+    // The first round trip counts from the opening, and ends with the segment that arrives 100 ms later:
+    // 21 were read, 11 more than expected. So 2 * 21 + 16 segments are wanted, and twice
+    // 58 * (21 - 10) / 10 more: 185.6 in all. The one that just arrived takes up room.
     let mut offered = 0;
-    for number in 61..120 {
+    for number in 60..160 {
         t.arrives(data(number)).skips();
         offered = offered.max(t.last_window());
     }
-    assert_eq!(offered, 167_005);
+    assert_eq!(offered, 184_605);
+}
+
+/// A gap that is open when the round trip ends: segment 20 is missing from 100 ms on, and comes when
+/// `behind` others wait behind it.
+fn window_after_a_gap_of(behind: u32) -> u32 {
+    let mut t = linux().accepted();
+    for number in 0..20 {
+        t.at_in_passing(us(1_000) * u64::from(number)).arrives(data(number)).skips();
+    }
+    for number in 21..=20 + behind {
+        t.at_in_passing(ms(80) + us(100) * u64::from(number)).arrives(data(number)).skips();
+    }
+    t.at_in_passing(ms(110)).arrives(data(20)).skips();
+    let mut offered = 0;
+    // Within the next round trip, which therefore changes nothing.
+    for number in 21 + behind..400 {
+        t.arrives(data(number)).skips();
+        offered = offered.max(t.last_window());
+    }
+    offered
+}
+
+/// A segment that fills a gap is joined with what it sets free, 17 segments at most, and the application
+/// reads that at once (`tcp_ofo_queue`, `tcp_try_coalesce`): 20 + 17 segments in this round trip, 27 more
+/// than expected. Wanted are 2 * 37 + 16, and twice 90 * 27 / 10 more: 576 segments.
+#[test]
+fn a_filled_gap_that_is_one_piece_is_read_at_once() {
+    assert_eq!(window_after_a_gap_of(16), 575_004);
+}
+
+/// With one more the segment is read for itself, and what still waits is taken off: 21 - 17 segments, which
+/// is less than the 10 expected (`tcp_rcv_space_adjust`). What waits counts in the next round trip.
+#[test]
+fn a_filled_gap_of_several_pieces_is_read_piece_by_piece() {
+    assert_eq!(window_after_a_gap_of(17), 70_173);
 }
 
 /// What waits behind a gap takes up the buffer: the window grows only as far as the rest of it reaches

@@ -341,21 +341,24 @@ impl Script {
                 segment.offset = self.peer.sends(line.number, segment.len);
             }
         }
-        segment.ts_echo = line.echo.map_or_else(|| self.peer_echo(&segment), stamp_of);
+        segment.ts_echo = match line.echo {
+            Some(echo) => Some(stamp_of(echo)),
+            None => self.peer_echo(&segment),
+        };
         self.peer.ack = self.peer.ack.max(segment.ack);
         segment
     }
 
     /// What a peer by the book echoes: the timestamp of the segment with which the stretch begins that
     /// is newly acknowledged (RFC 7323, section 4.3).
-    fn peer_echo(&mut self, segment: &Segment) -> u32 {
+    fn peer_echo(&mut self, segment: &Segment) -> Option<u32> {
         if segment.flags.has(Flags::SYN) {
-            return if segment.flags.has(Flags::ACK) { self.left.last_stamp } else { 0 };
+            return segment.flags.has(Flags::ACK).then_some(self.left.last_stamp);
         }
         if segment.ack > self.peer.ack {
             self.peer.echo = self.left.stamps[self.peer.ack as usize];
         }
-        self.peer.echo
+        Some(self.peer.echo)
     }
 
     fn now_ms(&self) -> u32 {
