@@ -54,21 +54,35 @@ def test_the_disciplines_that_are_here_are_held_against_linux() -> None:
 
 def test_figures_are_those_of_the_reference(tmp_path: Path) -> None:
     [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
-    runs = linux.runs_of(experiment, REFERENCE.families[experiment.family], seeds=2, duration_ns=8 * SECOND)
+    family = REFERENCE.families[experiment.family]
+    runs = linux.runs_of(experiment, family, seeds=2, duration_ns=8 * SECOND)
     records = run_all(runs, world_named("sim"), tmp_path / "o")
-    result = linux.result(experiment, records)
+    result = linux.result(experiment, family, records)
     assert result.missing is None
     assert result.seeds == 2
-    assert set(result.findings) == set(experiment.linux)
+    delays = {f"delay_{name}" for name in linux.ROUND_TRIPS}
+    assert set(result.findings) == set(experiment.linux) - set(linux.ROUND_TRIPS) | delays
     assert result.findings["down_mbps"].met
-    assert result.findings["p50_ms"].met
-    assert result.findings["p99_ms"].met is None
+    assert result.findings["delay_p50_ms"].met
+    assert result.findings["delay_p99_ms"].met is None
+
+
+def test_delay_is_judged_above_the_empty_paths_round_trip(tmp_path: Path) -> None:
+    """Two milliseconds are 4 % of a ping of 49 ms, and 22 % of the delay in it."""
+    [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
+    family = REFERENCE.families[experiment.family]
+    records = run_all(linux.runs_of(experiment, family, seeds=1), world_named("sim"), tmp_path / "o")
+    other = {**experiment.linux, "p50_ms": [value + 2.0 for value in experiment.linux["p50_ms"]]}
+    delay = linux.result(experiment.model_copy(update={"linux": other}), family, records)
+    assert delay.findings["delay_p50_ms"].reference == pytest.approx(experiment.linux["p50_ms"][0] - 38.0)
+    assert delay.findings["delay_p50_ms"].met is False
+    assert linux.result(experiment, family, records).findings["delay_p50_ms"].met
 
 
 def test_a_set_up_with_an_absent_queue_is_reported_not_skipped() -> None:
     [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
     absent = experiment.model_copy(update={"disciplines": ["htb", "moon"]})
-    result = linux.result(absent, [])
+    result = linux.result(absent, REFERENCE.families[absent.family], [])
     assert result.missing == "queue not here yet: moon"
     assert not result.met
 
@@ -96,7 +110,7 @@ def test_the_command_prints_json_markdown_or_a_table(weir: Weir) -> None:
     words = ("study", "linux", "--only", "A_codel", "--seeds", "1")
     [result] = json.loads(weir(*words, "--json").stdout)
     assert result["name"] == "A_codel"
-    assert result["findings"]["p50_ms"]["reference"] == pytest.approx(46.9, abs=0.5)
+    assert result["findings"]["delay_p50_ms"]["reference"] == pytest.approx(6.9, abs=0.5)
     assert weir(*words, "--markdown").stdout.startswith("| experiment | down Mbit/s |")
     shown = weir(*words)
     assert shown.returncode == 0, shown.stderr

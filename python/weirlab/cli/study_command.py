@@ -276,7 +276,11 @@ def _run(  # noqa: PLR0913 - what was said on the line
         if len(records) < len(runs) or not all(record.manifest.complete for record in records):
             raise Interrupted("interrupted: a study is only worth something as a whole")
     return [
-        linux.result(experiment, [record for record in records if record.label == experiment.name])
+        linux.result(
+            experiment,
+            reference.families[experiment.family],
+            [record for record in records if record.label == experiment.name],
+        )
         for experiment in experiments
     ]
 
