@@ -264,3 +264,24 @@ def test_svg_text_stays_text(records: list[Record], tmp_path: Path) -> None:
 def test_all_charts_of_a_command_are_drawn(records: list[Record], tmp_path: Path) -> None:
     drawn = charts_of(records, tmp_path / "charts", title="Mine", quiet=True)
     assert {path.name for path in drawn} >= {"box.png", "cdf.png", "ping.png", "overlay.png"}
+
+
+def test_very_long_names_are_shortened_in_charts(records: list[Record], tmp_path: Path) -> None:
+    """They would leave the axes no room, which no layout can solve."""
+    long = []
+    for number, record in enumerate(records[::2]):
+        copy = open_record(record.path)
+        said = {"queue": f"pfifo limit {number} " * 500, "title": "t" * 5000, "set_up": "x y " * 2000}
+        copy.manifest = copy.manifest.model_copy(update=said)
+        long.append(copy)
+    for kind in ("overlay", "cdf"):
+        chart = plot(long, kind)
+        chart.get_layout_engine().execute(chart)  # type: ignore[union-attr]
+        assert chart.axes[0].get_position().height > 0.3, kind
+    assert draw("box", long, tmp_path / "box.png").exists()
+
+
+def test_a_copy_of_a_record_is_drawn_as_the_record_is(records: list[Record], tmp_path: Path) -> None:
+    copy = open_record(records[0].path)
+    for kind in ("overlay", "box", "cdf", "ping"):
+        draw(kind, [records[0], copy], tmp_path / f"{kind}.png")

@@ -113,7 +113,7 @@ def _show_one(entry: Mapping[str, Any]) -> None:
 
 def _says(value: object) -> bool:
     """Whether a value says anything: no jitter, no loss and no change say nothing."""
-    return value not in (None, {}, "", [], 0)
+    return value not in (None, {}, "", [], 0, "0s")
 
 
 def _cell(column: str, value: object) -> str:

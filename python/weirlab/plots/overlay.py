@@ -126,13 +126,13 @@ def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style]) -> None:
             axes.plot(
                 [t / 1e9 for t in load_window_ns(one.record)],
                 [mean, mean],
-                color=style.colour,
+                color=theme.darker(style.colour),
                 linestyle=(0, (6, 2)) if style.dash == "-" else style.dash,
                 linewidth=2.0,
                 zorder=5,
                 path_effects=parts.halo(2.0),
             )
-            labels.append((mean, f"average {caption.number(mean)}", style.colour))
+            labels.append((mean, f"average {caption.number(mean)}", theme.darker(style.colour)))
     parts.beside(axes, labels, 4.0)
 
 

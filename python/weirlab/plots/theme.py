@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -45,6 +46,12 @@ def styles(count: int) -> list[Style]:
         Style(COLOURS[colour], DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
         for number, colour in enumerate(chosen)
     ]
+
+
+def darker(colour: str) -> str:
+    """A dark shade of a colour, which stands out from points in it."""
+    red, green, blue = to_rgb(colour)
+    return to_hex((DARK * red, DARK * green, DARK * blue))
 
 
 class Chart(Figure):
@@ -200,6 +207,9 @@ COLOURS = ("#332288", "#a3195b", "#2b7bba", "#1b9e77", "#e8813a", "#dfab1f")
 
 _CHOICES = {1: [2], 2: [0, 4], 3: [0, 3, 5], 4: [0, 1, 2, 5], 5: [0, 1, 2, 4, 5]}
 """Which to take of fewer: the furthest apart, for eyes without red or green receptors as well."""
+
+DARK = 0.5
+"""Of the brightness of a colour: what a dark shade of it keeps."""
 
 DASHES: tuple[Any, ...] = (
     "-",
