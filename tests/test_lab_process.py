@@ -111,7 +111,7 @@ def test_a_record_and_a_capture_are_kept(tmp_path: Path) -> None:
         "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x' * 1000, ('server', 9))"
     )
     record, capture = tmp_path / "record", tmp_path / "packets.pcapng"
-    words = ("--link", str(link), "--record", str(record), "--pcap", str(capture))
+    words = ("--link", str(link), "--out", str(record), "--pcap", str(capture))
     done = weir("lab", "exec", *words, "--", sys.executable, "-c", f"{code}; import time; time.sleep(1)")
     assert done.returncode == 0, done.stderr
     kept = weirlab.open_record(record)

@@ -121,7 +121,7 @@ def test_type_of_service_chooses_the_band(tmp_path: Path) -> None:
         "import time; time.sleep(1)"
     )
     out = tmp_path / "record"
-    words = ("lab", "exec", "--queue", "pfifo_fast", "--record", str(out), "--", sys.executable, "-c", code)
+    words = ("lab", "exec", "--queue", "pfifo_fast", "--out", str(out), "--", sys.executable, "-c", code)
     done = subprocess.run(
         [sys.executable, "-m", "weirlab", *words],
         capture_output=True,
@@ -154,7 +154,7 @@ def test_connections_of_any_program_are_in_the_record(tmp_path: Path) -> None:
         "time.sleep(1)"
     )
     out = tmp_path / "record"
-    words = ("--record", str(out), "--server-command", shlex.join([sys.executable, "-c", server]))
+    words = ("--out", str(out), "--server-command", shlex.join([sys.executable, "-c", server]))
     done = subprocess.run(
         [sys.executable, "-m", "weirlab", "lab", "exec", *words, "--", sys.executable, "-c", client],
         capture_output=True,

@@ -104,7 +104,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     test = ["test", "server", "--idle", "2s", "--load", "6s", "--out", "o", "--json"]
     rrul = "run rrul --world net --host server --idle 1s --load 4s --cooldown 1s --no-charts --out o --json"
     upload = "run tcp_upload --cc reno --world net --host server --idle 1s --load 1s --no-charts"
-    recorded = partial(measure, first=ROUTE, line=("--record", "line"))
+    recorded = partial(measure, first=ROUTE, line=("--out", "line"))
     folders = {name: tmp_path_factory.mktemp(name) for name in ("fifo", "cake", "rrul", "route")}
     return together(
         {

@@ -14,6 +14,7 @@ from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def commands(
@@ -120,3 +121,59 @@ def test_a_share_is_no_other_number() -> None:
         with pytest.raises(click.BadParameter, match=f"`{wrong}` is not a share: write a number from 0 to 1"):
             Share().convert(wrong, None, None)
     assert Share().convert("0.25", None, None) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("words", "present"),
+    [
+        ("shape lo --egress 5mbit", "--up"),
+        ("shape lo --ingress=5mbit", "--down"),
+        ("shape lo --egress-max 5mbit", "--up-max"),
+        ("shape lo --ingress-max 5mbit", "--down-max"),
+        ("shape lo --egress-queue cake", "--queue-up"),
+        ("shape lo --ingress-queue", "--queue-down"),
+        ("shape lo --prove --measure 5s", "--load"),
+        ("lab exec --record folder -- true", "--out"),
+        ("study linux --seeds 5", "--repeat"),
+        ("study cfosspeed --span 5s", "--idle and --load"),
+    ],
+)
+def test_a_former_name_is_refused_with_the_present_one(words: str, present: str) -> None:
+    old = next(word for word in words.split() if word.startswith("--") and word != "--prove").split("=")[0]
+    with pytest.raises(UsageError) as caught:
+        weir.main(words.split(), standalone_mode=False)
+    assert str(caught.value) == f"{old} has another name now: write {present}"
+
+
+def test_a_program_is_no_time() -> None:
+    with pytest.raises(UsageError, match="load: `iperf3` is not a time"):
+        weir.main(["shape", "lo", "--prove", "--load", "iperf3"], standalone_mode=False)
+
+
+def test_former_keys_of_files_are_refused_with_the_present_ones(tmp_path: Path) -> None:
+    config = tmp_path / "shape.toml"
+    config.write_text('egress_queue = "cake"\n')
+    with pytest.raises(UsageError, match="`egress_queue` has another name now: write `queue_up`"):
+        weir.main(["shape", "lo", "--config", str(config)], standalone_mode=False)
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[class.bulk]\ningress_max = "2mbit"\n')
+    with pytest.raises(
+        UsageError, match=r"line 1: class\.bulk: `ingress_max` has another name now: write `down_max`"
+    ):
+        weir.main(["shape", "lo", "--rules", str(rules)], standalone_mode=False)
+
+
+def test_one_idea_has_one_option() -> None:
+    """What options with the same name take, over all commands."""
+    metavars: dict[str, set[str]] = {}
+    for _, one in OPTIONS.values():
+        if not one.is_flag and not one.hidden:
+            taken = one.make_metavar(click.Context(click.Command("weir")))
+            metavars.setdefault(one.opts[-1], set()).add(taken)
+    for name in ("--idle", "--load", "--cooldown", "--ping", "--time"):
+        assert metavars[name] == {"TIME"}, name
+    assert metavars["--run"] == {"SHELL"}
+    assert metavars["--queue"] == metavars["--queue-up"] == metavars["--queue-down"] == {"TC"}
+    assert metavars["--up"] == metavars["--down"] == metavars["--up-max"] == {"RATE"}
+    assert metavars["--out"] == {"PATH"}
+    assert len(metavars["--ip"]) == len(metavars["--repeat"]) == len(metavars["--seed"]) == 1, metavars

@@ -133,7 +133,7 @@ def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, 
         tmp_path,
         f"""
 load = f"exec {{sys.executable}} {tmp_path / "upload.py"}"
-words = ["--prove", "--load", load, "--rounds", "1", "--measure", "4s", "--json", "--quiet", "--log", "log"]
+words = ["--prove", "--run", load, "--rounds", "1", "--load", "4s", "--json", "--quiet", "--log", "log"]
 shaper = subprocess.Popen([*WEIR, device, *words], stdout=subprocess.PIPE, text=True)
 told = ""
 while not told.endswith("\\n}}\\n") and (line := shaper.stdout.readline()):
@@ -197,7 +197,7 @@ RECEIVES = """        far.recv(65536)"""
 KINDS = {
     "udp:server": ("", ""),
     "tcp:server:5001": ("", ""),
-    "udp:server:8080": ("--egress 5mbit --ingress auto --auth secret", "--auth secret"),
+    "udp:server:8080": ("--up 5mbit --down auto --auth secret", "--auth secret"),
 }
 """Whom to ask; how a shaper is started, both ways loaded if it is told anything; how its server is."""
 
@@ -300,8 +300,8 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     assert settings["control"] == {"auto": {"mode": "ping"}}
     assert settings["queues"] == ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"]
     said = {
-        "egress": "8mbit",
-        "ingress": "none",
+        "up": "8mbit",
+        "down": "none",
         "reflectors": ["10.0.0.1", "udp:[fd00::1]:2112"],
         "time": "2s",
     }
@@ -310,7 +310,7 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     assert settings["queues"][1] is None
     assert settings["reflectors"] == [{"icmp": "10.0.0.1"}, {"udp": "[fd00::1]:2112"}]
     assert settings["time_ns"] == 2_000_000_000
-    said = {"egress": "8mbit", "ingress_max": "50mbit", "mode": "bandwidth", "auth": "/etc/secret"}
+    said = {"up": "8mbit", "down_max": "50mbit", "mode": "bandwidth", "auth": "/etc/secret"}
     settings = settings_of("eth0", said, "shape")
     rates = {"egress_bps": 8_000_000, "ingress_max_bps": 50_000_000}
     assert settings["control"] == {"auto": {"mode": "bandwidth", **rates}}
@@ -325,7 +325,7 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
         ({"framing": "x"}, "framing `x`: write one of auto, none, "),
         ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
         ({"reflectors": ["tcp:10.0.0.1"]}, "a port from 1 to 65535"),
-        ({"egress_max": "fast"}, "fast"),
+        ({"up_max": "fast"}, "fast"),
         ({"colour": "red"}, "colour"),
     ]
     for wrong, named in refused:

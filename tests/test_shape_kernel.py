@@ -74,8 +74,8 @@ def put_a_tree():
     put(40, b"htb", 5 << 16 | 1, 5 << 16, attribute(1, rate + rate + buckets))
     put(36, b"pfifo", 6 << 16, 5 << 16 | 1, struct.pack("=I", 77))
 
-WORDS = ["--backend", "kernel", "--egress-queue", "pfifo limit 30", "--ingress-queue", "pfifo limit 40"]
-RATES = ["--egress", "4mbit", "--ingress", "5mbit"]
+WORDS = ["--backend", "kernel", "--queue-up", "pfifo limit 30", "--queue-down", "pfifo limit 40"]
+RATES = ["--up", "4mbit", "--down", "5mbit"]
 
 def settle(wanted):
     for _ in range(1000):
@@ -222,7 +222,7 @@ def test_code_points_have_tiers_and_each_its_share(
         tmp_path,
         f"""{QDISCS}{TIERS}
 before = qdiscs()
-words = ["--egress-queue", "htb diffserv4 pfifo limit 30", "--ingress-queue", "htb diffserv4 pfifo limit 40"]
+words = ["--queue-up", "htb diffserv4 pfifo limit 30", "--queue-down", "htb diffserv4 pfifo limit 40"]
 shaper, view = start(*WORDS, *RATES, *words)
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(2)

@@ -55,7 +55,7 @@ port = [80, "6881-6889"]
 host = ["192.0.2.77/24", "fd00::1"]
 dscp = ["af41", 8]
 [class.bulk]
-egress_max = "2mbit"
+up_max = "2mbit"
 """
     )
     assert read_rules(str(file)) == {
@@ -97,7 +97,7 @@ egress_max = "2mbit"
             "rule 1 (`a`): protocol `x`: write one of",
         ),
         ('[[rule]]\nname = "a"\nclass = "bulk"\ndscp = [64]', "rule 1 (`a`): dscp `64`: write a name"),
-        ('[class.bulk]\negress_max = "1kbit"', "class `bulk`: 1kbit: write 100000 bit/s or more"),
+        ('[class.bulk]\nup_max = "1kbit"', "class `bulk`: 1kbit: write 100000 bit/s or more"),
         ("[[rule]", "at line 1"),
     ],
 )
@@ -127,9 +127,9 @@ name = "what comes in bursts"
 class = "video"
 port = [5005]
 [class.bulk]
-egress_max = "1mbit"
+up_max = "1mbit"
 [class.video]
-ingress_max = "1mbit"
+down_max = "1mbit"
 """
 
 # Who sends says the code point with which its datagrams come back from a socket that tells it (IP_RECVTOS).
@@ -162,7 +162,7 @@ def test_classes_by_program_and_port_reach_the_wire_and_have_their_own_rates(
         f"""
 pathlib.Path("/proc/self/comm").write_text({program!r})
 WORDS = ["--backend", "userspace", "--rules", {str(tmp_path / "rules.toml")!r}]
-WORDS += ["--egress", "6mbit", "--ingress", "6mbit"]
+WORDS += ["--up", "6mbit", "--down", "6mbit"]
 shaper, view = start(*WORDS)
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(20)
@@ -209,7 +209,7 @@ cgroup = ["GROUP"]
 port = [5002]
 """
 
-TIERED = ["--egress-queue", "htb diffserv4 pfifo limit 50", "--ingress-queue", "htb diffserv4 pfifo limit 50"]
+TIERED = ["--queue-up", "htb diffserv4 pfifo limit 50", "--queue-down", "htb diffserv4 pfifo limit 50"]
 
 
 @needs_lab
@@ -237,8 +237,8 @@ try:
 except OSError as error:
     print(json.dumps(str(error)))
     raise SystemExit(0)
-shaper = subprocess.Popen([*WEIR, device, "--quiet", "--backend", {backend!r}, "--egress", "6mbit",
-                           "--ingress", "6mbit", "--rules", {str(tmp_path / "rules.toml")!r}, *{queues!r}])
+shaper = subprocess.Popen([*WEIR, device, "--quiet", "--backend", {backend!r}, "--up", "6mbit",
+                           "--down", "6mbit", "--rules", {str(tmp_path / "rules.toml")!r}, *{queues!r}])
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(1)
 def mark(port):
@@ -297,7 +297,7 @@ name = "acknowledgements"
 class = "voice"
 acks = true
 [class.bulk]
-egress_max = "1mbit"
+up_max = "1mbit"
 """
 
 DOWNLOAD = """
@@ -322,9 +322,9 @@ def test_the_kernel_gives_packets_their_classes_on_both_ways(
         f"""{QDISCS}{TIERS}
 pathlib.Path("/proc/self/comm").write_text({program!r})
 before = qdiscs()
-WORDS = ["--backend", "kernel", "--rules", {str(tmp_path / "rules.toml")!r}, "--egress-queue",
-         "htb diffserv4 pfifo limit 100", "--ingress-queue", "htb diffserv4 pfifo limit 100"]
-shaper, view = start(*WORDS, "--egress", "6mbit", "--ingress", "6mbit")
+WORDS = ["--backend", "kernel", "--rules", {str(tmp_path / "rules.toml")!r}, "--queue-up",
+         "htb diffserv4 pfifo limit 100", "--queue-down", "htb diffserv4 pfifo limit 100"]
+shaper, view = start(*WORDS, "--up", "6mbit", "--down", "6mbit")
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(2)
 def mark(port, point=0):

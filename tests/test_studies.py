@@ -107,7 +107,7 @@ def test_an_unknown_experiment_is_one_sentence() -> None:
 
 
 def test_the_command_prints_json_markdown_or_a_table(weir: Weir) -> None:
-    words = ("study", "linux", "--only", "A_codel", "--seeds", "1")
+    words = ("study", "linux", "--only", "A_codel", "--repeat", "1")
     [result] = json.loads(weir(*words, "--json").stdout)
     assert result["name"] == "A_codel"
     assert result["findings"]["delay_p50_ms"]["reference"] == pytest.approx(6.9, abs=0.5)

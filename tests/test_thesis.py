@@ -152,7 +152,7 @@ def test_an_unknown_combination_is_one_sentence() -> None:
 
 def test_the_command_writes_report_figures_and_charts(weir: Weir, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ("study", "thesis", "--only", "A/50 Token", "--seeds", "2", "--out", str(out))
+    words = ("study", "thesis", "--only", "A/50 Token", "--repeat", "2", "--out", str(out))
     rows = json.loads(weir(*words, "--json").stdout)
     assert [row["name"] for row in rows] == ["A/50 Token Bucket & RIO", "A/50 Token Bucket & FRIO"]
     assert rows[0]["published"]["timeouts"] == 253

@@ -82,7 +82,7 @@ def test_the_keys_that_take_times_and_rates_are_found() -> None:
         TIMES
     )
     assert {"SamplingSpec.ping", "TcpSpec.rto_min", "ProbeSpec.period", "ShapeWords.time"} <= set(TIMES)
-    assert {"HopSpec.rate", "RatesSpec.rate", "ShapeWords.egress", "CapSpec.egress_max"} <= set(RATES)
+    assert {"HopSpec.rate", "RatesSpec.rate", "ShapeWords.up", "CapSpec.up_max"} <= set(RATES)
     assert set(SIZES) == {"FlowSpec.bytes", "ProbeSpec.payload", "TcpSpec.receive_window"}
 
 
@@ -180,11 +180,11 @@ def test_rates_are_written_without_loss(value: int, text: str) -> None:
         "test host --load 8",
         "test host --ping 10",
         "shape lo --time 30",
-        "shape lo --egress 20",
-        "shape lo --ingress 20",
-        "shape lo --egress-max 20",
-        "shape lo --prove --measure 5",
-        "study cfosspeed --span 10",
+        "shape lo --up 20",
+        "shape lo --down 20",
+        "shape lo --up-max 20",
+        "shape lo --prove --load 5",
+        "study cfosspeed --load 10",
     ],
 )
 def test_no_option_takes_a_bare_number(words: str) -> None:
@@ -203,14 +203,14 @@ def test_no_file_takes_a_bare_number(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"link\.toml, line 5: up\.0\.rate: `20` is a rate without its unit"):
         weir.main(["run", "rrul", "--link", str(link)], standalone_mode=False)
     rules = tmp_path / "rules.toml"
-    rules.write_text("[class.bulk]\negress_max = 2\n")
+    rules.write_text("[class.bulk]\nup_max = 2\n")
     with pytest.raises(
-        UsageError, match=r"rules\.toml, line 2: class\.bulk\.egress_max: `2` is a rate without its unit"
+        UsageError, match=r"rules\.toml, line 2: class\.bulk\.up_max: `2` is a rate without its unit"
     ):
         weir.main(["shape", "lo", "--rules", str(rules)], standalone_mode=False)
     config = tmp_path / "shape.toml"
-    config.write_text("egress = 20\n")
-    with pytest.raises(UsageError, match="line 1: egress: `20` is a rate without its unit"):
+    config.write_text("up = 20\n")
+    with pytest.raises(UsageError, match="line 1: up: `20` is a rate without its unit"):
         weir.main(["shape", "lo", "--config", str(config)], standalone_mode=False)
 
 

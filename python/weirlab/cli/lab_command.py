@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, option, renamed
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 
 def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say on which line a program runs."""
-    for one in reversed(
-        [
-            option("--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."),
-            option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
-            option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
-            option("--queue-down", metavar="TC", help="Queue for the download direction only."),
-            option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
-            option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
-            option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
-            option("--record", type=click.Path(path_type=Path), help="Folder for the queues' record."),
-            option(
-                "--pcap", type=click.Path(path_type=Path), help="File for the packets that arrive, as pcapng."
-            ),
-            option(
-                "--device",
-                type=click.Choice(["auto", "tun", "veth"]),
-                default="auto",
-                show_default=True,
-                help="What packets leave and enter the kernel through.",
-            ),
-            option("--live", is_flag=True, help="Show what the queues do, on standard error."),
-        ]
-    ):
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+        option("--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."),
+        option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
+        option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
+        option("--queue-down", metavar="TC", help="Queue for the download direction only."),
+        option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
+        option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
+        option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
+        option("--out", type=click.Path(path_type=Path), help="Folder for the queues' record."),
+        option(
+            "--pcap", type=click.Path(path_type=Path), help="File for the packets that arrive, as pcapng."
+        ),
+        option(
+            "--device",
+            type=click.Choice(["auto", "tun", "veth"]),
+            default="auto",
+            show_default=True,
+            help="What packets leave and enter the kernel through.",
+        ),
+        renamed("--record", "--out"),
+        option("--live", is_flag=True, help="Show what the queues do, on standard error."),
+    ]
+    for one in reversed(options):
         command = one(command)
     return command
 
@@ -84,7 +84,7 @@ def shell(**words: Any) -> None:
 def _run(program: list[str], words: dict[str, Any]) -> int:
     if shutil.which(program[0]) is None:
         raise UsageError(f"`{program[0]}` is no program that can be found")
-    record, pcap = words["record"], words["pcap"]
+    record, pcap = words["out"], words["pcap"]
     if pcap is not None and pcap.exists():
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
     if pcap is not None and not pcap.absolute().parent.is_dir():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from weirlab import _native
 from weirlab.cli.options import Whole, option
 from weirlab.errors import UsageError
@@ -70,6 +72,7 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 metavar="NAME",
                 help="Congestion control of all loads; repeat to compare.  [default: cubic]",
             ),
+            option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: 4]"),
             option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
             option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
         ]
@@ -103,6 +106,8 @@ def secret_of(file: Path | None) -> str | None:
 def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     """What was said on the command line, as keys of a scenario."""
     said: dict[str, Any] = {key: words[key] for key in ("seed", "repeat") if words[key] is not None}
+    if words["ip"] is not None:
+        said["ip"] = int(words["ip"])
     said |= {key: list(words[name]) for key, name in COMPARED.items() if words[name]}
     phases = {name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None}
     if phases:

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 from rich.live import Live
 
 from weirlab import _native
-from weirlab.cli.options import Share, Whole, option
+from weirlab.cli.options import Share, Whole, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import ShapeError, UsageError
 from weirlab.shape import (
@@ -37,7 +37,7 @@ from weirlab.shape import (
     table_of,
 )
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
-from weirlab.shape.settings import host_and_port, time_of
+from weirlab.shape.settings import NATIVE, host_and_port, time_of
 from weirlab.shape.view import LATE_NS
 from weirlab.ui import console, note, warn
 from weirlab.ui.terminal import messages
@@ -80,13 +80,13 @@ def command() -> None:
 @command.command("start")
 @click.argument("device", metavar="IFACE")
 @option("--config", type=click.Path(dir_okay=False, path_type=Path), help="TOML file with any of these.")
-@option("--egress", metavar="RATE", help="`auto` (the default), a rate that stays, or `none`.")
-@option("--ingress", metavar="RATE", help="Likewise, on the way in.")
-@option("--egress-max", metavar="RATE", help="`auto` never sets a higher rate.")
-@option("--ingress-max", metavar="RATE", help="Likewise, on the way in.")
+@option("--up", metavar="RATE", help="Out of IFACE: `auto` (the default), a rate that stays, or `none`.")
+@option("--down", metavar="RATE", help="Likewise, into IFACE.")
+@option("--up-max", metavar="RATE", help="`auto` never sets a higher rate.")
+@option("--down-max", metavar="RATE", help="Likewise, into IFACE.")
 @option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
-@option("--egress-queue", metavar="TC", help="Queue set-up, in tc syntax; cake by default.")
-@option("--ingress-queue", metavar="TC", help="Likewise, on the way in.")
+@option("--queue-up", metavar="TC", help="Queue out of IFACE, in tc syntax; cake by default.")
+@option("--queue-down", metavar="TC", help="Likewise, into IFACE.")
 @option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells.")
 @option(
     "--reflector",
@@ -103,14 +103,15 @@ def command() -> None:
 @option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 @option("--quiet", is_flag=True, help="Show nothing while it goes on.")
 @option("--prove", is_flag=True, help="Measure without and with it, print the factor, undo it if it is none.")
-@option("--load", metavar="SHELL", help="With --prove: a command that loads the line until it is ended.")
-@option(
-    "--server",
-    metavar="HOST",
-    help="With --prove: a `weir serve` to load the line with, and to probe unless --reflector says whom.",
-)
+@option("--run", metavar="SHELL", help="With --prove: a command that loads the line until it is ended.")
 @option("--rounds", type=Whole(1, 20), default=3, show_default=True, help="With --prove.")
-@option("--measure", metavar="TIME", default="5s", show_default=True, help="With --prove: a stage's time.")
+@option(
+    "--load",
+    metavar="TIME",
+    default="5s",
+    show_default=True,
+    help="With --prove: how long each stage is measured.",
+)
 @option(
     "--most-cost",
     type=Share(),
@@ -119,6 +120,13 @@ def command() -> None:
     help="With --prove: of throughput.",
 )
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
+@renamed("--egress", "--up")
+@renamed("--ingress", "--down")
+@renamed("--egress-max", "--up-max")
+@renamed("--ingress-max", "--down-max")
+@renamed("--egress-queue", "--queue-up")
+@renamed("--ingress-queue", "--queue-down")
+@renamed("--measure", "--load")
 def start(device: str, **words: Any) -> None:
     """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
     said = {} if words["config"] is None else read_config(words["config"])
@@ -210,13 +218,13 @@ def rules(name: str) -> None:
 
 
 WORDS = (
-    "egress",
-    "ingress",
-    "egress_max",
-    "ingress_max",
+    "up",
+    "down",
+    "up_max",
+    "down_max",
     "mode",
-    "egress_queue",
-    "ingress_queue",
+    "queue_up",
+    "queue_down",
     "framing",
     "auth",
     "backend",
@@ -296,9 +304,9 @@ class _Shown:
 
 
 def _prove(settings: dict[str, Any], words: dict[str, Any]) -> None:
-    measure_s = time_of("measure", words["measure"]) / 1e9
+    measure_s = time_of("load", words["load"]) / 1e9
     rounds = words["rounds"]
-    own_traffic = words["load"] is None and words["server"] is None
+    own_traffic = words["run"] is None and words["server"] is None
     prover = Prover(rounds=rounds, measure_s=measure_s, most_cost=words["most_cost"], own_traffic=own_traffic)
     if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
         raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")
@@ -354,7 +362,7 @@ def _check_proving(words: dict[str, Any]) -> None:
     if words["server"] is not None and not words["prove"]:
         raise UsageError("--server goes with --prove; to probe a `weir serve` write --reflector udp:HOST")
     context = click.get_current_context()
-    for name in ("load", "rounds", "measure", "most_cost"):
+    for name in ("run", "rounds", "load", "most_cost"):
         if not words["prove"] and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
@@ -406,12 +414,12 @@ class _Load:
 @contextmanager
 def _load(words: dict[str, Any], auth: str | None, total_s: float) -> Iterator[_Load | None]:
     """Loads the line as was said; the user's own traffic needs nothing."""
-    if words["load"] is None and words["server"] is None:
+    if words["run"] is None and words["server"] is None:
         yield None
         return
     with ExitStack() as stack:
-        if words["load"] is not None:
-            load = _Load(["/bin/sh", "-c", words["load"]])
+        if words["run"] is not None:
+            load = _Load(["/bin/sh", "-c", words["run"]])
         else:
             # Records of what the line carried for us are of no use to anybody.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-load-"))
@@ -461,7 +469,7 @@ def _show_dry_run(settings: dict[str, Any], choice: dict[str, Any], words: dict[
         click.echo(json.dumps({"settings": settings, **choice}, indent=2))
         return
     console.print(f"backend {choice['backend']}: {choice['why']}")
-    for name, queue in zip(("egress", "ingress"), choice["queues"], strict=True):
+    for name, queue in zip(("up", "down"), choice["queues"], strict=True):
         console.print(f"{name}: {'left alone' if queue is None else queue}")
     console.print(f"rates: {_rates_said(settings['control'])}")
     framing = settings["framing"]
@@ -487,8 +495,8 @@ def _rates_said(control: dict[str, Any]) -> str:
     [(kind, said)] = control.items()
     stays = "fixed at " if kind == "auto" else ""
     rates = [
-        f"{side} {how}{said[key] / 1e6:g} Mbit/s"
-        for side in ("egress", "ingress")
+        f"{way} {how}{said[key] / 1e6:g} Mbit/s"
+        for way, side in NATIVE.items()
         for key, how in ((f"{side}_max_bps", "at most "), (f"{side}_bps", stays))
         if said.get(key) is not None
     ]

@@ -12,7 +12,7 @@ import click
 
 from weirlab.api import run_all
 from weirlab.cli import study_gallery, study_shapers, study_speedtest, study_thesis
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, option, renamed
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
 from weirlab.report.linux_study import markdown, study_table, verdict
@@ -41,14 +41,23 @@ if TYPE_CHECKING:
     help="Where an experiment of the gallery, `cfosspeed` or `speedtest-aqm` runs.",
 )
 @option(
-    "--seeds",
+    "--repeat",
     type=Whole(min=1),
-    help="Simulated runs of each.  [default: linux 10, thesis 20, speedtest-aqm 3 to 10, others 5]",
+    help="Runs of each, each its own seed.  [default: in the simulator linux 10, thesis 20, speedtest-aqm "
+    "3 to 10, others 5; in the lab 1]",
 )
-@option("--repeat", type=Whole(min=1), help="Runs of each in the lab.  [default: 1]")
+@option(
+    "--lab-repeat",
+    type=Whole(min=1),
+    help="Runs of each in the lab, for studies that run in both worlds: agreement, thesis --lab.  "
+    "[default: 1]",
+)
+@renamed("--seeds", "--repeat")
 @option("--full", is_flag=True, help="For speedtest-aqm: the whole grid, 10 runs of each cell; a day.")
 @option("--lab", is_flag=True, help="For thesis: selected rows also in the lab, in real time.")
-@option("--span", metavar="TIME", help="For cfosspeed: length of each phase.  [default: 60s]")
+@option("--idle", metavar="TIME", help="For cfosspeed: length of the phase without load.  [default: 60s]")
+@option("--load", metavar="TIME", help="For cfosspeed: length of the phase with load.  [default: 60s]")
+@renamed("--span", "--idle and --load")
 @option(
     "--only",
     multiple=True,
@@ -71,11 +80,12 @@ def command(  # noqa: PLR0913 - one word each on the command line
     *,
     as_list: bool,
     world: str,
-    seeds: int | None,
     repeat: int | None,
+    lab_repeat: int | None,
     full: bool,
     lab: bool,
-    span: str | None,
+    idle: str | None,
+    load: str | None,
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
@@ -86,8 +96,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     \b
     weir study linux
-    weir study linux --only A_codel --seeds 1
-    weir study thesis --seeds 20 --out thesis
+    weir study linux --only A_codel --repeat 1
+    weir study thesis --repeat 20 --out thesis
     weir study agreement --only '20/8 20ms * cubic *'
     weir study yurtlab --out yurtlab
     weir study speedtest-aqm --out speedtest
@@ -98,16 +108,18 @@ def command(  # noqa: PLR0913 - one word each on the command line
         return
     if as_json and as_markdown:
         raise UsageError("--json and --markdown: only one of them can be printed; leave one out")
-    _check(name, lab=lab, world=world, repeat=repeat, full=full)
-    if span is not None and name != "cfosspeed":
-        raise UsageError(f"--span {span}: only study `cfosspeed` has it; `{name}` has not")
+    _check(name, lab=lab, world=world, lab_repeat=lab_repeat, full=full)
+    spans = {"idle": idle, "load": load}
+    for option_name, span in spans.items():
+        if span is not None and name != "cfosspeed":
+            raise UsageError(f"--{option_name} {span}: only study `cfosspeed` has it; `{name}` has not")
     if name == study_speedtest.NAME:
         study_speedtest.run(
             study_speedtest.Wanted(
                 only=only,
                 world=world,
                 full=full,
-                repetitions=repeat if world == "lab" else seeds,
+                repetitions=repeat,
                 jobs=jobs,
                 out=out,
                 as_json=as_json,
@@ -119,7 +131,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
         study_gallery.run(
             gallery.NAMES if name == "all" else [name],
             world=world,
-            repeat=repeat or seeds,
+            repeat=repeat,
             jobs=jobs,
             out=out,
             as_json=as_json,
@@ -129,15 +141,15 @@ def command(  # noqa: PLR0913 - one word each on the command line
     shape = _Shape(as_json=as_json, as_markdown=as_markdown)
     if name == "agreement":
         _agreement(
-            only, seeds or SIDES["sim"].runs(1), repeat or 1, jobs, out or Path("weir-agreement"), shape
+            only, repeat or SIDES["sim"].runs(1), lab_repeat or 1, jobs, out or Path("weir-agreement"), shape
         )
         return
     if name == "thesis":
         study_thesis.run(
             only,
-            seeds=seeds or 20,
+            seeds=repeat or 20,
             lab=lab,
-            repeat=repeat or 1,
+            repeat=lab_repeat or 1,
             jobs=jobs,
             out=out or Path("weir-thesis"),
             as_json=as_json,
@@ -150,8 +162,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
             study_shapers.Wanted(
                 only=only,
                 world=world,
-                span_ns=None if span is None else _span(span),
-                seeds=repeat or seeds or (5 if world == "sim" else 1),
+                spans_ns={key: _span(key, one) for key, one in spans.items() if one is not None},
+                seeds=repeat or (5 if world == "sim" else 1),
                 jobs=jobs,
                 out=out,
                 as_json=as_json,
@@ -159,10 +171,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
             ),
         )
         return
-    _linux(only, seeds or 10, jobs, out, shape)
+    _linux(only, repeat or 10, jobs, out, shape)
 
 
-def _check(name: str, *, lab: bool, world: str, repeat: int | None, full: bool) -> None:
+def _check(name: str, *, lab: bool, world: str, lab_repeat: int | None, full: bool) -> None:
     """Refuses words that the study of that name does not have."""
     if name not in STUDIES and name != "all":
         raise UsageError(f"unknown study `{name}` (known: {', '.join(STUDIES)}, all)")
@@ -170,32 +182,27 @@ def _check(name: str, *, lab: bool, world: str, repeat: int | None, full: bool) 
         raise UsageError(f"--lab: only study `thesis` has it; `{name}` has not")
     if full and name != study_speedtest.NAME:
         raise UsageError(f"--full: only study `{study_speedtest.NAME}` has it; `{name}` has not")
-    if name == study_speedtest.NAME:
-        if repeat is not None and world != "lab":
-            raise UsageError(f"--repeat {repeat}: study `{name}` runs in the lab only with --world lab")
-        return
-    if name == "all" or name in gallery.NAMES or (name == "cfosspeed" and world == "lab"):
+    if lab_repeat is not None and name != "agreement" and not (name == "thesis" and lab):
+        raise UsageError(
+            f"--lab-repeat {lab_repeat}: it is for studies that run in both worlds, `agreement` and `thesis` "
+            "with --lab; write --repeat"
+        )
+    if name in {study_speedtest.NAME, "all", "cfosspeed"} or name in gallery.NAMES:
         return
     if world != "sim":
         raise UsageError(
             f"--world {world} is for experiments of the gallery ({', '.join(gallery.NAMES)}), `cfosspeed` "
             "and `speedtest-aqm`"
         )
-    if repeat is not None and name == "thesis" and not lab:
-        raise UsageError(f"--repeat {repeat}: study `thesis` runs in the lab only with --lab")
-    if repeat is not None and name not in {"thesis", "agreement"}:
-        raise UsageError(
-            f"--repeat {repeat}: study `{name}` runs nothing in the lab; --seeds is for the simulator"
-        )
 
 
-def _span(written: str) -> int:
+def _span(name: str, written: str) -> int:
     try:
         span_ns = time_ns(written)
     except ValueError as error:
-        raise UsageError(f"--span: {error}") from error
+        raise UsageError(f"--{name}: {error}") from error
     if span_ns < SHORTEST_SPAN_NS:
-        raise UsageError(f"--span {written}: write 2s or more")
+        raise UsageError(f"--{name} {written}: write 2s or more")
     return span_ns
 
 

@@ -36,7 +36,7 @@ class Wanted:
     Attributes:
         only: names of parts of the study; all of them if none is named.
         world: where the lines are; the lab is for `cfosspeed`.
-        span_ns: length of each phase of `cfosspeed`; None for the report's 60 s.
+        spans_ns: lengths of the phases `idle` and `load` of `cfosspeed`; the report's 60 s if not there.
         seeds: runs of each.
         jobs: runs at once.
         out: folder for records, charts and the table.
@@ -45,7 +45,7 @@ class Wanted:
 
     only: Sequence[str]
     world: str
-    span_ns: int | None
+    spans_ns: Mapping[str, int]
     seeds: int
     jobs: int | None
     out: Path | None
@@ -104,7 +104,10 @@ def _cfosspeed(wanted: Wanted, folder: Path) -> None:
             continue
         title = "Download" if direction == "down" else "Upload"
         runs = cfosspeed.runs_of(
-            direction, seeds=wanted.seeds, idle_ns=wanted.span_ns, load_ns=wanted.span_ns
+            direction,
+            seeds=wanted.seeds,
+            idle_ns=wanted.spans_ns.get("idle"),
+            load_ns=wanted.spans_ns.get("load"),
         )
         records = _records(runs, f"cfosspeed {direction}", wanted, folder)
         for text in cfosspeed.disturbances(records):

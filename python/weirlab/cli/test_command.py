@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("host")
-@option("--idle", default="4s", show_default=True, help="Length of the phase without load.")
-@option("--load", default="8s", show_default=True, help="Length of each phase with load.")
-@option("--ping", default="10ms", show_default=True, help="Time between two pings.")
+@option("--idle", metavar="TIME", default="4s", show_default=True, help="Length of the phase without load.")
+@option("--load", metavar="TIME", default="8s", show_default=True, help="Length of each phase with load.")
+@option("--ping", metavar="TIME", default="10ms", show_default=True, help="Time between two pings.")
 @option("--most-flows", type=Whole(1, 24), default=16, show_default=True, help="Each way.")
 @option(
     "--cc",

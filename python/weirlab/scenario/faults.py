@@ -48,18 +48,19 @@ def told(
 ) -> str:
     """The faults of what is called `where`, in a sentence.
 
-    With the text of the file several are a line each, in the order of their lines, and each says its line. Keys that have a
-    name of their own, such as an option of the command line, are called so.
+    With the text of the file several are a line each, in the order of their lines, and each says its line.
+    Keys that have a name of their own, such as an option of the command line, are called so.
     """
-    more = [f"and {len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else []
+    first, rest = found[:MOST_FAULTS], len(found) - MOST_FAULTS
+    more = [f"and {rest} more"] if rest > 0 else []
     if text is not None:
-        lines = sorted((line_of(one.path, text), str(one)) for one in found[:MOST_FAULTS])
+        lines = sorted((line_of(one.path, text), str(one)) for one in first)
         said = [f"line {line}: {one}" for line, one in lines]
         if len(said) == 1:
             return f"{where}, {said[0]}"
         return "\n  ".join([f"{where} has {len(found)} faults:", *said, *more])
-    own = [(names or {}).get(".".join(str(part) for part in one.path)) for one in found[:MOST_FAULTS]]
-    said = [f"{name}: {one.says}" if name else str(one) for name, one in zip(own, found, strict=False)]
+    own = [(names or {}).get(".".join(str(part) for part in one.path)) for one in first]
+    said = [f"{name}: {one.says}" if name else str(one) for name, one in zip(own, first, strict=True)]
     return ("" if all(own) else f"{where}: ") + "; ".join([*said, *more])
 
 

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import check
@@ -49,10 +49,18 @@ class RuleSpec(Model):
 
 
 class CapSpec(Model):
-    """The greatest rates of a class, such as `2mbit`."""
+    """The greatest rates of a class, out of the device and into it, such as `2mbit`."""
 
-    egress_max: RateWords | None = None
-    ingress_max: RateWords | None = None
+    up_max: RateWords | None = None
+    down_max: RateWords | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present_names(cls, written: object) -> object:
+        for old, new in (("egress_max", "up_max"), ("ingress_max", "down_max")):
+            if isinstance(written, dict) and old in written:
+                raise ValueError(f"`{old}` has another name now: write `{new}`")
+        return written
 
 
 class RulesSpec(Model):
@@ -106,7 +114,7 @@ def read_rules(name: str) -> dict[str, Any]:
     spec = check(RulesSpec, said, name, text=text)
     caps: list[list[int | None]] = [[None] * len(CLASSES), [None] * len(CLASSES)]
     for class_name, cap in spec.class_.items():
-        for side, rate in enumerate((cap.egress_max, cap.ingress_max)):
+        for side, rate in enumerate((cap.up_max, cap.down_max)):
             caps[side][CLASSES.index(class_name)] = _cap(name, class_name, rate)
     rules = [
         _rule(f"{name}: {_numbered(number, rule.name)}", rule) for number, rule in enumerate(spec.rule, 1)

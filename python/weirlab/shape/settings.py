@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
@@ -22,10 +22,11 @@ class ShapeWords(Model):
     """What may be said of a shaper; nothing of it needs to be.
 
     Attributes:
-        egress, ingress: `auto`, a rate such as `35mbit` that stays, or `none` to leave that side alone.
-        egress_max, ingress_max: `auto` never sets a higher rate.
+        up, down: the way out of the device and into it: `auto`, a rate such as `35mbit` that stays, or `none`
+            to leave that way alone.
+        up_max, down_max: `auto` never sets a higher rate.
         mode: what matters more to `auto`, short delays or all of the rate.
-        egress_queue, ingress_queue: queue set-up of that side, in tc syntax.
+        queue_up, queue_down: queue set-up of that way, in tc syntax.
         framing: how bytes are counted, a name of `tc-cake(8)`, or `auto` for what the device tells.
         reflectors: whom to probe: `HOST` by ICMP, `udp:HOST[:PORT]` by UDP to a `weir serve`,
             `tcp:HOST:PORT` by how long a TCP connection takes to open.
@@ -35,19 +36,27 @@ class ShapeWords(Model):
         time: ends by itself after so long.
     """
 
-    egress: SideRate = "auto"
-    ingress: SideRate = "auto"
-    egress_max: RateWords | None = None
-    ingress_max: RateWords | None = None
+    up: SideRate = "auto"
+    down: SideRate = "auto"
+    up_max: RateWords | None = None
+    down_max: RateWords | None = None
     mode: Literal["ping", "bandwidth"] = "ping"
-    egress_queue: str = "cake diffserv4 dual-srchost"
-    ingress_queue: str = "cake diffserv4 dual-dsthost"
+    queue_up: str = "cake diffserv4 dual-srchost"
+    queue_down: str = "cake diffserv4 dual-dsthost"
     framing: str = "auto"
     reflectors: list[str] = Field(default_factory=list)
     auth: str | None = None
     backend: Literal["auto", "kernel", "userspace"] = "auto"
     rules: str | None = None
     time: TimeWords | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present_names(cls, written: object) -> object:
+        for old, new in RENAMED.items():
+            if isinstance(written, dict) and old in written:
+                raise ValueError(f"`{old}` has another name now: write `{new}`")
+        return written
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -80,11 +89,11 @@ def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any
     framings = _native.framings()
     if words.framing != "auto" and words.framing not in framings:
         raise UsageError(f"framing `{words.framing}`: write one of {', '.join(['auto', *framings])}")
-    sides = {"egress": words.egress, "ingress": words.ingress}
+    sides = {"up": words.up, "down": words.down}
     shaped = {side: said for side, said in sides.items() if said != "none"}
     queues = [
-        words.egress_queue if "egress" in shaped else None,
-        words.ingress_queue if "ingress" in shaped else None,
+        words.queue_up if "up" in shaped else None,
+        words.queue_down if "down" in shaped else None,
     ]
     return {
         "device": device,
@@ -127,8 +136,8 @@ def framing_of(device: str) -> dict[str, Any]:
 
 def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
     if not shaped:
-        raise UsageError("egress `none` and ingress `none`: nothing would be shaped; leave one of them out")
-    bounds = {"egress": words.egress_max, "ingress": words.ingress_max}
+        raise UsageError("up `none` and down `none`: nothing would be shaped; leave one of them out")
+    bounds = {"up": words.up_max, "down": words.down_max}
     for side, most in bounds.items():
         if most is not None and shaped.get(side) != "auto":
             raise UsageError(
@@ -136,12 +145,14 @@ def _control(words: ShapeWords, shaped: dict[str, str]) -> dict[str, Any]:
             )
     rates = {side: _rate(side, rate) for side, rate in shaped.items() if rate != "auto"}
     if len(rates) < len(shaped):
-        limits = {f"{side}_max_bps": _rate(f"{side} max", rate) for side, rate in bounds.items() if rate}
-        stays = {f"{side}_bps": bps for side, bps in rates.items()}
+        limits = {
+            f"{NATIVE[side]}_max_bps": _rate(f"{side} max", rate) for side, rate in bounds.items() if rate
+        }
+        stays = {f"{NATIVE[side]}_bps": bps for side, bps in rates.items()}
         return {"auto": {"mode": words.mode, **stays, **limits}}
     if words.mode != "ping":
         raise UsageError(f"mode {words.mode}: it is `auto`'s, and the rates are set; leave it out")
-    return {"fixed": {"egress_bps": rates.get("egress"), "ingress_bps": rates.get("ingress")}}
+    return {"fixed": {"egress_bps": rates.get("up"), "ingress_bps": rates.get("down")}}
 
 
 def _rate(name: str, written: str) -> int:
@@ -196,6 +207,19 @@ def _address(host: str) -> str:
 
 LEAST_BPS = 100_000
 """The controller's own least rate: below it a line would be strangled."""
+
+NATIVE = {"up": "egress", "down": "ingress"}
+"""What the native module calls the ways, as the kernel does for a device."""
+
+RENAMED = {
+    "egress": "up",
+    "ingress": "down",
+    "egress_max": "up_max",
+    "ingress_max": "down_max",
+    "egress_queue": "queue_up",
+    "ingress_queue": "queue_down",
+}
+"""Former names of keys."""
 
 KINDS = ("udp", "tcp")
 SERVE_PORT = 8080
