@@ -129,7 +129,7 @@ def test_of_many_warnings_a_few_are_said(rrul: list[Record]) -> None:
     assert cautions([odd]) == ["the clock drifted"]
     told = cautions([odd] * 8)
     assert len(told) == 6
-    assert told[0] == "pfifo_fast, seed 1: the clock drifted"
+    assert told[0] == "pfifo_fast (1): the clock drifted"
     assert told[-1].startswith("3 more of that kind")
 
 
