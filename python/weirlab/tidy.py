@@ -173,7 +173,7 @@ def _line_mbps(way: str) -> Callable[[Record], float | None]:
 
 
 def _controls(record: Record) -> str:
-    return ", ".join(sorted(set(record.flow_names["congestion_control"])))
+    return ", ".join(sorted(set(record.flow_names["congestion_control"].drop_nulls())))
 
 
 def _delay_ms(record: Record) -> float:
