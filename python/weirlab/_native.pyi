@@ -56,6 +56,7 @@ class Discipline(TypedDict):
     summary: str
     source: str
     preset: bool
+    classful: bool
     params: list[Param]
     class_params: list[Param]
 

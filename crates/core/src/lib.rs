@@ -14,7 +14,7 @@ pub mod units;
 
 pub use bytes::Bytes;
 pub use framing::{Cells, Framing};
-pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Protocol};
+pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Priority, Protocol};
 pub use random::{Draw, RNG_NAME, Rng, Seed};
 pub use rate::{Rate, Serializer};
 pub use tcp::{SackRanges, TcpFlags, TcpHeader, comes_before};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU32;
 
 use crate::Time;
 
@@ -209,12 +210,14 @@ impl FlowKey {
             sport,
             dport,
             protocol: self.protocol,
+            priority: None,
+            mark: 0,
         }
     }
 }
 
-/// The part of the 5-tuple that travels with every packet: enough to tell flows and hosts apart and
-/// for `tc` filters, in 20 bytes.
+/// What classifies a packet: the part of the 5-tuple that tells flows and hosts apart, and what `tc`
+/// filters wrote on it, in 28 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowLabel {
     /// Source host: the IPv4 address, or 32 bits folded from the IPv6 address.
@@ -229,6 +232,39 @@ pub struct FlowLabel {
     pub dport: u16,
     /// IP protocol.
     pub protocol: Protocol,
+    /// The priority that a filter wrote (`skb->priority`); the code point says it otherwise.
+    pub priority: Option<Priority>,
+    /// The mark that a filter wrote (`skb->mark`); 0 where none did.
+    pub mark: u32,
+}
+
+/// A packet's priority as Linux has it: a small number, or the class of a queue discipline as
+/// `major << 16 | minor`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(NonZeroU32);
+
+impl Priority {
+    /// The priority `number`, or `None` for `0xffff_ffff`, which is no class (`TC_H_ROOT`).
+    #[must_use]
+    pub const fn new(number: u32) -> Option<Self> {
+        // The complement leaves room for absence in four bytes.
+        match NonZeroU32::new(!number) {
+            Some(complement) => Some(Self(complement)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        !self.0.get()
+    }
+}
+
+impl fmt::Debug for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.get())
+    }
 }
 
 impl FlowLabel {
@@ -314,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_stays_small() {
-        assert!(size_of::<Packet>() <= 48, "{}", size_of::<Packet>());
+        assert!(size_of::<Packet>() <= 56, "{}", size_of::<Packet>());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) fn disciplines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("summary", discipline.summary)?;
         entry.set_item("source", discipline.source)?;
         entry.set_item("preset", Preset::named(discipline.name).is_some())?;
+        let classful = discipline.has_bands() || !discipline.class_params.is_empty();
+        entry.set_item("classful", classful)?;
         entry.set_item("params", params(py, discipline.params)?)?;
         entry.set_item("class_params", params(py, discipline.class_params)?)?;
         list.append(entry)?;

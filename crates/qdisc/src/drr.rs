@@ -86,7 +86,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
         let params = Params::read("drr class", CLASS_PARAMS, &class.words, device)?;
         quanta.push((params.number("quantum")? as u32).max(SMALLEST_QUANTUM));
     }
-    let sorter = Sorter::Filters(Classifier::new(&set_up.filters));
+    let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
     let leaves = Leaves::read(set_up, device)?;
     Ok(Box::new(Scheduler::new(RoundRobin::new(quanta), sorter, leaves)))
 }

@@ -59,7 +59,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     quanta.resize((count - strict) as usize, device.full_packet().max(SMALLEST_QUANTUM));
     let map = PrioMap::all(count as u8 - 1).overwritten(&params, count as u8)?;
     let sharing = RoundRobin::new(std::iter::repeat_n(0, strict as usize).chain(quanta));
-    let sorter = Sorter::Bands(Classifier::new(&set_up.filters), map, count as usize);
+    let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count as usize);
     let leaves = bands(set_up, count as u16, device)?;
     Ok(Box::new(Scheduler::new(Ets { strict: strict as usize, sharing }, sorter, leaves)))
 }

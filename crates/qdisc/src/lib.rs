@@ -13,6 +13,7 @@
 //!
 //! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
 
+mod adjusted;
 mod book;
 mod colour;
 mod contract;
@@ -74,6 +75,6 @@ pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay};
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
-    ClassSetUp, Classifier, DefaultValue, Filter, Handle, Kind, Match, Param, Params, SetUp,
-    SetUpError,
+    ClassSetUp, Classifier, DefaultValue, Edit, Filter, Handle, Kind, Match, Param, Params, SetUp,
+    SetUpError, SizeTable,
 };

@@ -3,7 +3,7 @@
 //! Where Linux has a discipline its rounding is part of its behaviour, and recordings of real
 //! kernels are met to the nanosecond only with it (`vectors/README.md`).
 
-use weir_core::{Duration, ETHERNET_HEADER, Rate};
+use weir_core::{Duration, ETHERNET_HEADER, Packet, Priority, Rate};
 
 /// What a discipline may ask of the port it sits on.
 #[derive(Clone, Debug)]
@@ -100,6 +100,13 @@ pub const fn truesize(len: u32) -> u32 {
         227..=674 => 1280,
         _ => 2304,
     }
+}
+
+/// The priority of a packet: what a filter wrote, else what Linux gives it by its TOS byte.
+#[must_use]
+pub fn priority_of(packet: &Packet) -> u32 {
+    let of_tos = || u32::from(priority_of_tos(packet.tos()));
+    packet.label.priority.map_or_else(of_tos, Priority::get)
 }
 
 /// The priority that Linux gives an IPv4 packet by its TOS byte (`rt_tos2priority`): the old TOS

@@ -4,6 +4,8 @@
 //! home lines under OpenWrt: their rules for bursts, quanta, targets on slow lines, and which DSCP goes to
 //! which tier. `nfq_codel` is the three-tier shaper with which CeroWrt's RRUL tests were made in 2012.
 
+use std::sync::Arc;
+
 use weir_core::Rate;
 
 use crate::Device;
@@ -227,7 +229,9 @@ fn layer_cake(line: &Line) -> Result<String, SetUpError> {
 }
 
 fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    set_up.expanded(device)?.build(device)
+    // Whoever builds the preset puts its size table and what filters write around it.
+    let expanded = set_up.expanded(device)?;
+    SetUp { size_table: None, writes: Arc::default(), ..expanded }.build(device)
 }
 
 const fn preset(

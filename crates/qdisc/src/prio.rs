@@ -24,7 +24,7 @@ impl Prio {
         let params = set_up.params(device)?;
         let count = params.number("bands")?;
         let map = PrioMap::default().overwritten(&params, count as u8)?;
-        let filters = Classifier::new(&set_up.filters);
+        let filters = Classifier::with_priorities(set_up);
         Ok(Self {
             bands: count as usize,
             sorter: Sorter::Bands(filters, map, count as usize),

@@ -2,7 +2,7 @@
 
 use weir_core::Packet;
 
-use crate::linux::priority_of_tos;
+use crate::linux::priority_of;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
 
 /// The band of each priority.
@@ -49,18 +49,14 @@ impl PrioMap {
         }
     }
 
-    /// The band of `packet`.
+    /// The band of `packet`: of the lowest bits of its priority (`TC_PRIO_MAX`).
     pub fn band_of(&self, packet: &Packet) -> usize {
-        self.band_of_tos(packet.tos())
+        self.band_of_priority(priority_of(packet) as usize % PRIORITIES)
     }
 
     /// The band of Linux' priority `priority`.
     pub fn band_of_priority(&self, priority: usize) -> usize {
         usize::from(self.0[priority])
-    }
-
-    fn band_of_tos(&self, tos: u8) -> usize {
-        self.band_of_priority(usize::from(priority_of_tos(tos)))
     }
 }
 
@@ -94,7 +90,9 @@ mod tests {
 
     #[test]
     fn low_delay_goes_first_and_expedited_forwarding_does_not() {
-        let band = |tos: u8| PrioMap::default().band_of_tos(tos);
+        let band = |tos: u8| {
+            PrioMap::default().band_of_priority(usize::from(crate::linux::priority_of_tos(tos)))
+        };
         assert_eq!(band(0x10), 0, "low delay");
         assert_eq!(band(0x08), 2, "bulk");
         for (dscp, name) in [(0, "BE"), (8, "CS1"), (40, "CS5")] {

@@ -6,6 +6,7 @@ use crate::Device;
 use crate::book::{Book, Held};
 use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
 use crate::leaves::Leaves;
+use crate::linux::priority_of;
 use crate::priomap::PrioMap;
 use crate::tc::{ClassSetUp, Classifier, Handle, SetUp, SetUpError};
 
@@ -109,6 +110,8 @@ impl Sorter {
         match self {
             Self::Filters(filters) => leaves.called(filters.classify(packet)?),
             Self::Bands(filters, map, bands) => Some(match filters.classify(packet) {
+                // A class of another discipline is no priority.
+                None if priority_of(packet) >> 16 != 0 => map.band_of_priority(0),
                 None => map.band_of(packet),
                 Some(class) => (usize::from(class.minor).checked_sub(1))
                     .filter(|band| band < bands)

@@ -10,7 +10,7 @@ use weir_core::{Packet, Time};
 use crate::Device;
 use crate::book::{Book, Held};
 use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
-use crate::linux::priority_of_tos;
+use crate::linux::priority_of;
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
 
@@ -66,7 +66,7 @@ impl SkbPrio {
 
 impl Qdisc for SkbPrio {
     fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
-        let priority = usize::from(priority_of_tos(packet.tos()));
+        let priority = (priority_of(&packet) as usize).min(PRIORITIES - 1);
         if self.backlog().packets >= self.limit {
             let Some(lowest) = self.lowest().filter(|&lowest| lowest < priority) else {
                 return self.book.refuse(packet, DropReason::Overlimit, fates);

@@ -73,12 +73,6 @@ impl TbfParams {
         let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
         let lengths = Lengths::read(&params)?;
         let limit = byte_limit(&params, rate, burst, peak, mtu)?;
-        let limit_written = set_up.child.is_none().then_some(limit);
-        for (name, bytes) in
-            [("burst", Some(burst)), ("mtu", peak.and(mtu)), ("limit", limit_written)]
-        {
-            check_room(&params, name, bytes, device)?;
-        }
         let peak = match (peak, mtu) {
             (None, _) => None,
             (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
@@ -96,30 +90,30 @@ impl TbfParams {
                 ));
             }
         };
-        Ok(Self { rate, burst, limit, peak, lengths })
+        let read = Self { rate, burst, limit, peak, lengths };
+        read.check_room(set_up, device.full_packet(), "with the Ethernet header")?;
+        Ok(read)
     }
-}
 
-/// Refuses what never lets a full packet pass. Linux warns of it ("burst is lower than device mtu") and
-/// drops every full packet.
-fn check_room(
-    params: &Params,
-    name: &str,
-    bytes: Option<u64>,
-    device: &Device,
-) -> Result<(), SetUpError> {
-    let full = device.full_packet();
-    match bytes {
-        Some(bytes) if bytes < u64::from(full) => Err(params.bad(
-            name,
-            &bytes.to_string(),
-            &format!(
-                "a full packet never passes it: the MTU is {} bytes, with the Ethernet header {full}: write \
-                 {full} bytes or more",
-                device.mtu
-            ),
-        )),
-        _ => Ok(()),
+    /// Refuses what never lets a full packet, which counts `full` bytes, pass. Linux warns of it ("burst
+    /// is lower than device mtu") and drops every full packet.
+    pub(crate) fn check_room(
+        &self,
+        set_up: &SetUp,
+        full: u32,
+        counted: &str,
+    ) -> Result<(), SetUpError> {
+        let limit = set_up.child.is_none().then_some(self.limit);
+        let peak = self.peak.map(|(_, mtu)| mtu);
+        for (name, bytes) in [("burst", Some(self.burst)), ("mtu", peak), ("limit", limit)] {
+            if let Some(bytes) = bytes.filter(|&bytes| bytes < u64::from(full)) {
+                return Err(SetUpError::new(format!(
+                    "tbf: `{name} {bytes}`: a full packet never passes, which counts {full} bytes here \
+                     {counted}: write {full} bytes or more"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -80,23 +80,28 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ),
         (
             "tbf rate 1mbit burst 1 limit 30000",
-            "tbf: `burst 1`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
-             header 1514: write 1514 bytes or more",
+            "tbf: `burst 1`: a full packet never passes, which counts 1514 bytes here with the \
+             Ethernet header: write 1514 bytes or more",
         ),
         (
             "tbf rate 1mbit burst 1513 latency 50ms fq_codel",
-            "tbf: `burst 1513`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
-             header 1514: write 1514 bytes or more",
+            "tbf: `burst 1513`: a full packet never passes, which counts 1514 bytes here with the \
+             Ethernet header: write 1514 bytes or more",
         ),
         (
             "tbf rate 1mbit burst 2000 limit 0",
-            "tbf: `limit 0`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
-             header 1514: write 1514 bytes or more",
+            "tbf: `limit 0`: a full packet never passes, which counts 1514 bytes here with the \
+             Ethernet header: write 1514 bytes or more",
         ),
         (
             "tbf rate 1mbit burst 2000 limit 9000 peakrate 2mbit mtu 1500",
-            "tbf: `mtu 1500`: a full packet never passes it: the MTU is 1500 bytes, with the Ethernet \
-             header 1514: write 1514 bytes or more",
+            "tbf: `mtu 1500`: a full packet never passes, which counts 1514 bytes here with the \
+             Ethernet header: write 1514 bytes or more",
+        ),
+        (
+            "stab linklayer atm tbf rate 1mbit burst 1600 limit 30000",
+            "tbf: `burst 1600`: a full packet never passes, which counts 1696 bytes here by the size \
+             table: write 1696 bytes or more",
         ),
         (
             "qdisc del dev e root\nqdisc add dev e root pfifo",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 def command(what: str, name: str | None, *, as_json: bool) -> None:
     """List the tests, links, queues or markers that there are; with a NAME, everything about one of them.
 
+    Queues are classful (others sit in their classes), classless, or presets, which stand for tc commands.
+
     The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
     commands for which it stands are shown.
     """
@@ -33,17 +36,29 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
     if what == "queues" and name is not None:
         entries = [_with_expansion(name)]
     elif name is not None:
-        entries = [entry for entry in entries if entry["name"] == name]
-        if not entries:
-            raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: `weir list {what}`")
+        entries = [_named(name, what, entries)]
     if as_json:
         click.echo(json.dumps(entries, indent=2))
-    elif what in {"queues", "markers"}:
-        _show_set_ups(entries)
-    elif name is not None:
-        _show_one(entries[0])
-    else:
+    elif name is None:
         _show_many(what, entries)
+    elif what in {"queues", "markers"}:
+        _show_set_up(entries[0])
+    else:
+        _show_one(entries[0])
+
+
+def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The entry of that name.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    for entry in entries:
+        if entry["name"] == name:
+            return entry
+    near = get_close_matches(name, [entry["name"] for entry in entries], n=1)
+    rest = f"did you mean `{near[0]}`?" if near else f"`weir list {what}` names all"
+    raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: {rest}")
 
 
 def _tests() -> list[dict[str, Any]]:
@@ -66,15 +81,13 @@ def _queues() -> list[dict[str, Any]]:
 def _with_expansion(set_up: str) -> dict[str, Any]:
     """What there is to say about the discipline or preset that `set_up` names first."""
     name, _, words = set_up.strip().partition(" ")
-    found = [entry for entry in _queues() if entry["name"] == name]
-    if not found:
-        raise UsageError(f"there is no queue `{name}`: `weir list queues`")
-    if not found[0]["preset"]:
+    found = _named(name, "queues", _queues())
+    if not found["preset"]:
         if words:
             raise UsageError(f"`{name}` is no preset: write its name only")
-        return found[0]
+        return found
     text = set_up if words else f"{name} {PRESET_EXAMPLE}"
-    return found[0] | {"expands": text, "expansion": _native.expand_queue(text, None)}
+    return found | {"expands": text, "expansion": _native.expand_queue(text, None)}
 
 
 def _markers() -> list[dict[str, Any]]:
@@ -84,10 +97,22 @@ def _markers() -> list[dict[str, Any]]:
 def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
     table = Table(title=f"{what.capitalize()} (`weir list {what} NAME` shows all of one)")
     table.add_column("name", no_wrap=True)
+    if what == "queues":
+        table.add_column("kind", no_wrap=True)
     table.add_column("what it is")
     for entry in entries:
-        table.add_row(entry["name"], f"{entry['title']}: {entry['summary']}")
+        title = f"{entry['title']}: " if "title" in entry else ""
+        words = f"{title}{entry['summary'].removeprefix('preset: ')}"
+        cells = [_kind(entry), words] if what == "queues" else [words]
+        table.add_row(entry["name"], *cells)
     console.print(table)
+
+
+def _kind(queue: Mapping[str, Any]) -> str:
+    """Whether a queue is a preset, or has classes in which other queues sit (tc(8))."""
+    if queue["preset"]:
+        return "preset"
+    return "classful" if queue["classful"] else "classless"
 
 
 def _headed(name: str, words: str) -> Text:
@@ -126,25 +151,24 @@ def _cell(column: str, value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _show_set_ups(entries: Sequence[Mapping[str, Any]]) -> None:
-    for entry in entries:
-        console.print(_headed(entry["name"], entry["summary"]))
-        console.print(f"  Source: {entry['source']}", style="dim")
-        for heading, key in (("parameter", "params"), ("class parameter", "class_params")):
-            if not entry.get(key):
-                continue
-            table = Table(box=None, padding=(0, 2, 0, 2))
-            for column in (heading, "default", "unit", "meaning"):
-                table.add_column(column)
-            for param in entry[key]:
-                name = ", ".join([param["name"], *param["aliases"]])
-                cells = (name, param["default"], param["unit"], param["meaning"])
-                table.add_row(*cells)
-            console.print(table)
-        if "expansion" in entry:
-            console.print(f"  `{entry['expands']}` stands for:")
-            console.print(entry["expansion"].rstrip(), soft_wrap=True)
-        console.print()
+def _show_set_up(entry: Mapping[str, Any]) -> None:
+    console.print(_headed(entry["name"], entry["summary"]))
+    console.print(f"  Source: {entry['source']}", style="dim")
+    for heading, key in (("parameter", "params"), ("class parameter", "class_params")):
+        if not entry.get(key):
+            continue
+        table = Table(box=None, padding=(0, 2, 0, 2))
+        for column in (heading, "default", "unit", "meaning"):
+            table.add_column(column)
+        for param in entry[key]:
+            name = ", ".join([param["name"], *param["aliases"]])
+            cells = (name, param["default"], param["unit"], param["meaning"])
+            table.add_row(*cells)
+        console.print(table)
+    if "expansion" in entry:
+        console.print(f"  `{entry['expands']}` stands for:")
+        console.print(entry["expansion"].rstrip(), soft_wrap=True)
+    console.print()
 
 
 PRESET_EXAMPLE = "rate 20mbit"

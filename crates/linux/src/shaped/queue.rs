@@ -34,6 +34,16 @@ impl KernelQueue {
         let tiered = text.strip_prefix(TIERED);
         let set_up = SetUp::parse(tiered.unwrap_or(text)).map_err(LinuxError::plain)?;
         let name = set_up.discipline.name;
+        if set_up.size_table.is_some() {
+            return Err(LinuxError::new(
+                "the kernel's shaper counts bytes by `framing`, not by a size table: leave `stab` out",
+            ));
+        }
+        if !set_up.egress.is_empty() {
+            return Err(LinuxError::new(
+                "the kernel's shaper is told of no filters on the way out: leave `egress` out",
+            ));
+        }
         if name == "cake" && tiered.is_none() {
             let mut message = new_qdisc(0, name);
             put_cake(&mut message, &set_up, Framing::NONE, true)?;
@@ -146,6 +156,15 @@ mod tests {
         assert!(say("htb diffserv4 cake").is_err());
         let refused = say("red limit 400000").unwrap_err().to_string();
         assert!(refused.ends_with("and not by `red`"), "{refused}");
+        for text in ["stab overhead 4 cake", "stab overhead 4 fq_codel"] {
+            let refused = say(text).unwrap_err().to_string();
+            assert!(refused.ends_with("leave `stab` out"), "{refused}");
+        }
+        let filtered = "qdisc add dev e clsact\n\
+             filter add dev e egress matchall action skbedit mark 1\n\
+             qdisc add dev e root cake";
+        let refused = say(filtered).unwrap_err().to_string();
+        assert!(refused.ends_with("leave `egress` out"), "{refused}");
     }
 
     #[test]

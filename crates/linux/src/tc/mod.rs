@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use weir_core::{ETHERNET_HEADER, Rate, Seed};
 use weir_link::{Cells, Framing};
-use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, TbfParams};
+use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
 use weir_world::{Hop, LineRate, Scenario};
 
 use self::message::{About, Message};
@@ -43,6 +43,11 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
         if let Err(why) = check_set_up(&set_up) {
             return refuse(why);
         }
+        if set_up.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
+            return refuse(
+                "`stab` beneath the line, which the kernel would then count by it, too".to_owned(),
+            );
+        }
     }
     Ok(())
 }
@@ -53,7 +58,7 @@ fn check_set_up(set_up: &SetUp) -> Result<(), String> {
     if !options::knows(name) {
         return Err(format!("no kernel is told yet how to make a `{name}`"));
     }
-    if !set_up.filters.is_empty() {
+    if !set_up.filters.is_empty() || !set_up.egress.is_empty() {
         return Err(format!("no kernel is told yet of filters, which `{name}` has here"));
     }
     let leaves = set_up.classes.iter().filter_map(|class| class.leaf.as_deref());
@@ -137,6 +142,9 @@ impl Queue {
         let about = About { index: self.index, handle: major << 16, parent };
         let mut message = new_qdisc(about, name);
         options::put(&mut message, set_up, device, self.uncounted).map_err(wrong)?;
+        if let Some(table) = &set_up.size_table {
+            options::put_size_table(&mut message, table);
+        }
         make(netlink, message, name)?;
         if let Some(child) = &set_up.child {
             self.add(netlink, child, major << 16 | 1, device, used)?;
@@ -240,10 +248,7 @@ fn free_major(set_up: &SetUp, used: &[u32]) -> u32 {
 
 /// Has a discipline and what is beneath it count packets as that much shorter (tc-stab(8)).
 pub(crate) fn put_size_table(message: &mut Message, shorter: u32) {
-    // struct tc_sizespec: nothing but the overhead.
-    let mut spec = [0; SIZESPEC];
-    spec[4..8].copy_from_slice(&(-(shorter as i32)).to_ne_bytes());
-    message.nest(TCA_STAB, |table| table.put(TCA_STAB_BASE, &spec));
+    options::put_size_table(message, &SizeTable::shorter(shorter));
 }
 
 fn new_qdisc(about: About, name: &str) -> Message {
@@ -285,8 +290,6 @@ const LINE_MICROSECONDS: u64 = 200;
 /// The handle of a line: below those that the kernel gives by itself.
 const LINE: u32 = 0x7fff;
 const FIRST_FREE: u32 = 0x7000;
-/// Length of `struct tc_sizespec`.
-const SIZESPEC: usize = 24;
 // include/uapi/linux/rtnetlink.h, netlink.h, pkt_sched.h
 pub(crate) const RTM_NEWQDISC: u16 = 36;
 pub(crate) const RTM_GETQDISC: u16 = 38;
@@ -298,4 +301,3 @@ pub(crate) const NLM_F_DUMP: u16 = 0x300;
 pub(crate) const TC_H_ROOT: u32 = u32::MAX;
 pub(crate) const TCA_KIND: u16 = 1;
 pub(crate) const TCA_STAB: u16 = 8;
-const TCA_STAB_BASE: u16 = 1;

@@ -1,8 +1,11 @@
 //! What the kernel is told of a discipline: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
 
 use weir_core::{Duration, Rate};
-use weir_qdisc::{ClassSetUp, Device, HtbClassParams, Lengths, SetUp, SetUpError, TbfParams};
+use weir_qdisc::{
+    ClassSetUp, Device, HtbClassParams, Lengths, SetUp, SetUpError, SizeTable, TbfParams,
+};
 
+use super::TCA_STAB;
 use super::message::Message;
 
 /// Adds the options of `set_up` to the message that makes it. Shapers count `added` more bytes a packet.
@@ -29,6 +32,22 @@ pub(crate) fn put(
         name => unreachable!("{name} was refused"),
     }
     Ok(())
+}
+
+/// Adds a size table to the message that makes a discipline (`struct tc_sizespec`, tc-stab(8)).
+pub(super) fn put_size_table(message: &mut Message, table: &SizeTable) {
+    let mut spec = vec![table.cell_log, table.size_log];
+    spec.extend(table.cell_align.to_ne_bytes());
+    spec.extend(table.overhead.to_ne_bytes());
+    let numbers = [u32::from(table.link_layer), table.mpu, table.mtu, table.slots.len() as u32];
+    spec.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
+    let slots: Vec<u8> = table.slots.iter().flat_map(|slot| slot.to_ne_bytes()).collect();
+    message.nest(TCA_STAB, |stab| {
+        stab.put(TCA_STAB_BASE, &spec);
+        if !slots.is_empty() {
+            stab.put(TCA_STAB_DATA, &slots);
+        }
+    });
 }
 
 /// Whether [`put`] knows a discipline.
@@ -195,6 +214,8 @@ const HTB_VERSION: u32 = 3;
 /// `tc`'s own default.
 const HTB_R2Q: u32 = 10;
 pub(crate) const TCA_OPTIONS: u16 = 2;
+const TCA_STAB_BASE: u16 = 1;
+const TCA_STAB_DATA: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_PRATE64: u16 = 5;
@@ -270,6 +291,37 @@ mod tests {
         parms.extend([0x20, 0x4e, 0, 0]);
         parms.extend([0; 8]);
         assert_eq!(told, [(TCA_TBF_PARMS, parms), (TCA_TBF_BURST, vec![0x88, 0x13, 0, 0])]);
+    }
+
+    /// In the order of `struct tc_sizespec`, as strace shows what iproute2 6.1 sends for these words.
+    #[test]
+    fn what_tc_tells_of_a_size_table() {
+        let told = |text: &str| {
+            let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+            let set_up = SetUp::parse(text).unwrap();
+            put_size_table(&mut message, &set_up.size_table.unwrap());
+            let bytes = message.finish();
+            let (_, rest) = read(&bytes[16..]).unwrap();
+            let (kind, inner) = attributes(rest).next().unwrap();
+            assert_eq!(kind & 0x7fff, TCA_STAB);
+            attributes(inner).map(|(kind, value)| (kind, value.to_vec())).collect::<Vec<_>>()
+        };
+        let spec = |head: [u8; 4], overhead: i32, rest: [u32; 4]| {
+            let mut spec = head.to_vec();
+            spec.extend(overhead.to_ne_bytes());
+            spec.extend(rest.map(u32::to_ne_bytes).concat());
+            spec
+        };
+        assert_eq!(
+            told("stab overhead -4 pfifo"),
+            [(TCA_STAB_BASE, spec([0; 4], -4, [0; 4]))],
+            "no table where only the overhead counts"
+        );
+        let atm = told("stab mtu 70000 tsize 16 linklayer atm pfifo");
+        assert_eq!(atm[0], (TCA_STAB_BASE, spec([13, 2, 0xff, 0xff], 0, [2, 0, 70_000, 16])));
+        let slots: Vec<_> =
+            atm[1].1.chunks(2).map(|two| u16::from_ne_bytes([two[0], two[1]])).collect();
+        assert_eq!((atm[1].0, slots.len(), &slots[..3]), (2, 16, &[2_265, 4_531, 6_784][..]));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) struct Config {
     pub interval: Duration,
     pub ack_filter: AckFilter,
     pub wash: bool,
+    /// The bits of a packet's mark that choose its tin; 0 for none.
+    pub fwmark: u32,
     /// `None` for one that follows from rate and `rtt`.
     pub memory_limit: Option<u64>,
 }
@@ -51,6 +53,7 @@ impl Config {
                 _ => AckFilter::Off,
             },
             wash: params.switch("wash"),
+            fwmark: params.try_number("fwmark")?.unwrap_or(0) as u32,
             memory_limit: params.size("memlimit")?.map(weir_core::Bytes::get),
         })
     }
@@ -73,9 +76,6 @@ fn refuse_what_has_no_meaning(params: &Params) -> Result<(), SetUpError> {
             ("split-gso", "off") => {
                 "`no-split-gso` keeps super-packets whole, but packets come to queues cut here: \
                  leave it out"
-            }
-            ("fwmark", _) => {
-                "`fwmark` reads marks of a firewall, which packets here do not carry: leave it out"
             }
             _ => continue,
         };
@@ -296,7 +296,7 @@ pub(super) const PARAMS: &[Param] = &[
         aliases: &[],
         kind: Kind::Number { unit: "mask", range: (0, u32::MAX as u64) },
         default: DefaultValue::Absent("none"),
-        meaning: "refused: packets here carry no marks of a firewall",
+        meaning: "bits of a packet's mark that choose its tin, the first by 1",
     },
     Param {
         name: "noatm",
@@ -510,10 +510,6 @@ mod tests {
                 "no-split-gso",
                 "cake: `no-split-gso` keeps super-packets whole, but packets come to queues cut here: \
                  leave it out",
-            ),
-            (
-                "fwmark 0xff",
-                "cake: `fwmark` reads marks of a firewall, which packets here do not carry: leave it out",
             ),
             ("overhead 300", "cake: `overhead 300`: write a number from -64 to 256"),
             ("overhead -65", "cake: `overhead -65`: write a number from -64 to 256"),

@@ -61,6 +61,11 @@ impl Preset {
     pub fn tin_of(&self, dscp: Dscp) -> usize {
         usize::from(self.tins[usize::from(dscp.get())])
     }
+
+    /// The tin that stands at `place`, counted from 1, when tins are listed.
+    pub fn tin_listed(&self, place: usize) -> Option<usize> {
+        self.plans.iter().position(|plan| plan.listed + 1 == place)
+    }
 }
 
 /// The tin of `diffserv4` that a code point goes into: 0 bulk, 1 best effort, 2 video, 3 voice.

@@ -43,6 +43,8 @@ struct Cake {
     current: usize,
     common: Common,
     wash: bool,
+    /// The bits of a packet's mark that choose its tin; 0 for none.
+    fwmark: u32,
     capacity: Option<Capacity>,
     memory_limit: u64,
     scale: Scale,
@@ -85,6 +87,7 @@ impl Cake {
                 blue: device.seed.stream("cake blue"),
             },
             wash: config.wash,
+            fwmark: config.fwmark,
             capacity: config.autorate.then(|| Capacity::new(rate)),
             memory_limit: 0,
             scale: Scale {
@@ -122,6 +125,18 @@ impl Cake {
         let by_host = chosen.filter(|class| class.major != self.major);
         let host = by_host.and_then(|class| number(class.major));
         Hashes::new(&packet.label, self.common.isolation, self.hash_key, flow, host)
+    }
+
+    /// The tin of `packet` (`cake_select_tin`): its mark, its priority or its code point says it.
+    fn tin_of(&self, packet: &Packet) -> usize {
+        let mark = (packet.label.mark & self.fwmark) >> (self.fwmark.trailing_zeros() % 32);
+        let priority = packet.label.priority.map_or(0, weir_core::Priority::get);
+        let by_priority =
+            if priority >> 16 == u32::from(self.major) { priority & 0xffff } else { 0 };
+        let listed = |number: u32| self.preset.tin_listed(number as usize);
+        listed(mark)
+            .or_else(|| listed(by_priority))
+            .unwrap_or_else(|| self.preset.tin_of(packet.dscp))
     }
 
     /// Makes room, from the longest queue.
@@ -223,7 +238,7 @@ impl Scale {
 impl Qdisc for Cake {
     fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
         let hashes = self.hashes_of(&packet);
-        let index = self.preset.tin_of(packet.dscp);
+        let index = self.tin_of(&packet);
         if self.wash {
             packet.dscp = weir_core::Dscp::BE;
         }

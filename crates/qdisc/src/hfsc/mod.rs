@@ -48,7 +48,7 @@ impl Hfsc {
         Ok(Self {
             tree: Tree::new(&classes),
             leaves,
-            classifier: Classifier::new(&set_up.filters),
+            classifier: Classifier::with_priorities(set_up),
             default_leaf,
             unclassified: Book::default(),
             held: Held::default(),

@@ -44,7 +44,7 @@ impl Htb {
             .and_then(|minor| tree.leaves.called(Handle { major: set_up.major(), minor }));
         Ok(Self {
             tree,
-            classifier: Classifier::new(&set_up.filters),
+            classifier: Classifier::with_priorities(set_up),
             default_leaf,
             direct: Fifo::new(Limit::Packets(direct)),
             held: Held::default(),

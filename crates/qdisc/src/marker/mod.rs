@@ -92,7 +92,10 @@ impl MarkerSetUp {
             .ok_or_else(|| SetUpError::new("an empty marker: name one, such as `token_bucket`"))?;
         let kind = MARKERS.iter().find(|kind| kind.name == name).copied().ok_or_else(|| {
             let near = did_you_mean(name, MARKERS.iter().map(|kind| kind.name));
-            let near = near.unwrap_or_else(|| ": `weir list markers` names all".to_owned());
+            let near = near.unwrap_or_else(|| {
+                let known: Vec<_> = MARKERS.iter().map(|kind| kind.name).collect();
+                format!(" (known: {})", known.join(", "))
+            });
             SetUpError::new(format!("unknown marker `{name}`{near}"))
         })?;
         Ok(Self { kind, words: words.map(str::to_owned).collect() })

@@ -304,7 +304,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
             qfq.weights
         )));
     }
-    let sorter = Sorter::Filters(Classifier::new(&set_up.filters));
+    let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
     Ok(Box::new(Scheduler::new(qfq, sorter, Leaves::read(set_up, device)?)))
 }
 

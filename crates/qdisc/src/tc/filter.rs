@@ -1,41 +1,52 @@
 //! Filters: which class a packet belongs to.
 
-use weir_core::Packet;
+use weir_core::{Packet, Priority};
 
-use super::{Handle, SetUpError};
+use super::skbedit::{masked, number};
+use super::{Edit, Handle, SetUp, SetUpError, flower};
 use crate::police::police_words;
 
-/// A `u32` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
+/// A `u32`, `flower`, `fw` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Filters of a lower number are asked first (`prio`, `pref`).
     pub priority: u16,
     /// What must hold; nothing at all for `matchall`.
     pub matches: Vec<Match>,
-    /// The class (`flowid`, `classid`); minor number 0 where only `police` is written.
+    /// The class (`flowid`, `classid`); minor number 0 where only an action is written.
     pub flow: Handle,
+    /// What it writes on packets (`action skbedit`).
+    pub edit: Edit,
     /// The policers that packets meet, one after the other (`action police`), as words.
     pub police: Vec<Vec<String>>,
     /// How these measure average rates: interval and time to average over.
     pub estimator: Vec<String>,
 }
 
-/// One `match ip FIELD VALUE MASK`.
+/// One field of a packet, and what it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     field: Field,
-    value: u32,
-    mask: u32,
+    test: Test,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+pub(super) enum Field {
     Src,
     Dst,
     SourcePort,
     DestinationPort,
     Tos,
     Protocol,
+    Mark,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Test {
+    /// The bits of `mask` are those of `value`.
+    Masked { value: u32, mask: u32 },
+    /// Both ends included.
+    Range { first: u32, last: u32 },
 }
 
 impl Filter {
@@ -43,10 +54,10 @@ impl Filter {
     pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SetUpError> {
         let mut filter = Self::of_all(Vec::new(), Vec::new());
         let mut flow = None;
+        let mut handle = None;
         let mut words = words;
-        loop {
+        while !words.is_empty() {
             words = match words {
-                [] => break,
                 ["protocol", "ip" | "all", rest @ ..] | ["u32" | "matchall", rest @ ..] => rest,
                 ["prio" | "pref", value, rest @ ..] => {
                     filter.priority = value.parse().map_err(|_| {
@@ -54,46 +65,72 @@ impl Filter {
                     })?;
                     rest
                 }
-                ["match", "ip", field, value, mask, rest @ ..]
-                    if !matches!(*field, "src" | "dst") =>
-                {
-                    filter.matches.push(Match::number(field, value, mask)?);
+                ["handle", value, rest @ ..] => {
+                    handle = Some(*value);
                     rest
                 }
-                ["match", "ip", field, value, rest @ ..] => {
-                    filter.matches.push(Match::address(field, value)?);
+                ["fw", rest @ ..] => {
+                    filter.matches.push(Match::mark(handle)?);
+                    rest
+                }
+                ["flower", rest @ ..] => {
+                    let (matches, rest) = flower::read(rest)?;
+                    filter.matches.extend(matches);
+                    rest
+                }
+                ["match", rest @ ..] => {
+                    let (one, rest) = Match::of_u32(rest)?;
+                    filter.matches.push(one);
                     rest
                 }
                 ["flowid" | "classid", value, rest @ ..] => {
-                    flow = Handle::parse(value);
+                    flow = Some(Handle::parse(value).ok_or_else(|| {
+                        SetUpError::new(format!("`flowid {value}`: write a class such as `1:10`"))
+                    })?);
                     rest
                 }
-                ["estimator", interval, average, rest @ ..] => {
-                    filter.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
-                    rest
-                }
-                ["action", "police", rest @ ..] | ["police", rest @ ..] => {
-                    let (own, rest) = rest.split_at(police_words(rest));
-                    filter.police.push(own.iter().map(|&word| word.to_owned()).collect());
-                    rest
-                }
-                [word, ..] => {
-                    return Err(SetUpError::new(format!(
-                        "`{word}` is not known in a filter: write `u32 match ip FIELD VALUE MASK \
-                         ... flowid CLASS`, `matchall flowid CLASS` or `matchall action police ...`"
-                    )));
-                }
+                _ => filter.read_action(words)?,
             };
         }
         let none = Handle { major, minor: 0 };
+        let acts = !filter.police.is_empty() || filter.edit != Edit::default();
         let mut flow = flow
-            .or_else(|| (!filter.police.is_empty()).then_some(none))
+            .or_else(|| acts.then_some(none))
             .ok_or_else(|| SetUpError::new("the filter's `flowid` is missing"))?;
         if flow.major == 0 {
             flow.major = major;
         }
         filter.flow = flow;
         Ok(filter)
+    }
+
+    /// Reads an action at the start of `words`, and returns the rest.
+    fn read_action<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SetUpError> {
+        match words {
+            ["estimator", interval, average, rest @ ..] => {
+                self.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
+                Ok(rest)
+            }
+            ["action", "police", rest @ ..] | ["police", rest @ ..] => {
+                let (own, rest) = rest.split_at(police_words(rest));
+                self.police.push(own.iter().map(|&word| word.to_owned()).collect());
+                Ok(rest)
+            }
+            ["action", "skbedit", rest @ ..] => {
+                let (edit, rest) = Edit::read(rest)?;
+                self.edit = edit;
+                Ok(rest)
+            }
+            ["action", name, ..] => Err(SetUpError::new(format!(
+                "`action {name}` is not known in a filter: `police` and `skbedit` are"
+            ))),
+            _ => Err(SetUpError::new(format!(
+                "`{}` is not known in a filter: write `u32 match ip FIELD VALUE MASK ... flowid CLASS`, \
+                 `flower FIELD VALUE ... flowid CLASS`, `handle MARK fw flowid CLASS`, `matchall flowid \
+                 CLASS` or `matchall action police ...`",
+                words.first().unwrap_or(&"")
+            ))),
+        }
     }
 
     /// A filter that holds for all packets and names their class.
@@ -104,7 +141,8 @@ impl Filter {
     /// A filter that holds for all packets and polices them.
     pub(crate) const fn of_all(police: Vec<Vec<String>>, estimator: Vec<String>) -> Self {
         let flow = Handle { major: 0, minor: 0 };
-        Self { priority: 1, matches: Vec::new(), flow, police, estimator }
+        let edit = Edit { priority: None, mark: None };
+        Self { priority: 1, matches: Vec::new(), flow, edit, police, estimator }
     }
 
     /// Whether all matches hold.
@@ -114,36 +152,72 @@ impl Filter {
 }
 
 impl Match {
-    fn number(field: &str, value: &str, mask: &str) -> Result<Self, SetUpError> {
-        let field = match field {
-            "sport" => Field::SourcePort,
-            "dport" => Field::DestinationPort,
-            "tos" | "dsfield" => Field::Tos,
-            "protocol" => Field::Protocol,
-            _ => {
-                return Err(SetUpError::new(format!(
-                    "`match ip {field}`: known are src, dst, sport, dport, tos, dsfield, protocol"
-                )));
+    /// Reads what stands behind `match` of `u32`, and returns the rest.
+    fn of_u32<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SetUpError> {
+        match words {
+            ["mark", value, mask, rest @ ..] => {
+                Ok((Self::masked(Field::Mark, read(value)?, read(mask)?), rest))
             }
-        };
-        let number = |text: &str| {
-            text.strip_prefix("0x")
-                .map_or_else(|| text.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
-                .ok_or_else(|| SetUpError::new(format!("`{text}` is not a number")))
-        };
-        Ok(Self { field, value: number(value)?, mask: number(mask)? })
+            ["ip", field @ ("src" | "dst"), value, rest @ ..] => {
+                let at = if *field == "src" { Field::Src } else { Field::Dst };
+                let found = Self::prefix(at, value).ok_or_else(|| {
+                    SetUpError::new(format!(
+                        "`match ip {field} {value}`: write an IPv4 address or prefix"
+                    ))
+                })?;
+                Ok((found, rest))
+            }
+            ["ip", field, value, mask, rest @ ..] => {
+                let field = match *field {
+                    "sport" => Field::SourcePort,
+                    "dport" => Field::DestinationPort,
+                    "tos" | "dsfield" => Field::Tos,
+                    "protocol" => Field::Protocol,
+                    _ => {
+                        return Err(SetUpError::new(format!(
+                            "`match ip {field}`: known are src, dst, sport, dport, tos, dsfield, protocol"
+                        )));
+                    }
+                };
+                Ok((Self::masked(field, read(value)?, read(mask)?), rest))
+            }
+            _ => Err(SetUpError::new(
+                "behind `match` stands `ip FIELD VALUE MASK`, `ip src PREFIX`, `ip dst PREFIX` or `mark \
+                 VALUE MASK`",
+            )),
+        }
     }
 
-    fn address(field: &str, value: &str) -> Result<Self, SetUpError> {
-        let bad = || {
-            SetUpError::new(format!("`match ip {field} {value}`: write an IPv4 address or prefix"))
+    /// `handle MARK[/MASK]` of a `fw` filter.
+    fn mark(handle: Option<&str>) -> Result<Self, SetUpError> {
+        let Some(text) = handle else {
+            return Err(SetUpError::new("`fw` needs the mark before it: write `handle MARK fw`"));
         };
-        let field = if field == "src" { Field::Src } else { Field::Dst };
-        let (address, bits) = value.split_once('/').unwrap_or((value, "32"));
-        let address: std::net::Ipv4Addr = address.parse().map_err(|_| bad())?;
-        let bits: u32 = bits.parse().ok().filter(|&bits| bits <= 32).ok_or_else(bad)?;
+        let (value, mask) = masked(text, u32::MAX).ok_or_else(|| {
+            SetUpError::new(format!("`handle {text} fw`: write MARK or MARK/MASK of 32 bits"))
+        })?;
+        Ok(Self::masked(Field::Mark, value, mask))
+    }
+
+    pub(super) const fn exact(field: Field, value: u32) -> Self {
+        Self::masked(field, value, u32::MAX)
+    }
+
+    pub(super) const fn masked(field: Field, value: u32, mask: u32) -> Self {
+        Self { field, test: Test::Masked { value, mask } }
+    }
+
+    pub(super) const fn range(field: Field, first: u32, last: u32) -> Self {
+        Self { field, test: Test::Range { first, last } }
+    }
+
+    /// An IPv4 address with or without the length of its prefix.
+    pub(super) fn prefix(field: Field, text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+        let address: std::net::Ipv4Addr = address.parse().ok()?;
+        let bits: u32 = bits.parse().ok().filter(|&bits| bits <= 32)?;
         let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-        Ok(Self { field, value: u32::from(address), mask })
+        Some(Self::masked(field, u32::from(address), mask))
     }
 
     fn holds(&self, packet: &Packet) -> bool {
@@ -154,15 +228,66 @@ impl Match {
             Field::DestinationPort => u32::from(packet.label.dport),
             Field::Tos => u32::from(packet.tos()),
             Field::Protocol => u32::from(packet.label.protocol.0),
+            Field::Mark => packet.label.mark,
         };
-        actual & self.mask == self.value & self.mask
+        match self.test {
+            Test::Masked { value, mask } => actual & mask == value & mask,
+            Test::Range { first, last } => (first..=last).contains(&actual),
+        }
     }
 }
 
-/// The filters of one discipline, in the order in which they are asked.
+fn read(text: &str) -> Result<u32, SetUpError> {
+    number(text).ok_or_else(|| SetUpError::new(format!("`{text}` is not a number")))
+}
+
+/// What classifies the packets of one discipline: the class that a packet's priority names, else its
+/// filters in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
     filters: Vec<Filter>,
+    /// Which classes a priority may name.
+    by_priority: ByPriority,
+}
+
+/// Which classes of a discipline a packet's priority may name (`skb->priority` with the discipline's own
+/// major number).
+#[derive(Clone, Debug, Default)]
+enum ByPriority {
+    #[default]
+    None,
+    /// Any band of this major number.
+    Bands(u16),
+    /// One of these.
+    Classes(Vec<Handle>),
+}
+
+impl ByPriority {
+    fn of(set_up: &SetUp) -> Self {
+        let major = set_up.major();
+        if set_up.discipline.has_bands() {
+            return Self::Bands(major);
+        }
+        let written = set_up.classes.iter();
+        if set_up.discipline.name == "htb" {
+            // Inner classes as well, whose packets go to the default; the discipline itself is straight
+            // through (`htb_classify`).
+            let direct = Handle { major, minor: 0 };
+            return Self::Classes(written.map(|class| class.id).chain([direct]).collect());
+        }
+        let inner = |id| set_up.classes.iter().any(|class| class.parent == id);
+        Self::Classes(written.map(|class| class.id).filter(|&id| !inner(id)).collect())
+    }
+
+    fn class_of(&self, packet: &Packet) -> Option<Handle> {
+        let number = packet.label.priority?.get();
+        let class = Handle { major: (number >> 16) as u16, minor: number as u16 };
+        match self {
+            Self::None => None,
+            Self::Bands(major) => (class.major == *major).then_some(class),
+            Self::Classes(classes) => classes.contains(&class).then_some(class),
+        }
+    }
 }
 
 impl Classifier {
@@ -171,19 +296,33 @@ impl Classifier {
     pub fn new(filters: &[Filter]) -> Self {
         let mut filters = filters.to_vec();
         filters.sort_by_key(|filter| filter.priority);
-        Self { filters }
+        Self { filters, by_priority: ByPriority::None }
     }
 
-    /// The class of `packet` by the first filter that holds.
+    /// The filters of `set_up`, whose classes a packet's priority may name as well.
+    #[must_use]
+    pub fn with_priorities(set_up: &SetUp) -> Self {
+        Self { by_priority: ByPriority::of(set_up), ..Self::new(&set_up.filters) }
+    }
+
+    /// The class that the priority of `packet` names or, where it names none, the first filter that
+    /// holds.
     #[must_use]
     pub fn classify(&self, packet: &Packet) -> Option<Handle> {
-        self.filters.iter().find(|filter| filter.holds(packet)).map(|filter| filter.flow)
+        self.by_priority.class_of(packet).or_else(|| {
+            self.filters.iter().find(|filter| filter.holds(packet)).map(|filter| filter.flow)
+        })
     }
 
-    /// The queue of `packet` among `flows` of the discipline `major`: what a filter says or, where there
-    /// is none, its hash scaled to their number.
+    /// The queue of `packet` among `flows` of the discipline `major`: what its priority or a filter says
+    /// or, where there is no filter, its hash scaled to their number.
     #[must_use]
     pub fn flow(&self, packet: &Packet, major: u16, flows: usize) -> Option<usize> {
+        let named = packet.label.priority.map_or(0, Priority::get);
+        let (named_major, named_minor) = ((named >> 16) as u16, (named & 0xffff) as usize);
+        if named_major == major && (1..=flows).contains(&named_minor) {
+            return Some(named_minor - 1);
+        }
         if self.is_empty() {
             let scaled = u64::from(packet.label.hash) * flows as u64;
             return Some((scaled >> 32) as usize);

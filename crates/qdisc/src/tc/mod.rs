@@ -9,11 +9,14 @@
 //! Both give a [`SetUp`], which is checked in full before anything is built.
 
 mod filter;
+mod flower;
 mod limits;
 mod nearest;
 mod params;
 mod script;
 mod short;
+mod size_table;
+mod skbedit;
 mod text;
 
 use std::fmt;
@@ -22,12 +25,16 @@ use std::sync::Arc;
 pub use filter::{Classifier, Filter, Match};
 pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Kind, Param, Params};
+pub use size_table::SizeTable;
+pub use skbedit::Edit;
 pub(crate) use text::{check as check_text, shortened};
 
 use crate::Device;
 use crate::Qdisc;
+use crate::adjusted::Adjusted;
 use crate::presets::Preset;
 use crate::registry::{self, Discipline};
+use crate::tbf::TbfParams;
 
 /// A discipline as it was written, with everything beneath it; names are known, values not yet read.
 #[derive(Clone, Debug)]
@@ -47,6 +54,11 @@ pub struct SetUp {
     /// The device's filters on the way out (`clsact`), in the order written: they number a packet
     /// before any discipline sees it (`tc_index`).
     pub egress: Arc<[Filter]>,
+    /// The same filters at the root of everything, where they write on packets (`action skbedit`); none
+    /// beneath it.
+    pub writes: Arc<[Filter]>,
+    /// What packets count as, to this discipline and what is beneath it (`stab`); only at the root.
+    pub size_table: Option<SizeTable>,
     /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
     /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
@@ -90,7 +102,24 @@ impl SetUp {
     /// # Errors
     /// If a value is not of its parameter's kind or out of range.
     pub fn build(&self, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-        (self.discipline.build)(self, device)
+        let qdisc = (self.discipline.build)(self, device)?;
+        let writes = self.writes.iter().any(|filter| filter.edit != Edit::default());
+        if self.size_table.is_none() && !writes {
+            return Ok(qdisc);
+        }
+        if let Some(table) = &self.size_table {
+            self.check_room(table.length_of(device.full_packet()), device)?;
+        }
+        Ok(Box::new(Adjusted::new(qdisc, self.size_table.clone(), &self.writes)))
+    }
+
+    /// Checks that token buckets let a full packet pass, which counts `full` bytes by the size table.
+    fn check_room(&self, full: u32, device: &Device) -> Result<(), SetUpError> {
+        if self.discipline.name == "tbf" {
+            TbfParams::read(self, device)?.check_room(self, full, "by the size table")?;
+        }
+        let leaves = self.classes.iter().filter_map(|class| class.leaf.as_deref());
+        leaves.chain(self.child.as_deref()).try_for_each(|beneath| beneath.check_room(full, device))
     }
 
     /// This set-up or, if it is a preset, what it stands for on a port on `device`.
@@ -99,7 +128,15 @@ impl SetUp {
     /// If a value of the preset is not of its parameter's kind or out of range.
     pub fn expanded(&self, device: &Device) -> Result<Self, SetUpError> {
         match Preset::named(self.discipline.name) {
-            Some(preset) => Self::parse(&preset.expand(self, device)?),
+            Some(preset) => {
+                let expanded = Self::parse(&preset.expand(self, device)?)?;
+                Ok(Self {
+                    size_table: self.size_table.clone(),
+                    egress: Arc::clone(&self.egress),
+                    writes: Arc::clone(&self.writes),
+                    ..expanded
+                })
+            }
             None => Ok(self.clone()),
         }
     }

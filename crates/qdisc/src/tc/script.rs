@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::filter::Filter;
-use super::{ClassSetUp, Handle, SetUp, SetUpError, find, limits, shortened};
+use super::{
+    ClassSetUp, Edit, Handle, SetUp, SetUpError, SizeTable, find, limits, shortened, size_table,
+};
 
 /// Whether `word` begins a `tc` command.
 pub(super) fn begins(word: &str) -> bool {
@@ -27,7 +29,9 @@ pub(super) fn parse(lines: &[String]) -> Result<SetUp, SetUpError> {
     }
     let mut root =
         script.root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))?;
-    hand_down(&mut root, &script.egress.into());
+    let egress = script.egress.into();
+    hand_down(&mut root, &egress);
+    root.writes = egress;
     Ok(root)
 }
 
@@ -130,6 +134,14 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
     let rest = place.read(words)?;
     let (name, params) =
         rest.split_first().ok_or_else(|| SetUpError::new("the discipline's name is missing"))?;
+    if place.size_table.is_some() && *name == INGRESS {
+        return Err(SetUpError::new(
+            "`stab` at `ingress`, which queues nothing: write it at the root",
+        ));
+    }
+    if place.size_table.is_some() && !place.at_root {
+        return Err(size_table::only_at_the_root());
+    }
     let set_up = SetUp {
         discipline: find(name)?,
         handle: place.handle,
@@ -138,6 +150,8 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         classes: Vec::new(),
         filters: Vec::new(),
         egress: Arc::default(),
+        writes: Arc::default(),
+        size_table: place.size_table.take(),
         child: None,
     };
     if *name == INGRESS {
@@ -219,7 +233,7 @@ fn add_class(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
 
 fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
     let mut place = Place::default();
-    let rest = place.read(words)?;
+    let rest = place.read_parent(words)?;
     let parent = place.parent()?;
     if parent.minor != 0 {
         return Err(SetUpError::new(format!(
@@ -228,6 +242,12 @@ fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError
         )));
     }
     let filter = Filter::parse(rest, parent.major)?;
+    if filter.edit != Edit::default() {
+        return Err(SetUpError::new(
+            "`skbedit` in a filter of a discipline: write it on the way out, `qdisc add dev DEVICE clsact` \
+             and `filter add dev DEVICE egress ...`",
+        ));
+    }
     let owner = owner_of(root, parent)?;
     if filter.police.is_empty() == (owner.discipline.name == INGRESS) {
         return Err(SetUpError::new(
@@ -245,6 +265,7 @@ struct Place {
     parent: Option<Handle>,
     handle: Option<Handle>,
     class: Option<Handle>,
+    size_table: Option<SizeTable>,
 }
 
 impl Place {
@@ -261,6 +282,11 @@ impl Place {
                     self.parent = Some(handle(value)?);
                     rest
                 }
+                ["stab", rest @ ..] => {
+                    let (own, rest) = rest.split_at(size_table::words_of(rest));
+                    self.size_table = Some(SizeTable::read(own)?);
+                    rest
+                }
                 ["handle", value, rest @ ..] => {
                     self.handle = Some(handle(value)?);
                     rest
@@ -271,6 +297,19 @@ impl Place {
                 }
                 _ => return Ok(words),
             };
+        }
+    }
+
+    /// Reads as far as the discipline of a filter goes, and returns the rest: a `handle` behind it is the
+    /// filter's own.
+    fn read_parent<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SetUpError> {
+        match words {
+            ["dev", _, rest @ ..] => self.read_parent(rest),
+            ["parent", value, rest @ ..] => {
+                self.parent = Some(handle(value)?);
+                Ok(rest)
+            }
+            _ => Ok(words),
         }
     }
 

@@ -4,13 +4,23 @@ use std::sync::Arc;
 
 use super::filter::Filter;
 use super::params::{Param, first_words, known, needs_value, unknown};
-use super::{ClassSetUp, Handle, SetUp, SetUpError, did_you_mean, find, limits};
+use super::{
+    ClassSetUp, Handle, SetUp, SetUpError, SizeTable, did_you_mean, find, limits, size_table,
+};
 use crate::registry;
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
 pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    discipline(&words, 1)
+    let Some(behind) = words.strip_prefix(&["stab"]) else { return discipline(&words, 1) };
+    let (own, rest) = behind.split_at(size_table::words_of(behind));
+    match rest.first() {
+        Some(name) if registry::find(name).is_some() => {
+            let size_table = Some(SizeTable::read(own)?);
+            Ok(SetUp { size_table, ..discipline(rest, 1)? })
+        }
+        other => Err(size_table::name_missing(other.copied())),
+    }
 }
 
 /// Reads a discipline on `level`, the root's being 1, and what sits beneath it.
@@ -31,6 +41,7 @@ fn discipline(words: &[&str], level: usize) -> Result<SetUp, SetUpError> {
                 beneath = Some(discipline(rest, level + 1)?);
                 break;
             }
+            (None, None) if *word == "stab" => return Err(size_table::only_at_the_root()),
             (None, None) => {
                 let table: Vec<&Param> = kind.params.iter().chain(kind.class_params).collect();
                 return Err(unknown_in(kind.name, &table, word));
@@ -59,6 +70,8 @@ fn assemble(
         classes: Vec::new(),
         filters: Vec::new(),
         egress: Arc::default(),
+        writes: Arc::default(),
+        size_table: None,
         child: None,
     };
     if kind.class_params.is_empty() {

@@ -20,7 +20,7 @@ pub(crate) fn lines(text: &str) -> Result<Vec<String>, SetUpError> {
         }
     }
     lines.push(line);
-    lines.retain(|line| !line.trim().is_empty());
+    lines.retain(|whole| !whole.trim().is_empty());
     Ok(lines)
 }
 
