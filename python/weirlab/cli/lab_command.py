@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab.cli import completion
 from weirlab.cli.options import Whole, option, renamed
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
@@ -29,10 +30,32 @@ if TYPE_CHECKING:
 def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say on which line a program runs."""
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
-        option("--link", default=DEFAULT_LINK, show_default=True, help="Link, by name or .toml file."),
-        option("--queue", default="default", metavar="TC", help="Queue set-up, in tc syntax."),
-        option("--queue-up", metavar="TC", help="Queue for the upload direction only."),
-        option("--queue-down", metavar="TC", help="Queue for the download direction only."),
+        option(
+            "--link",
+            shell_complete=completion.links,
+            default=DEFAULT_LINK,
+            show_default=True,
+            help="Link, by name or .toml file.",
+        ),
+        option(
+            "--queue",
+            shell_complete=completion.queues,
+            default="default",
+            metavar="TC",
+            help="Queue set-up, in tc syntax.",
+        ),
+        option(
+            "--queue-up",
+            shell_complete=completion.queues,
+            metavar="TC",
+            help="Queue for the upload direction only.",
+        ),
+        option(
+            "--queue-down",
+            shell_complete=completion.queues,
+            metavar="TC",
+            help="Queue for the download direction only.",
+        ),
         option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
         option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
         option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),

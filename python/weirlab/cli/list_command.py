@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from weirlab import _native
+from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument("what", type=click.Choice(["tests", "links", "queues", "markers"]))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.listed)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
     """List the tests, links, queues or markers that there are; with a NAME, everything about one of them.

@@ -79,6 +79,11 @@ def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[...,
 class Whole(click.IntRange):
     """A whole number between bounds."""
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help calls it."""
+        del param, ctx
+        return "N"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.api import run_all
+from weirlab.cli import completion
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("what", metavar="SCENARIO|TEST")
+@click.argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
 @option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
 @option(

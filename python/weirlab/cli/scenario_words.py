@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab import _native
+from weirlab.cli import completion
 from weirlab.cli.options import Whole, option
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec
@@ -28,6 +29,7 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--link",
                 "links",
                 multiple=True,
+                shell_complete=completion.links,
                 help="Link, by name or .toml file; repeat to compare several, each with each queue.  "
                 f"[default: {DEFAULT_LINK}]",
             ),
@@ -36,6 +38,7 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "queues",
                 multiple=True,
                 metavar="TC",
+                shell_complete=completion.queues,
                 help="Queue set-up in tc syntax, such as 'htb rate 95% fq_codel'; repeat to compare several, "
                 "the first is the baseline. `default` is the link's own.",
             ),
@@ -43,12 +46,14 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--queue-up",
                 multiple=True,
                 metavar="TC",
+                shell_complete=completion.queues,
                 help="Queue for the upload direction only; repeat to compare.",
             ),
             option(
                 "--queue-down",
                 multiple=True,
                 metavar="TC",
+                shell_complete=completion.queues,
                 help="Queue for the download direction only; repeat to compare.",
             ),
             option(
@@ -69,6 +74,7 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
                 "--cc",
                 "ccs",
                 multiple=True,
+                shell_complete=completion.congestion_controls,
                 metavar="NAME",
                 help="Congestion control of all loads; repeat to compare.  [default: cubic]",
             ),

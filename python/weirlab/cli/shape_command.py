@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from rich.live import Live
 
 from weirlab import _native
+from weirlab.cli import completion
 from weirlab.cli.options import Share, Whole, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import ShapeError, UsageError
@@ -78,15 +79,20 @@ def command() -> None:
 
 
 @command.command("start")
-@click.argument("device", metavar="IFACE")
+@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
 @option("--config", type=click.Path(dir_okay=False, path_type=Path), help="TOML file with any of these.")
 @option("--up", metavar="RATE", help="Out of IFACE: `auto` (the default), a rate that stays, or `none`.")
 @option("--down", metavar="RATE", help="Likewise, into IFACE.")
 @option("--up-max", metavar="RATE", help="`auto` never sets a higher rate.")
 @option("--down-max", metavar="RATE", help="Likewise, into IFACE.")
 @option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default.")
-@option("--queue-up", metavar="TC", help="Queue out of IFACE, in tc syntax; cake by default.")
-@option("--queue-down", metavar="TC", help="Likewise, into IFACE.")
+@option(
+    "--queue-up",
+    shell_complete=completion.queues,
+    metavar="TC",
+    help="Queue out of IFACE, in tc syntax; cake by default.",
+)
+@option("--queue-down", shell_complete=completion.queues, metavar="TC", help="Likewise, into IFACE.")
 @option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells.")
 @option(
     "--reflector",
@@ -97,7 +103,12 @@ def command() -> None:
 )
 @option("--auth", metavar="FILE", help="File with the secret that the `weir serve` asks for.")
 @option("--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back.")
-@option("--rules", metavar="FILE", help="Priority rules: a file, or `usual` for the shipped list.")
+@option(
+    "--rules",
+    shell_complete=completion.rules,
+    metavar="FILE",
+    help="Priority rules: a file, or `usual` for the shipped list.",
+)
 @option("--time", metavar="TIME", help="End by itself, such as after `1800s`.")
 @option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File for every decision.")
 @option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
@@ -158,7 +169,7 @@ def start(device: str, **words: Any) -> None:
 
 
 @command.command("status")
-@click.argument("device", metavar="IFACE")
+@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 @option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
 def status(device: str, *, as_json: bool, prometheus: bool) -> None:
@@ -177,7 +188,7 @@ def status(device: str, *, as_json: bool, prometheus: bool) -> None:
 
 
 @command.command("stop")
-@click.argument("device", metavar="IFACE")
+@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
 def stop(device: str) -> None:
     """End the shaper of IFACE, which restores what was there."""
     answer = json.loads(_ask(lambda: _native.stop_shaper(device)) or "{}")
@@ -210,7 +221,7 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
 
 
 @command.command("rules")
-@click.argument("name", metavar="[LIST]", default="usual")
+@click.argument("name", metavar="[LIST]", default="usual", shell_complete=completion.rules)
 def rules(name: str) -> None:
     """Print a list of priority rules, `usual` by default: save it, change it, and give it to --rules."""
     read_rules(name)

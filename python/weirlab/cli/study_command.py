@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.api import run_all
-from weirlab.cli import study_gallery, study_shapers, study_speedtest, study_thesis
+from weirlab.cli import completion, study_gallery, study_shapers, study_speedtest, study_thesis
 from weirlab.cli.options import Whole, option, renamed
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_table
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command("study")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.studies)
 @option("--list", "as_list", is_flag=True, help="List the studies, as without a NAME.")
 @option(
     "--world",

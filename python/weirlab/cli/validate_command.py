@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.api import run_all, slug
+from weirlab.cli import completion
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("validate")
-@click.argument("what", metavar="SCENARIO|TEST")
+@click.argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
 @option(
     "--worlds",

@@ -1,0 +1,86 @@
+"""What a shell completes: names of tests, links, queues, congestion controls, rules and devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem
+
+from weirlab import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import click
+
+
+def tests(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of tests, and files."""
+    from weirlab.scenario import shipped_tests  # noqa: PLC0415 - only for this
+
+    del context
+    return [*_beginning(shipped_tests(), begun), CompletionItem(begun, type="file")]
+
+
+def links(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of links, and files."""
+    from weirlab.scenario import shipped_links  # noqa: PLC0415 - only for this
+
+    del context
+    return [*_beginning(shipped_links(), begun), CompletionItem(begun, type="file")]
+
+
+def queues(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of disciplines and presets, with which a set-up begins."""
+    del context
+    return _beginning(["default", *(one["name"] for one in _native.disciplines())], begun)
+
+
+def congestion_controls(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of congestion controls."""
+    del context
+    return _beginning(_native.congestion_controls(), begun)
+
+
+def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of what `weir list` was asked for."""
+    from weirlab.scenario import shipped_links, shipped_tests  # noqa: PLC0415 - only for this
+
+    names: Mapping[str, Callable[[], list[str]]] = {
+        "tests": shipped_tests,
+        "links": shipped_links,
+        "queues": lambda: [one["name"] for one in _native.disciplines()],
+        "markers": lambda: [one["name"] for one in _native.markers()],
+    }
+    what = names.get(context.params.get("what", ""))
+    return _beginning(what() if what else [], begun)
+
+
+def studies(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of studies."""
+    from weirlab.studies import STUDIES  # noqa: PLC0415 - only for this
+
+    del context
+    return _beginning([*STUDIES, "all"], begun)
+
+
+def rules(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of shipped lists of priority rules, and files."""
+    from weirlab.shape.rules import shipped_rules  # noqa: PLC0415 - only for this
+
+    del context
+    return [*_beginning(shipped_rules(), begun), CompletionItem(begun, type="file")]
+
+
+def devices(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of this machine's network interfaces."""
+    del context
+    return _beginning(sorted(one.name for one in DEVICES.iterdir()) if DEVICES.is_dir() else [], begun)
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+
+DEVICES = Path("/sys/class/net")
