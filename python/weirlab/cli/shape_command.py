@@ -115,6 +115,11 @@ def command() -> None:
 @option("--quiet", is_flag=True, help="Show nothing while it goes on.")
 @option("--prove", is_flag=True, help="Measure without and with it, print the factor, undo it if it is none.")
 @option("--run", metavar="SHELL", help="With --prove: a command that loads the line until it is ended.")
+@option(
+    "--server",
+    metavar="HOST",
+    help="With --prove: a `weir serve` to load the line with, and to probe unless --reflector says whom.",
+)
 @option("--rounds", type=Whole(1, 20), default=3, show_default=True, help="With --prove.")
 @option(
     "--load",
