@@ -344,3 +344,27 @@ fn cakes_schedule_is_a_nanosecond_ahead_of_its_timer() {
     assert_eq!(bench.leaves(start + Duration::from_nanos(1_211_199)), None);
     assert_eq!(bench.leaves(start + Duration::from_nanos(1_211_200)), Some(1));
 }
+
+/// Four times what arrives in an interval: at 200 Mbit/s and 100 ms 10 MB, in which 4340 full packets have room.
+#[test]
+fn cakes_own_memory_limit_follows_from_its_rate() {
+    let mut bench = Bench::new("cake bandwidth 200mbit besteffort");
+    bench.arrive(4_340, at(1), FULL, Ecn::NotEct);
+    assert_eq!(bench.seen.drops, []);
+    bench.arrive(1, at(1), FULL, Ecn::NotEct);
+    assert_eq!(bench.seen.drops, [(0, DropReason::Overmemory)]);
+}
+
+/// A shaper beneath `red` says when to ask again.
+#[test]
+fn red_wakes_when_what_is_beneath_it_does() {
+    let mut bench =
+        Bench::new("red limit 400000 avpkt 1000 tbf rate 1mbit burst 2000 limit 100000");
+    let start = Time::from_millis(1_000);
+    bench.arrive(2, start, FULL, Ecn::NotEct);
+    assert_eq!((bench.leaves(start), bench.leaves(start)), (Some(0), None));
+    assert_eq!(
+        bench.port.wake_at(),
+        Some(start + Duration::from_nanos(2 * 12_112_000 - 16_000_000))
+    );
+}
