@@ -553,13 +553,21 @@ impl<'r> Run<'r> {
         let deadline = std::time::Instant::now() + PATIENCE;
         while std::time::Instant::now() < deadline {
             match self.session.hear(POLL)? {
-                Some(ServerMessage::Echoes { trains, limited }) => return Ok((trains, limited)),
                 Some(ServerMessage::Done { last, t_ns, reason }) => {
                     let (t, number) = (self.here(t_ns), last.flow);
                     self.sample(t, last, record)?;
                     self.flow(number)?.ended = Some((t, reason));
                 }
-                _ => {}
+                Some(ServerMessage::Error { flow: Some(number), reason }) => {
+                    self.flow(number)?.failed = true;
+                    let name = &self.scenario.flows[number as usize].name;
+                    self.warnings.push(format!("flow `{name}`: the server says: {reason}"));
+                }
+                message => {
+                    if let Some(counted) = message.and_then(count_of_echoes) {
+                        return counted;
+                    }
+                }
             }
         }
         Err(ClientError::new("the server does not say how many datagrams arrived"))
@@ -578,6 +586,18 @@ impl<'r> Run<'r> {
 
     fn note_scenario(&self, record: &mut Recorder<'_>) {
         record.note("scenario", serde_json::to_value(&self.scenario).expect("plain data"));
+    }
+}
+
+/// How many datagrams arrived, by a message of the server, and how many were left unanswered; its error if it
+/// ends the session instead; `None` if the message is about something else.
+fn count_of_echoes(message: ServerMessage) -> Option<Result<(Vec<EchoCount>, u64), ClientError>> {
+    match message {
+        ServerMessage::Echoes { trains, limited } => Some(Ok((trains, limited))),
+        ServerMessage::Error { flow: None, reason } => {
+            Some(Err(ClientError::new(format!("the server ended the session: {reason}"))))
+        }
+        _ => None,
     }
 }
 
@@ -615,3 +635,18 @@ const PATIENCE: WallDuration = WallDuration::from_secs(5);
 const MOST_NOT_SENT: u32 = 128 << 10;
 /// RFC 9293, section 3.1, with time stamps (RFC 7323), as all Linux has them.
 const TCP_HEADER: u32 = 20 + 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_place_of_the_count_is_told() {
+        let error = ServerMessage::Error { flow: None, reason: "the hour is over".into() };
+        let told = count_of_echoes(error).unwrap().unwrap_err().to_string();
+        assert_eq!(told, "the server ended the session: the hour is over");
+        let counted = count_of_echoes(ServerMessage::Echoes { trains: vec![], limited: 3 });
+        assert_eq!(counted.unwrap().unwrap().1, 3);
+        assert!(count_of_echoes(ServerMessage::Pong { id: 1, t_ns: 2 }).is_none());
+    }
+}
