@@ -1,6 +1,6 @@
 // Latency over time as an SVG picture.
 
-import { LENGTH, type Ping, type Phase } from "./measure.js";
+import { LENGTH, PHASES, type Ping, type Phase } from "./measure.js";
 import { quantile } from "./statistics.js";
 
 const LEFT = 44;
@@ -19,13 +19,17 @@ export function draw(svg: SVGSVGElement, pings: readonly Ping[]): void {
     parts.push(node("line", { class: "grid", x1: LEFT, x2: width, y1: y(ms), y2: y(ms) }));
     parts.push(label(LEFT - 6, y(ms) + 4, "end", String(ms)));
   }
-  for (const t of [0, 4, 8, 12, 16, 20]) {
+  for (const t of [0, 8, 16, 24, 32]) {
     parts.push(label(x(t), height - 5, t === LENGTH ? "end" : "middle", `${t} s`));
   }
-  for (const [phase, from, to, name] of BANDS) {
+  let to = 0;
+  for (const [phase, seconds] of PHASES) {
+    const from = to;
+    to += seconds;
+    if (phase === "rest") continue;
     const box = { x: x(from), y: TOP, width: x(to) - x(from), height: y(0) - TOP };
     parts.push(node("rect", { class: `band ${phase}`, ...box }));
-    parts.push(label((x(from) + x(to)) / 2, TOP + 14, "middle", name));
+    parts.push(label((x(from) + x(to)) / 2, TOP + 14, "middle", NAMES[phase]));
   }
   for (const ping of pings) {
     parts.push(node("circle", { class: ping.phase, cx: x(ping.t), cy: y(ping.ms), r: 2.5 }));
@@ -53,8 +57,9 @@ function node(name: string, attributes: Record<string, string | number>): Elemen
   return element;
 }
 
-const BANDS: readonly (readonly [Phase, number, number, string])[] = [
-  ["idle", 0, 4, "idle"],
-  ["down", 4, 12, "download"],
-  ["up", 12, 20, "upload"],
-];
+const NAMES: Record<Exclude<Phase, "rest">, string> = {
+  idle: "idle",
+  down: "download",
+  up: "upload",
+  both: "both",
+};

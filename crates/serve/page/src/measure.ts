@@ -1,10 +1,12 @@
-// The test: idle, download, upload, with a ping every tenth of a second all the while.
+// The test: idle, download, upload, both at once, with a ping every tenth of a second all the while.
 
 import type { Direction, FlowSample } from "./session.js";
 import { Session } from "./session.js";
-import { type Count, quantile, rate } from "./statistics.js";
+import { type Count, mean, quantile, rate } from "./statistics.js";
 
-export type Phase = "idle" | Direction;
+export type Loaded = Direction | "both";
+/** `rest`: between two loads, while a full buffer runs empty. */
+export type Phase = "idle" | Loaded | "rest";
 
 /** One round trip: seconds since the start, milliseconds. */
 export interface Ping {
@@ -23,19 +25,27 @@ export interface Figures {
   idle: number;
   loadedDown: number;
   loadedUp: number;
+  loadedBoth: number;
+  /** By how much the mean ping is longer than the idle one, by phase with load. */
+  increases: Record<Loaded, number>;
   pings: readonly Ping[];
 }
 
-/** Length of the whole test in seconds. */
-export const LENGTH = 20;
-
-const PHASES: readonly (readonly [Phase, number])[] = [
+/** The phases and their seconds: those of `weir test`. */
+export const PHASES: readonly (readonly [Phase, number])[] = [
   ["idle", 4],
   ["down", 8],
+  ["rest", 2],
   ["up", 8],
+  ["rest", 2],
+  ["both", 8],
 ];
-/** Flows a direction: browsers open six connections to a host at most over HTTP/1. */
+/** Length of the whole test in seconds. */
+export const LENGTH = PHASES.reduce((sum, [, seconds]) => sum + seconds, 0);
+
+/** Flows a direction alone, and with both at once: browsers open six connections to a host over HTTP/1. */
 const FLOWS = 4;
+const FLOWS_OF_BOTH = 3;
 const PING_MS = 100;
 /** What a flow takes to find its rate does not count. */
 const RAMP = 2;
@@ -56,8 +66,7 @@ export async function measure(secret: string, show: (figures: Figures) => void):
     test.begin();
     for (const [phase, seconds] of PHASES) {
       test.enter(phase);
-      const work = phase === "idle" ? wait(seconds) : load(session, test, phase, seconds);
-      await Promise.race([work, session.broken]);
+      await Promise.race([work(session, test, phase, seconds), session.broken]);
     }
     return test.figures();
   } finally {
@@ -97,24 +106,29 @@ class Test {
   /** Downloads are counted where they arrive: here. */
   downloaded(bytes: number): void {
     this.#downBytes += bytes;
+    if (this.#phase !== "down") return;
     this.#count("down", { t: this.#now(), bytes: this.#downBytes });
   }
 
   /** Uploads are counted where they arrive: at the server. */
   arrived(t: number, flows: FlowSample[]): void {
     if (flows.length === 0) return;
+    if (this.#phase !== "up") return;
     // One that has ended is told no more, and still counts.
     for (const one of flows) this.#upBytes.set(one.flow, one.bytes);
     this.#count("up", { t, bytes: [...this.#upBytes.values()].reduce((sum, bytes) => sum + bytes, 0) });
   }
 
   figures(): Figures {
-    const median = (phase: Phase, ramp: number) => {
+    const pings = (phase: Phase) => {
       const begin = this.#pings.find((ping) => ping.phase === phase)?.t ?? 0;
+      const ramp = phase === "idle" ? 0 : RAMP;
       const of = this.#pings.filter((ping) => ping.phase === phase && ping.t >= begin + ramp);
-      return quantile(of.map((ping) => ping.ms), 0.5);
+      return of.map((ping) => ping.ms);
     };
-    const mean = (direction: Direction) => {
+    const median = (phase: Phase) => quantile(pings(phase), 0.5);
+    const increase = (phase: Loaded) => mean(pings(phase)) - mean(pings("idle"));
+    const goodput = (direction: Direction) => {
       const counts = this.#counts[direction];
       const settled = rate(counts, this.#from[direction] + RAMP);
       return Number.isNaN(settled) ? rate(counts, this.#from[direction]) : settled;
@@ -122,11 +136,13 @@ class Test {
     return {
       phase: this.#phase,
       t: this.#now(),
-      down: mean("down"),
-      up: mean("up"),
-      idle: median("idle", 0),
-      loadedDown: median("down", RAMP),
-      loadedUp: median("up", RAMP),
+      down: goodput("down"),
+      up: goodput("up"),
+      idle: median("idle"),
+      loadedDown: median("down"),
+      loadedUp: median("up"),
+      loadedBoth: median("both"),
+      increases: { down: increase("down"), up: increase("up"), both: increase("both") },
       pings: this.#pings,
     };
   }
@@ -141,9 +157,31 @@ class Test {
   }
 }
 
-async function load(session: Session, test: Test, direction: Direction, seconds: number): Promise<void> {
+/** What a phase does. */
+async function work(session: Session, test: Test, phase: Phase, seconds: number): Promise<void> {
+  switch (phase) {
+    case "idle":
+    case "rest":
+      return wait(seconds);
+    case "both":
+      await Promise.all(
+        (["down", "up"] as const).map((one) => load(session, test, one, seconds, FLOWS_OF_BOTH)),
+      );
+      return;
+    default:
+      return load(session, test, phase, seconds, FLOWS);
+  }
+}
+
+async function load(
+  session: Session,
+  test: Test,
+  direction: Direction,
+  seconds: number,
+  flows: number,
+): Promise<void> {
   const addresses = await Promise.all(
-    Array.from({ length: FLOWS }, () => session.openFlow(direction, seconds)),
+    Array.from({ length: flows }, () => session.openFlow(direction, seconds)),
   );
   const end = new AbortController();
   const over = wait(seconds).then(() => end.abort());

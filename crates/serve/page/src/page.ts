@@ -1,7 +1,7 @@
 // The page: one button, and what comes of it.
 
 import { draw } from "./chart.js";
-import { type Figures, LENGTH, measure } from "./measure.js";
+import { type Figures, LENGTH, type Loaded, measure } from "./measure.js";
 import { SecretNeeded } from "./session.js";
 import { grade, shown } from "./statistics.js";
 import { uses, words } from "./words.js";
@@ -56,6 +56,7 @@ function show(figures: Figures): void {
     ["idle", figures.idle],
     ["loaded-down", figures.loadedDown],
     ["loaded-up", figures.loadedUp],
+    ["loaded-both", figures.loadedBoth],
   ] as const) {
     element(id, HTMLOutputElement).textContent = shown(value);
   }
@@ -63,24 +64,22 @@ function show(figures: Figures): void {
 }
 
 function judge(figures: Figures): void {
+  const { increases } = figures;
   // Less than nothing is noise.
-  const increase = (loaded: number) => Math.max(loaded - figures.idle, 0);
-  const [down, up] = [increase(figures.loadedDown), increase(figures.loadedUp)];
-  const mean = (down + up) / 2;
-  if (!Number.isFinite(mean)) {
+  const increase = Math.max(increases.down, increases.up, increases.both, 0);
+  if (!Number.isFinite(increase)) {
     status.textContent = "No latency could be measured under load: the line may have been cut off.";
     return;
   }
-  const letter = grade(mean);
+  const letter = grade(increase);
   const said = words(letter);
   const mark = element("grade", HTMLElement);
   mark.textContent = letter;
   mark.className = `grade ${said.colour}`;
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
-    `Under load a round trip takes ${shown(down)} ms longer while downloading and ${shown(up)} ms longer ` +
-    `while uploading. ${said.meaning}`;
-  const worst = Math.max(figures.loadedDown, figures.loadedUp);
+    `A round trip takes ${longer(increases)}. ${said.meaning}`;
+  const worst = Math.max(figures.loadedDown, figures.loadedUp, figures.loadedBoth);
   const items = uses(worst).map((text) => {
     const item = document.createElement("li");
     item.textContent = text;
@@ -92,10 +91,21 @@ function judge(figures: Figures): void {
   element("result", HTMLElement).hidden = false;
 }
 
+/** By how much round trips are longer in each phase. */
+function longer(increases: Record<Loaded, number>): string {
+  const ms = (value: number) => `${shown(Math.max(value, 0))} ms`;
+  return (
+    `${ms(increases.down)} longer while downloading, ${ms(increases.up)} while uploading and ` +
+    `${ms(increases.both)} with both at once`
+  );
+}
+
 const DOING = {
   idle: "Measuring the idle line …",
   down: "Downloading …",
   up: "Uploading …",
+  both: "Downloading and uploading …",
+  rest: "Letting the line come to rest …",
 } as const;
 
 /** Above this a browser itself may be what is busy. */

@@ -10,6 +10,11 @@ export function quantile(numbers: readonly number[], q: number): number {
   return below + (above - below) * (place - Math.floor(place));
 }
 
+/** The mean of some numbers; NaN of none. */
+export function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+}
+
 /** A counter of bytes at a time. */
 export interface Count {
   /** Seconds. */
@@ -27,7 +32,7 @@ export function rate(counts: readonly Count[], from: number): number {
 
 export type Grade = "A+" | "A" | "B" | "C" | "D" | "F";
 
-/** DSLReports' grade of latency under load: by the mean increase of both directions in ms. */
+/** The grade of latency under load by DSLReports' bounds: of the increase in the worst phase, in ms. */
 export function grade(increaseMs: number): Grade {
   for (const [letter, below] of GRADES) {
     if (increaseMs < below) return letter;

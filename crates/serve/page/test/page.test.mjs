@@ -26,7 +26,7 @@ after(async () => {
 
 /** Starts a server, and returns it and its address. */
 async function serve(...options) {
-  const words = ["serve", "--listen", "127.0.0.1:0", "--without", "irtt", "--log", "json", ...options];
+  const words = ["serve", "--listen", "127.0.0.1:0", "--without", "irtt", "--json", ...options];
   const server = spawn(AGENT, words, { stdio: ["ignore", "ignore", "pipe"] });
   servers.push(server);
   for await (const line of createInterface(server.stderr)) {
@@ -86,7 +86,7 @@ for (const [name, viewport, scheme] of [["phone", PHONE, "light"], ["desktop", D
       const rate = await number(page, direction);
       assert.ok(rate > 40 && rate <= 88, `${direction}: ${rate} Mbit/s`);
     }
-    for (const latency of ["idle", "loaded-down", "loaded-up"]) {
+    for (const latency of ["idle", "loaded-down", "loaded-up", "loaded-both"]) {
       assert.ok((await number(page, latency)) > 0, latency);
     }
     assert.match(await page.locator("#grade").textContent(), /^(A\+|[A-DF])$/);

@@ -8,7 +8,7 @@ async function load(file) {
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
 }
 
-test("a grade is the mean increase by DSLReports' bounds", async () => {
+test("a grade is an increase by DSLReports' bounds", async () => {
   const { grade } = await load("statistics.ts");
   const grades = [0, 4.9, 5, 29.9, 30, 59.9, 60, 199, 200, 399, 400, 5000].map(grade);
   assert.deepEqual(grades, ["A+", "A+", "A", "A", "B", "B", "C", "C", "D", "D", "F", "F"]);
