@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import json
+import os
 import re
 import shutil
 import signal
@@ -49,7 +52,7 @@ class Server:
 @contextmanager
 def serving(*words: str) -> Iterator[Server]:
     """A server on free ports of the loopback address."""
-    command = [*WEIR, "serve", "--listen", "127.0.0.1:0", "--irtt-port", "0", "--log", "json", *words]
+    command = [*WEIR, "serve", "--listen", "127.0.0.1:0", "--irtt-port", "0", "--json", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -136,7 +139,12 @@ def _reached_s(folder: Path) -> float:
     ("words", "code", "message"),
     [
         (["--listen", "nowhere"], 2, "write a port (8080), or an address with a port"),
-        (["--no-such-thing"], 2, "unexpected argument '--no-such-thing' found"),
+        (["--no-such-thing"], 2, "there is no option --no-such-thing: see --help"),
+        (["--log", "json"], 2, "--log is now --json"),
+        (["--json", "--json"], 2, "--json is given twice: give it once"),
+        (["--max-rate", "100"], 2, "write a rate of 1kbit or more with its unit"),
+        (["--public-url", "http://h"], 2, "write https://HOST"),
+        (["--auth", "\udcff"], 2, "`\\xff` is not UTF-8"),
         (["--auth", "/no/such/file"], 2, "secret `/no/such/file`: no such file or directory"),
         (["--auth", "/dev/null"], 2, "secret `/dev/null`: the secret has 0 bytes: it must have 8 to 256"),
         (["--cert", "/no/cert", "--key", "/no/key"], 2, "certificate `/no/cert`: no such file or directory"),
@@ -166,6 +174,121 @@ def test_a_port_in_use_is_told(server: Server) -> None:
         1,
         f"weir: cannot listen on TCP {server.address}: address already in use\n",
     )
+
+
+def free_port(kind: socket.SocketKind) -> int:
+    """A port of the loopback address that nobody has at the moment."""
+    with socket.socket(socket.AF_INET, kind) as trial:
+        trial.bind(("127.0.0.1", 0))
+        port: int = trial.getsockname()[1]
+        return port
+
+
+@contextmanager
+def broken_log(kind: str) -> Iterator[int]:
+    """Something to write a log to that takes nothing: a full disk, a closed pipe, one that nobody reads."""
+    if kind == "full disk":
+        with Path("/dev/full").open("wb") as full:
+            yield full.fileno()
+        return
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    if kind == "closed pipe":
+        os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        if kind != "closed pipe":
+            os.close(reader)
+
+
+@pytest.mark.parametrize("kind", ["full disk", "closed pipe", "pipe that nobody reads"])
+def test_a_log_that_cannot_be_written_stops_nothing(kind: str) -> None:
+    address = f"127.0.0.1:{free_port(socket.SOCK_STREAM)}"
+    words = ["--verbose", "--listen", address, "--irtt-port", str(free_port(socket.SOCK_DGRAM))]
+    with broken_log(kind) as stderr:
+        process = subprocess.Popen([*WEIR, "serve", *words], stderr=stderr)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError):
+                fetch(address, "/empty")
+                break
+            time.sleep(0.1)
+        # Each is a line of the log, and all of them are more than a pipe holds.
+        for _ in range(100):
+            assert fetch(address, "/empty")[0] == 200
+        # The same thread answers both kinds of datagrams.
+        assert less(address, None) is None
+        status, body = fetch(address, "/healthz")
+        health = json.loads(body)
+        assert (status, health["status"]) == (200, "ok")
+        assert [one["transport"] for one in health["listeners"]] == ["TCP", "UDP", "UDP"]
+        if kind != "pipe that nobody reads":
+            assert health["log_lines_lost"] > 100
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shut_down(pid: int, transport: str, address: str) -> None:
+    """Shuts down a process's socket behind its back."""
+    port = int(address.rsplit(":", 1)[1])
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/{transport}").read_text().splitlines()[1:]]
+    # A listening TCP socket, or a UDP socket without a peer (`tcp_states.h`).
+    state = {"tcp": "0A", "udp": "07"}[transport]
+    (inode,) = [row[9] for row in rows if int(row[1].split(":")[1], 16) == port and row[3] == state]
+    files = [
+        one.name for one in Path(f"/proc/{pid}/fd").iterdir() if str(one.readlink()) == f"socket:[{inode}]"
+    ]
+    pidfd = os.pidfd_open(pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    stolen = libc.syscall(PIDFD_GETFD, pidfd, int(files[0]), 0)
+    os.close(pidfd)
+    if stolen < 0:
+        pytest.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+    # Linux shuts a socket without a peer down and says nevertheless that it has none.
+    with socket.socket(fileno=stolen) as taken, suppress(OSError):
+        taken.shutdown(socket.SHUT_RDWR)
+
+
+PIDFD_GETFD = 438
+"""The system call, of the same number on all processors (Linux 5.6)."""
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_listening_socket_that_dies_ends_the_server_with_an_error(transport: str) -> None:
+    with serving() as started:
+        shut_down(started.process.pid, transport, started.address)
+        assert started.process.wait(timeout=PATIENCE_S) == 1
+        assert started.process.stderr is not None
+        last = started.process.stderr.read().splitlines()[-1]
+    assert last.startswith(f"weir: listening on {transport.upper()} {started.address} ended: ")
+
+
+def test_refusals_are_logged_with_their_counts() -> None:
+    with serving("--max-connections-per-address", "2") as started:
+        host, port = started.address.rsplit(":", 1)
+        held = [socket.create_connection((host, int(port))) for _ in range(2)]
+        for one in held:
+            # Half a request: no idle connection, which would be given up.
+            one.sendall(b"GE")
+        status = 0
+        while status != 503:
+            with suppress(OSError):
+                status = fetch(started.address, "/empty")[0]
+        assert started.process.stderr is not None
+        line: dict[str, Any] = {}
+        while line.get("reason") != "connections of an address":
+            line = json.loads(started.process.stderr.readline())
+        assert line["message"] == "refused"
+        assert line["count"] >= 1
+        assert (line["clients"], line["most_from"]) == (1, "127.0.0.1")
+        for one in held:
+            one.close()
 
 
 def test_help_lists_the_options() -> None:
@@ -308,6 +431,24 @@ def test_responsiveness_over_http2_and_tls(server: Server) -> None:
     done = subprocess.run(load, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     # 28: its time is over, and the load is not.
     assert (done.returncode, done.stdout) == (28, "\n2 200")
+
+
+def test_goresponsiveness_completes_on_its_defaults() -> None:
+    """A hundred new connections a second, which it leaves open: the idle ones make room for others."""
+    client = program(CLIENTS / "bin/goresponsiveness")
+    with serving("--max-rate", f"{RATE_MBIT}mbit", "--max-connections-per-address", "128") as started:
+        host, port = started.address.rsplit(":", 1)
+        words = ["--config", host, "--port", port, "--path", ".well-known/nq", "--insecure-skip-verify"]
+        output = run([client, *words])
+        metrics = fetch(started.address, "/metrics")[1].decode()
+    # By the 90th percentile, and by the trimmed mean: infinite where probes were refused.
+    final = [int(number) for number in re.findall(r"^Final RPM: +(\d+) ", output, re.MULTILINE)]
+    assert len(final) == 2, output
+    assert final[1] > 0
+    assert "weir_refusals_total" not in metrics, metrics
+    (given_up,) = re.findall(r"^weir_connections_given_up_total (\d+)$", metrics, re.MULTILINE)
+    assert int(given_up) > 0
+    print(f"goresponsiveness: {final} RPM; {given_up} idle connections given up")
 
 
 def test_irtt_completes(server: Server) -> None:

@@ -25,6 +25,12 @@ else
     fail "\`go\` is missing: apt-get install golang"
 fi
 
+say "goresponsiveness (Go)"
+if command -v go >/dev/null; then
+    (cd goresponsiveness && go build -mod=readonly -o ../bin/goresponsiveness github.com/network-quality/goresponsiveness) ||
+        fail "goresponsiveness could not be built"
+fi
+
 say "speedtest-cli (Python)"
 { [ -x .venv/bin/python ] || python3 -m venv .venv; } &&
     .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt ||

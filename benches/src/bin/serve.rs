@@ -42,7 +42,7 @@ impl Server {
     fn start() -> Result<Self, String> {
         let program = env::current_exe().map_err(words)?.with_file_name("weir-agent");
         let mut process = Command::new(&program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--without", "irtt", "--log", "json"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--without", "irtt", "--json"])
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("{}: {error}", program.display()))?;

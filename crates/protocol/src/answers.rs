@@ -17,7 +17,8 @@ pub struct Request<'a> {
     pub verb: Verb,
     /// Who asks.
     pub client: IpAddr,
-    /// How the client reaches the server: host, and port unless 443. `None` if it does not say.
+    /// How the client reaches the server over HTTPS: host, port unless 443, and a path that a proxy puts
+    /// before the server's own. `None` if it does not say.
     pub authority: Option<&'a str>,
 }
 

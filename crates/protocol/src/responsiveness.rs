@@ -41,7 +41,8 @@ pub struct Urls {
 }
 
 impl Config {
-    /// The configuration of a server that clients reach as `authority` (host, and port unless 443). It
+    /// The configuration of a server that clients reach as `authority` (host, port unless 443, and a path
+    /// that a proxy puts before the server's own). It
     /// names HTTPS, which the test is made for, whichever way it was asked for.
     #[must_use]
     pub fn at(authority: &str) -> Self {

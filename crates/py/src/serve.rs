@@ -14,18 +14,22 @@ pub(crate) fn serve(py: Python<'_>, words: Vec<String>) -> PyResult<(u8, String)
         Ok(running) => running,
         Err(failure) => return Ok((failure.exit_code, failure.message)),
     };
-    while !py.detach(|| running.wait(LOOK)) {
-        if py.check_signals().is_err() {
+    let mut asked = false;
+    loop {
+        if let Some(outcome) = py.detach(|| running.wait(LOOK)) {
+            return Ok(outcome.map_or_else(|error| (1, error.to_string()), |()| (0, String::new())));
+        }
+        match py.check_signals() {
+            Ok(()) => {}
+            // A second signal cannot wait.
+            Err(signal) if asked => return Err(signal),
             // The user, or the system, wants an end: that is what a server is ended by.
-            running.stopper().stop();
-            break;
+            Err(_) => {
+                asked = true;
+                running.stopper().stop();
+            }
         }
     }
-    while !py.detach(|| running.wait(LOOK)) {
-        // A second signal cannot wait.
-        py.check_signals()?;
-    }
-    Ok((0, String::new()))
 }
 
 /// How often signals are looked at.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use crate::activity::Activity;
 use crate::pace::Pace;
 
 /// How much may be had at a time.
@@ -36,7 +38,18 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Books {
     all: Use,
-    addresses: BTreeMap<IpAddr, (Use, Option<Arc<Pace>>)>,
+    addresses: BTreeMap<IpAddr, Client>,
+    /// The number of the next connection.
+    next: u64,
+}
+
+/// What the server knows of an address that has something.
+#[derive(Debug)]
+struct Client {
+    used: Use,
+    pace: Option<Arc<Pace>>,
+    /// Its connections by number.
+    connections: BTreeMap<u64, Arc<Activity>>,
 }
 
 /// What somebody has.
@@ -52,8 +65,19 @@ pub(crate) struct Permit {
     admission: Arc<Admission>,
     address: IpAddr,
     thing: Thing,
+    /// Of a connection.
+    number: Option<u64>,
     /// How fast the address may be; the same for all that it has.
     pub pace: Option<Arc<Pace>>,
+}
+
+/// A connection that was allowed.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub permit: Permit,
+    pub activity: Arc<Activity>,
+    /// Whether an idle connection of the same address was given up for it.
+    pub gave_up: bool,
 }
 
 /// What there can be too much of.
@@ -68,27 +92,59 @@ impl Admission {
         Arc::new(Self { bounds, books: Mutex::default() })
     }
 
-    /// Lets one more thing of `address` in, or says why not.
-    pub fn enter(self: &Arc<Self>, thing: Thing, address: IpAddr) -> Result<Permit, Refusal> {
+    /// Lets one more test of `address` in, or says why not.
+    pub fn enter_test(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refusal> {
         let address = counted_as(address);
-        let bounds = &self.bounds;
+        self.enter(&mut self.books(), Thing::Test, address)
+    }
+
+    /// Lets one more connection of `address` in, or says why not. An address that has as many as it may
+    /// gives up the one that has been idle for the longest time, if there is one.
+    pub fn enter_connection(self: &Arc<Self>, address: IpAddr) -> Result<Entered, Refusal> {
+        let address = counted_as(address);
         let mut books = self.books();
+        let mut gave_up = false;
+        let entered = self.enter(&mut books, Thing::Connection, address).or_else(|refusal| {
+            gave_up = refusal == Refusal::Address && books.give_up_idle(address);
+            if gave_up { self.enter(&mut books, Thing::Connection, address) } else { Err(refusal) }
+        });
+        let mut permit = entered?;
+        let (number, activity) = (books.next, Activity::new());
+        books.next += 1;
+        permit.number = Some(number);
+        if let Some(client) = books.addresses.get_mut(&address) {
+            client.connections.insert(number, Arc::clone(&activity));
+        }
+        Ok(Entered { permit, activity, gave_up })
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        books: &mut Books,
+        thing: Thing,
+        address: IpAddr,
+    ) -> Result<Permit, Refusal> {
+        let bounds = &self.bounds;
         let (most, most_of_one) = match thing {
             Thing::Connection => (bounds.connections, bounds.connections_per_address),
             Thing::Test => (bounds.tests, bounds.tests_per_address),
         };
+        let used = books.addresses.get_mut(&address).map_or(0, |client| *client.used.of(thing));
+        if used >= most_of_one {
+            return Err(Refusal::Address);
+        }
         if *books.all.of(thing) >= most {
             return Err(Refusal::Server);
         }
-        let new = || (Use::default(), bounds.rate_bps.map(|bps| Arc::new(Pace::new(bps))));
-        let (used, pace) = books.addresses.entry(address).or_insert_with(new);
-        if *used.of(thing) >= most_of_one {
-            return Err(Refusal::Address);
-        }
-        *used.of(thing) += 1;
-        let pace = pace.clone();
         *books.all.of(thing) += 1;
-        Ok(Permit { admission: Arc::clone(self), address, thing, pace })
+        let client = books.addresses.entry(address).or_insert_with(|| Client {
+            used: Use::default(),
+            pace: bounds.rate_bps.map(|bps| Arc::new(Pace::new(bps))),
+            connections: BTreeMap::new(),
+        });
+        *client.used.of(thing) += 1;
+        let pace = client.pace.clone();
+        Ok(Permit { admission: Arc::clone(self), address, thing, number: None, pace })
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -98,12 +154,33 @@ impl Admission {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut books = self.admission.books();
-        *books.all.of(self.thing) -= 1;
-        let (used, _) = books.addresses.get_mut(&self.address).expect("it has something");
-        *used.of(self.thing) -= 1;
-        if *used == Use::default() {
-            books.addresses.remove(&self.address);
+        self.admission.books().leave(self.thing, self.address, self.number);
+    }
+}
+
+impl Books {
+    /// Gives up the connection of `address` that has been idle for the longest time, if there is one.
+    fn give_up_idle(&mut self, address: IpAddr) -> bool {
+        let Some(client) = self.addresses.get(&address) else { return false };
+        let idle =
+            client.connections.iter().filter_map(|(number, one)| Some((one.idle()?, *number)));
+        let longest = idle.max().filter(|(idle, _)| *idle >= MIN_IDLE);
+        let Some((_, number)) = longest else { return false };
+        client.connections[&number].give_up();
+        self.leave(Thing::Connection, address, Some(number));
+        true
+    }
+
+    /// Counts something as gone. A connection that was given up is gone already when it ends.
+    fn leave(&mut self, thing: Thing, address: IpAddr, number: Option<u64>) {
+        let Some(client) = self.addresses.get_mut(&address) else { return };
+        if number.is_some_and(|number| client.connections.remove(&number).is_none()) {
+            return;
+        }
+        *client.used.of(thing) -= 1;
+        *self.all.of(thing) -= 1;
+        if client.used == Use::default() {
+            self.addresses.remove(&address);
         }
     }
 }
@@ -127,6 +204,10 @@ fn counted_as(address: IpAddr) -> IpAddr {
     }
 }
 
+/// An idle connection may have its next request on the way: it is not given up before this. HTTP's clients
+/// repeat a request that met a connection's end.
+const MIN_IDLE: Duration = Duration::from_secs(1);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +229,7 @@ mod tests {
     #[test]
     fn an_address_has_its_bound_and_the_server_too() {
         let admission = admission();
-        let enter = |from: &str| admission.enter(Thing::Test, address(from));
+        let enter = |from: &str| admission.enter_test(address(from));
         let first = enter("192.0.2.1").unwrap();
         let _second = enter("::ffff:192.0.2.1").unwrap();
         assert_eq!(enter("192.0.2.1").unwrap_err(), Refusal::Address);
@@ -156,13 +237,13 @@ mod tests {
         assert_eq!(enter("192.0.2.3").unwrap_err(), Refusal::Server);
         drop(first);
         assert!(enter("192.0.2.1").is_ok());
-        assert!(admission.enter(Thing::Connection, address("192.0.2.1")).is_ok(), "counted apart");
+        assert!(admission.enter_connection(address("192.0.2.1")).is_ok(), "counted apart");
     }
 
     #[test]
     fn a_network_of_ipv6_is_one_client() {
         let admission = admission();
-        let enter = |from: &str| admission.enter(Thing::Test, address(from));
+        let enter = |from: &str| admission.enter_test(address(from));
         let one = enter("2001:db8::1").unwrap();
         let two = enter("2001:db8::2").unwrap();
         assert!(Arc::ptr_eq(one.pace.as_ref().unwrap(), two.pace.as_ref().unwrap()));
@@ -173,8 +254,33 @@ mod tests {
     #[test]
     fn who_has_left_is_forgotten() {
         let admission = admission();
-        drop(admission.enter(Thing::Test, address("192.0.2.1")));
+        drop(admission.enter_test(address("192.0.2.1")));
+        drop(admission.enter_connection(address("192.0.2.1")));
         assert!(admission.books().addresses.is_empty());
         assert_eq!(admission.books().all, Use::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_connection_that_is_idle_longest_is_given_up_first() {
+        let admission = admission();
+        let enter = || admission.enter_connection(address("192.0.2.1"));
+        let mut all: Vec<_> = (0..4).map(|_| enter().unwrap()).collect();
+        // The first has not asked for anything, the second waits for its answer.
+        let _busy = all[1].activity.begin();
+        drop(all[3].activity.begin());
+        tokio::time::advance(Duration::from_millis(100)).await;
+        drop(all[2].activity.begin());
+        tokio::time::advance(MIN_IDLE - Duration::from_millis(101)).await;
+        assert_eq!(enter().unwrap_err(), Refusal::Address, "none is idle for long enough");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let fifth = enter().unwrap();
+        assert!(fifth.gave_up);
+        all[3].activity.given_up().await;
+        // What ends later is not counted twice.
+        drop(all.remove(3));
+        assert_eq!(admission.books().all.connections, 4);
+        assert_eq!(enter().unwrap_err(), Refusal::Address);
+        drop(fifth);
+        assert!(!enter().unwrap().gave_up, "there is room again");
     }
 }

@@ -12,30 +12,34 @@ use prometheus_client::metrics::counter::Counter;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio::time::timeout;
 use weir_net::Clock;
 use weir_net::sys::message::{self, Received, tell_everything};
 use weir_protocol::ookla::LossDatagram;
 use weir_protocol::weir::{EchoReply, EchoRequest, echoes};
 
+use crate::error::ServeError;
+use crate::health::{TICK, ends_listening};
 use crate::irtt::Irtt;
 use crate::metrics::ReasonLabels;
 use crate::shared::Shared;
 
-/// A socket, and what is answered by it.
+/// A socket with its address, and what is answered by it.
 pub(crate) enum Door {
     /// Weir and Ookla.
-    Main(Socket),
-    Irtt(Socket, Box<Irtt>),
+    Main(Socket, SocketAddr),
+    Irtt(Socket, SocketAddr, Box<Irtt>),
 }
 
 impl Door {
     const fn socket(&self) -> &Socket {
-        let (Self::Main(socket) | Self::Irtt(socket, _)) = self;
+        let (Self::Main(socket, _) | Self::Irtt(socket, ..)) = self;
         socket
     }
 
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.socket().local_addr().ok()?.as_socket()
+    pub const fn address(&self) -> SocketAddr {
+        let (Self::Main(_, address) | Self::Irtt(_, address, _)) = self;
+        *address
     }
 
     pub const fn is_irtt(&self) -> bool {
@@ -43,8 +47,8 @@ impl Door {
     }
 }
 
-/// A UDP socket that tells everything about what comes.
-pub(crate) fn bound(address: SocketAddr) -> io::Result<Socket> {
+/// A UDP socket that tells everything about what comes, and its address.
+pub(crate) fn bound(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -54,43 +58,74 @@ pub(crate) fn bound(address: SocketAddr) -> io::Result<Socket> {
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     tell_everything(&socket)?;
     socket.bind(&SockAddr::from(address))?;
-    Ok(socket)
+    let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+    Ok((socket, bound))
 }
 
-/// Starts the thread that answers. It ends when the server does.
-pub(crate) fn start(server: &Arc<Shared>, doors: Vec<Door>) -> io::Result<JoinHandle<()>> {
+/// Starts the thread that answers. It ends when the server does. `doors` have the numbers from `first` on
+/// among the server's listening sockets.
+pub(crate) fn start(
+    server: &Arc<Shared>,
+    doors: Vec<Door>,
+    first: usize,
+) -> io::Result<JoinHandle<()>> {
     let server = Arc::clone(server);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("datagrams".into()).spawn(move || {
+        let _ends = Ends(&server);
         weir_net::sys::time::wake_exactly();
         let tasks = tokio::task::LocalSet::new();
-        for door in doors {
-            tasks.spawn_local(serve(Arc::clone(&server), door));
+        for (number, door) in (first..).zip(doors) {
+            let server = Arc::clone(&server);
+            tasks.spawn_local(async move {
+                server.health.supervise(number, serve(&server, door, number)).await;
+            });
         }
         let stop = server.stop.clone();
         tasks.block_on(&runtime, stop.cancelled());
     })
 }
 
-async fn serve(server: Arc<Shared>, mut door: Door) {
-    let counts = Counts::of(&server);
+/// Ends the server with this thread, whatever ends the thread.
+struct Ends<'s>(&'s Shared);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let reason = "the thread `datagrams` ended by a bug: please report it";
+        self.0.health.fail(ServeError::new(reason));
+    }
+}
+
+/// Answers what comes to one socket. Returns only if the socket is of no use any more.
+async fn serve(server: &Shared, mut door: Door, number: usize) -> io::Result<()> {
+    let counts = Counts::of(server);
     let mut buffer = vec![0; BUFFER];
-    let watched = door.socket().try_clone().and_then(|socket| UdpSocket::from_std(socket.into()));
-    let Ok(watched) = watched else { return };
+    let watched = UdpSocket::from_std(door.socket().try_clone()?.into())?;
     loop {
-        if watched.readable().await.is_err() {
-            return;
+        server.health.seen(number);
+        match timeout(TICK, watched.readable()).await {
+            Ok(ready) => ready?,
+            Err(_) => continue,
         }
         // Several at once before others have their turn.
         for _ in 0..BATCH {
             let receive = || message::receive(door.socket(), &mut buffer);
-            // Errors are that there is nothing more, or ICMP errors of answers that were sent.
-            let Ok(received) = watched.try_io(Interest::READABLE, receive) else { break };
-            let Some(from) = received.peer else { continue };
+            let received = match watched.try_io(Interest::READABLE, receive) {
+                Ok(received) => received,
+                Err(error) if ends_listening(&error) => return Err(error),
+                // There is nothing more, or ICMP tells of an answer that was sent.
+                Err(_) => break,
+            };
+            let Some(from) = received.peer else {
+                // Datagrams have senders: this is the end of a socket that was shut down.
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
             let datagram = &mut buffer[..received.len];
             let answered = match &mut door {
-                Door::Main(socket) => answer_main(&server, socket, from, &received, datagram),
-                Door::Irtt(socket, irtt) => irtt.answer(&server, socket, from, &received, datagram),
+                Door::Main(socket, _) => answer_main(server, socket, from, &received, datagram),
+                Door::Irtt(socket, _, irtt) => {
+                    irtt.answer(server, socket, from, &received, datagram)
+                }
             };
             counts.count(answered);
         }

@@ -22,23 +22,24 @@ pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> boo
     values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(wanted))
 }
 
-/// The secret that a request tells: in the header of RFC 6750.
+/// The secret that a request tells: in the header of RFC 6750. The name of the scheme may have letters of
+/// either case (RFC 9110, section 11.1).
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    let (scheme, secret) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim_start_matches(' '))
 }
 
-/// How the client reaches this server over HTTPS, as it says: host, and port unless 443. `here` is the port
-/// at which it did; `None` if what it says is no host.
-pub(crate) fn authority<B>(request: &Request<B>, here: u16) -> Option<String> {
+/// How the client reaches this server over HTTPS, as it says: host, and port unless 443. Without a port it
+/// is 443: the listening port is another one behind a proxy. `None` if what it says is no host.
+pub(crate) fn authority<B>(request: &Request<B>) -> Option<String> {
     let from_uri = request.uri().authority().cloned();
     let from_header = || request.headers().get(header::HOST)?.to_str().ok()?.parse().ok();
     let said: Authority = from_uri.or_else(from_header)?;
     let host = Some(said.host()).filter(|host| !host.is_empty())?;
     let port = match said.as_str().rsplit('@').next()?.strip_prefix(host)? {
-        "" | ":" => here,
+        "" | ":" => 443,
         _ => said.port_u16()?,
     };
-    // The URLs name HTTPS, whose port is 443 where a plain request would mean 80.
     Some(match port {
         443 => host.to_owned(),
         port => format!("{host}:{port}"),
@@ -63,7 +64,7 @@ pub fn exercise(data: &[u8]) {
     let path = path(&request);
     assert!(!path.starts_with("//") || request.uri().path().starts_with("///"));
     crate::route::exercise(path);
-    let authority = authority(&request, 8080);
+    let authority = authority(&request);
     for verb in [Verb::Get, Verb::Post, Verb::Other] {
         let (query, authority) = (query(&request), authority.as_deref());
         let client = std::net::Ipv4Addr::LOCALHOST.into();
@@ -111,27 +112,41 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> HeaderMap {
 mod tests {
     use super::*;
 
-    fn reached(lines: &str, here: u16) -> Option<String> {
-        authority(&request(lines.as_bytes()).unwrap(), here)
+    fn reached(lines: &str) -> Option<String> {
+        authority(&request(lines.as_bytes()).unwrap())
     }
 
     #[test]
     fn the_server_is_where_the_client_says() {
-        assert_eq!(reached("/\nhost: test", 8080).unwrap(), "test:8080");
-        assert_eq!(reached("/\nhost: test", 443).unwrap(), "test");
-        assert_eq!(reached("/\nhost: test:443", 8080).unwrap(), "test");
-        assert_eq!(reached("/\nhost: [::1]", 8080).unwrap(), "[::1]:8080");
-        assert_eq!(reached("/\nhost: [::1]:9", 8080).unwrap(), "[::1]:9");
-        assert_eq!(reached("https://a:7/\nhost: b:9", 8080).unwrap(), "a:7");
+        assert_eq!(reached("/\nhost: test:8080").unwrap(), "test:8080");
+        assert_eq!(reached("/\nhost: test").unwrap(), "test", "as behind a proxy");
+        assert_eq!(reached("/\nhost: test:443").unwrap(), "test");
+        assert_eq!(reached("/\nhost: [::1]").unwrap(), "[::1]");
+        assert_eq!(reached("/\nhost: [::1]:9").unwrap(), "[::1]:9");
+        assert_eq!(reached("https://a:7/\nhost: b:9").unwrap(), "a:7");
     }
 
     #[test]
     fn a_host_that_makes_no_sense_is_none() {
         // An empty port is none, and what stands before an @ is not for others.
-        assert_eq!(reached("/\nhost: test:", 8080).unwrap(), "test:8080");
-        assert_eq!(reached("/\nhost: me@test", 8080).unwrap(), "test:8080");
+        assert_eq!(reached("/\nhost: test:").unwrap(), "test");
+        assert_eq!(reached("/\nhost: me@test:8080").unwrap(), "test:8080");
         for host in ["", ":8080", "a/b", "a\"b", "a b", "[::1", "test:9x", "test:65536"] {
-            assert_eq!(reached(&format!("/\nhost: {host}"), 8080), None, "{host}");
+            assert_eq!(reached(&format!("/\nhost: {host}")), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_of_a_secret_has_letters_of_either_case() {
+        let told = |line: &str| {
+            let request = request(format!("/\nauthorization: {line}").as_bytes()).unwrap();
+            bearer(request.headers()).map(ToOwned::to_owned)
+        };
+        for line in ["Bearer correct horse", "bearer correct horse", "BEARER  correct horse"] {
+            assert_eq!(told(line).as_deref(), Some("correct horse"), "{line}");
+        }
+        for line in ["Basic correct", "Bearer", "Bearercorrect horse"] {
+            assert_eq!(told(line), None, "{line}");
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use weir_protocol::QueryError;
 
+use crate::activity::Activity;
 use crate::admission::Refusal;
 use crate::connection::Ends;
 use crate::data;
@@ -29,6 +30,7 @@ pub(crate) struct Client {
     pub server: Arc<Shared>,
     pub ends: Ends,
     pub socket: Arc<TcpStream>,
+    pub activity: Arc<Activity>,
 }
 
 /// What an answer consists of.
@@ -199,6 +201,14 @@ pub(crate) fn refuse(refusal: Refusal) -> Response {
     response
 }
 
+/// No more connections: the client may come again.
+pub(crate) fn unavailable(refusal: Refusal) -> Response {
+    let mut response = refuse(refusal);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// A body that did not come in time, or not whole.
 fn late() -> Response {
     let mut response = text(StatusCode::REQUEST_TIMEOUT, "the upload did not end in time\n");
@@ -223,6 +233,12 @@ pub(crate) fn preflight() -> Response {
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    response
+}
+
+/// What only this machine's programs are to read: no page of another site.
+pub(crate) fn not_for_pages(mut response: Response) -> Response {
+    response.headers_mut().remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
     response
 }
 

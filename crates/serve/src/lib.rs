@@ -8,7 +8,9 @@
 //! |---|---|
 //! | Tokio's workers | all that is TCP |
 //! | `datagrams` | answers datagrams, undisturbed by loads |
+//! | `log` | writes the log, so that nothing waits for standard error |
 
+mod activity;
 mod admission;
 mod congestion;
 mod connection;
@@ -17,8 +19,10 @@ mod datagrams;
 mod error;
 mod frames;
 mod head;
+mod health;
 mod http;
 mod irtt;
+mod log;
 mod metrics;
 mod ndt7;
 mod ookla;
@@ -26,11 +30,14 @@ mod options;
 mod pace;
 mod page;
 mod program;
+mod refusals;
+mod refuse;
 mod requests;
 mod route;
 mod secured;
 mod server;
 mod shared;
+mod speech;
 mod stream_test;
 mod throughput1;
 mod tls;
@@ -42,6 +49,6 @@ pub use error::ServeError;
 pub use frames::exercise as exercise_frames;
 #[cfg(fuzzing)]
 pub use head::exercise as exercise_heads;
-pub use options::{Listen, LogForm, Options, Service};
+pub use options::{Listen, Options, PublicUrl, Service};
 pub use program::{Failure, Running, serve};
 pub use server::{Server, Stop};

@@ -16,6 +16,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     pub connections: Counter,
     pub connections_now: Gauge<i64, AtomicI64>,
+    pub connections_given_up: Counter,
     pub received_bytes: Counter,
     pub sent_bytes: Counter,
     pub tests: Family<TestLabels, Counter>,
@@ -42,6 +43,7 @@ impl Metrics {
             registry: Registry::with_prefix("weir"),
             connections: Counter::default(),
             connections_now: Gauge::default(),
+            connections_given_up: Counter::default(),
             received_bytes: Counter::default(),
             sent_bytes: Counter::default(),
             tests: Family::default(),
@@ -54,6 +56,8 @@ impl Metrics {
         let to = &mut m.registry;
         to.register("connections", "TCP connections accepted", m.connections.clone());
         to.register("connections_now", "TCP connections open", m.connections_now.clone());
+        let given_up = m.connections_given_up.clone();
+        to.register("connections_given_up", "Idle connections ended in favour of others", given_up);
         let received = m.received_bytes.clone();
         to.register_with_unit("received", "Bytes received over TCP", Unit::Bytes, received);
         to.register_with_unit("sent", "Bytes sent over TCP", Unit::Bytes, m.sent_bytes.clone());

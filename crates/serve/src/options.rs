@@ -1,12 +1,14 @@
 //! What a server is asked to be: the words of its command line.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use hyper::Uri;
 use weir_core::units::{parse_rate, parse_time};
 
 /// Answers measurements: Weir's own, and those of ndt7, msak, Cloudflare, LibreSpeed, Ookla, responsiveness
@@ -38,7 +40,7 @@ pub struct Options {
     pub without: Vec<Service>,
 
     /// UDP port for irtt.
-    #[arg(long, value_name = "PORT", default_value_t = weir_protocol::irtt::PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = weir_protocol::irtt::PORT, value_parser = port, allow_negative_numbers = true)]
     pub irtt_port: u16,
 
     /// Longest duration of a test or a flow.
@@ -73,9 +75,14 @@ pub struct Options {
     #[arg(long)]
     pub public_metrics: bool,
 
-    /// Form of the log on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text)]
-    pub log: LogForm,
+    /// How clients reach this server, where that is not what they ask for, as behind a proxy; the
+    /// responsiveness test is told its URLs by it [default: what the client asked for].
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<PublicUrl>,
+
+    /// Write the log, on standard error, as one JSON object a line.
+    #[arg(long)]
+    pub json: bool,
 
     /// Log connections and refusals too, not only tests.
     #[arg(long, short)]
@@ -107,14 +114,9 @@ pub enum Service {
     Metrics,
 }
 
-/// Forms of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
+/// An `https` URL without what follows the path, such as `https://example.net/weir`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(String);
 
 /// A port, of one address or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,22 +179,54 @@ impl FromStr for Listen {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = parse_time(text).map_err(|error| error.to_string())?;
-    let duration = Duration::from_nanos(time.as_nanos());
-    if (SHORTEST..=LONGEST).contains(&duration) {
-        Ok(duration)
-    } else {
-        let (least, most) = (SHORTEST.as_secs(), LONGEST.as_secs());
-        Err(format!("write {least}s to {most}s (a number alone means us)"))
+impl FromStr for PublicUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let uri = text.parse::<Uri>().ok().filter(|uri| {
+            uri.scheme_str() == Some("https")
+                && uri.query().is_none()
+                && !text.contains('#')
+                && uri.authority().is_some_and(|one| !one.as_str().contains('@'))
+                && uri.port().is_none_or(|port| port.as_u16() > 0)
+                && uri.host().is_some_and(|host| !host.is_empty())
+        });
+        let after_scheme = uri.as_ref().and_then(|_| text.get("https://".len()..));
+        let said = after_scheme.map(|rest| Self(rest.trim_end_matches('/').to_owned()));
+        said.ok_or_else(|| "write https://HOST, https://HOST:PORT or https://HOST/PATH".into())
     }
 }
 
-fn bits_per_second(text: &str) -> Result<u64, String> {
-    match parse_rate(text).map_err(|error| error.to_string())?.as_bps() {
-        bps if bps < SLOWEST_BPS => Err("write 1kbit or more (a number alone means bit/s)".into()),
-        bps => Ok(bps),
+/// The URL without its scheme.
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
     }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text).ok().filter(|_| has_unit(text));
+    let duration = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    let (least, most) = (SHORTEST.as_secs(), LONGEST.as_secs());
+    duration
+        .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
+        .ok_or_else(|| format!("write a time from {least}s to {most}s with its unit"))
+}
+
+fn bits_per_second(text: &str) -> Result<u64, String> {
+    let rate = parse_rate(text).ok().filter(|_| has_unit(text));
+    rate.map(weir_core::Rate::as_bps)
+        .filter(|bps| *bps >= SLOWEST_BPS)
+        .ok_or_else(|| "write a rate of 1kbit or more with its unit, such as 100mbit".into())
+}
+
+/// Without a unit `tc` reads microseconds and bits a second, which nobody means here.
+fn has_unit(text: &str) -> bool {
+    text.ends_with(|last: char| last.is_ascii_alphabetic())
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "write a port from 0 (any that is free) to 65535".into())
 }
 
 fn count(text: &str) -> Result<u32, String> {

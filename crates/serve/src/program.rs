@@ -1,6 +1,5 @@
 //! The server as a program: words in, a running server out.
 
-use std::io::{IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -12,10 +11,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
-use tracing_subscriber::EnvFilter;
 
 use crate::error::ServeError;
-use crate::options::{LogForm, Options};
+use crate::log;
+use crate::options::Options;
 use crate::server::{Server, Stop};
 
 /// Why there is no server: words for the user, and what the program returns.
@@ -31,8 +30,14 @@ pub struct Failure {
 pub struct Running {
     stop: Stop,
     addresses: Vec<SocketAddr>,
-    ended: Mutex<Receiver<()>>,
+    ended: Mutex<Ended>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How the server ended, once it has.
+struct Ended {
+    news: Receiver<Result<(), ServeError>>,
+    outcome: Option<Result<(), ServeError>>,
 }
 
 /// Reads the words of a command line, the first of which is the program's name, and starts the server.
@@ -47,8 +52,7 @@ pub fn serve(words: &[String]) -> Result<Running, Failure> {
             exit_code: if asked { 0 } else { 2 },
         }
     })?;
-    start_log(&options);
-    Running::start(options).map_err(|error| Failure {
+    log::start(&options).and_then(|()| Running::start(options)).map_err(|error| Failure {
         message: error.to_string(),
         exit_code: if error.is_input() { 2 } else { 1 },
     })
@@ -74,17 +78,23 @@ impl Running {
             }
         };
         let (stop, addresses) = (server.stop(), server.addresses().to_vec());
-        let (end, ended) = channel();
+        let (end, news) = channel();
         let thread = thread::Builder::new()
             .name("server".into())
             .spawn(move || {
-                runtime.block_on(server.run());
+                let outcome = runtime.block_on(server.run());
                 runtime.shutdown_timeout(SHUTDOWN);
+                log::flush();
                 // Nobody may be waiting.
-                let _ = end.send(());
+                let _ = end.send(outcome);
             })
             .map_err(|error| ServeError::io("starting a thread", &error))?;
-        Ok(Self { stop, addresses, ended: Mutex::new(ended), thread: Some(thread) })
+        Ok(Self {
+            stop,
+            addresses,
+            ended: Mutex::new(Ended { news, outcome: None }),
+            thread: Some(thread),
+        })
     }
 
     /// Where it listens.
@@ -103,14 +113,17 @@ impl Running {
     /// once. Returns when the server has ended.
     ///
     /// # Errors
-    /// If signals cannot be had.
+    /// If signals cannot be had, or the server ended by itself: then why.
     pub fn until_signal(&self) -> Result<(), ServeError> {
         let fail = |error| ServeError::io("waiting for signals", &error);
         let runtime = Builder::new_current_thread().enable_all().build().map_err(fail)?;
         runtime.block_on(async {
             let mut signals = Signals::new().map_err(fail)?;
             let mut asked = false;
-            while !self.wait(Duration::ZERO) {
+            loop {
+                if let Some(outcome) = self.wait(Duration::ZERO) {
+                    return outcome;
+                }
                 tokio::select! {
                     () = signals.next() => {
                         if asked {
@@ -122,15 +135,23 @@ impl Running {
                     () = sleep(LOOK) => {}
                 }
             }
-            Ok(())
         })
     }
 
-    /// Waits for its end, so long at most; true once it has ended.
+    /// Waits for its end, so long at most. Once it has ended: an error if it was not told to.
     #[must_use]
-    pub fn wait(&self, longest: Duration) -> bool {
-        let ended = self.ended.lock().expect("nothing panics while it is held");
-        !matches!(ended.recv_timeout(longest), Err(RecvTimeoutError::Timeout))
+    pub fn wait(&self, longest: Duration) -> Option<Result<(), ServeError>> {
+        let mut ended = self.ended.lock().expect("nothing panics while it is held");
+        if ended.outcome.is_none() {
+            ended.outcome = match ended.news.recv_timeout(longest) {
+                Ok(outcome) => Some(outcome),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    Some(Err(ServeError::new("the server ended by a bug: please report it")))
+                }
+            };
+        }
+        ended.outcome.clone()
     }
 }
 
@@ -144,20 +165,41 @@ impl Drop for Running {
     }
 }
 
-/// What is wrong with the words, and what is allowed instead. `clap` has the latter on lines of its own, and
-/// repeats the usage.
+/// What is wrong with the words, and what is allowed instead, in one sentence. `clap` has the latter on lines
+/// of its own, and repeats the usage.
 fn sentence(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let listed = |kind| match error.get(kind) {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(one)) => Some(one.clone()),
         Some(ContextValue::Strings(all)) if !all.is_empty() => Some(all.join(", ")),
         _ => None,
     };
+    let option = named(ContextKind::InvalidArg).unwrap_or_default();
     match error.kind() {
-        ErrorKind::MissingRequiredArgument => {
-            listed(ContextKind::InvalidArg).map_or(first, |missing| format!("write {missing} too"))
+        ErrorKind::MissingRequiredArgument => format!("write {option} too"),
+        ErrorKind::ArgumentConflict => format!("{option} is given twice: give it once"),
+        ErrorKind::UnknownArgument if option == "--log" => {
+            "--log is now --json: a log of one JSON object a line; without it the log is text"
+                .into()
         }
-        _ => listed(ContextKind::ValidValue)
+        ErrorKind::UnknownArgument if !option.starts_with('-') => {
+            format!(
+                "`{option}` is no option: all options of this command begin with --, see --help"
+            )
+        }
+        ErrorKind::UnknownArgument => match named(ContextKind::SuggestedArg) {
+            Some(alike) => format!("there is no option {option}: do you mean {alike}?"),
+            None => format!("there is no option {option}: see --help"),
+        },
+        // An option at the end of the line, or one whose value is empty.
+        ErrorKind::InvalidValue
+            if named(ContextKind::InvalidValue).is_none_or(|it| it.is_empty()) =>
+        {
+            format!("{option} needs a value")
+        }
+        ErrorKind::TooManyValues => format!("{option} takes no value"),
+        _ => named(ContextKind::ValidValue)
             .map_or(first.clone(), |allowed| format!("{first}: write one of {allowed}")),
     }
 }
@@ -185,20 +227,6 @@ impl Signals {
     }
 }
 
-/// Starts the log on standard error. A second server in one process shares the log of the first.
-fn start_log(options: &Options) {
-    let level = if options.verbose { "weir_serve=debug" } else { "weir_serve=info" };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level))
-        .with_writer(stderr)
-        .with_target(false)
-        .with_ansi(stderr().is_terminal());
-    let _ = match options.log {
-        LogForm::Text => builder.try_init(),
-        LogForm::Json => builder.json().flatten_event(true).try_init(),
-    };
-}
-
 /// What a shell expects after SIGINT.
 const INTERRUPTED: i32 = 130;
 /// How soon its end is noticed.
@@ -219,20 +247,68 @@ mod tests {
     #[test]
     fn wrong_words_are_told_with_what_is_allowed() {
         assert_eq!(said("--cert x.pem"), "write --key <FILE> too");
-        let log = said("--log xml");
-        assert_eq!(log, "invalid value 'xml' for '--log <LOG>': write one of text, json");
         let services = "page, weir, ndt7, msak, cloudflare, librespeed, ookla, rpm, irtt, metrics";
         assert!(said("--without all").ends_with(&format!(": write one of {services}")));
         for number in ["0", "-1", "x", "4294967296"] {
-            let text = said(&format!("--max-tests {number}"));
+            for option in ["tests", "tests-per-address", "connections", "connections-per-address"] {
+                let text = said(&format!("--max-{option} {number}"));
+                assert!(text.ends_with(": write a number from 1 to 4294967295"), "{text}");
+            }
+            let text = said(&format!("--max-echo-rate {number}"));
             assert!(text.ends_with(": write a number from 1 to 4294967295"), "{text}");
         }
-        assert!(
-            said("--max-rate 10").ends_with(": write 1kbit or more (a number alone means bit/s)")
-        );
-        assert!(
-            said("--max-duration 10").ends_with(": write 1s to 86400s (a number alone means us)")
-        );
-        assert_eq!(said("--foo"), "unexpected argument '--foo' found");
+        for port in ["-1", "x", "65536", "0.5"] {
+            let text = said(&format!("--irtt-port {port}"));
+            assert!(text.ends_with(": write a port from 0 (any that is free) to 65535"), "{text}");
+        }
+        for rate in ["10", "1000000", "999bit", "fast"] {
+            let text = said(&format!("--max-rate {rate}"));
+            assert!(
+                text.ends_with(": write a rate of 1kbit or more with its unit, such as 100mbit")
+            );
+        }
+        for time in ["10", "120000000", "999ms", "25h", "long"] {
+            let text = said(&format!("--max-duration {time}"));
+            assert!(text.ends_with(": write a time from 1s to 86400s with its unit"), "{text}");
+        }
+        for url in
+            ["http://a", "example.org", "https://", "https://a/?b", "https://me@a", "https://a:0"]
+        {
+            let text = said(&format!("--public-url {url}"));
+            assert!(
+                text.ends_with(": write https://HOST, https://HOST:PORT or https://HOST/PATH"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn options_that_are_not_there_or_given_twice_are_refused() {
+        assert_eq!(said("--foo"), "there is no option --foo: see --help");
+        assert_eq!(said("--max-test 1"), "there is no option --max-test: do you mean --max-tests?");
+        assert!(said("8080").starts_with("`8080` is no option"));
+        let renamed =
+            "--log is now --json: a log of one JSON object a line; without it the log is text";
+        assert_eq!(said("--log json"), renamed);
+        assert_eq!(said("--log=text"), renamed);
+        assert_eq!(said("--json=yes"), "--json takes no value");
+        assert_eq!(said("--auth"), "--auth <FILE> needs a value");
+        assert_eq!(said("--auth= --json"), "--auth <FILE> needs a value");
+        for one in
+            ["--auth a", "--irtt-port 1", "--max-duration 5s", "--max-rate 1mbit", "--max-tests 1"]
+        {
+            let option = one.split(' ').next().unwrap();
+            let text = said(&format!("{one} {one}"));
+            assert!(
+                text.starts_with(option) && text.ends_with(" is given twice: give it once"),
+                "{text}"
+            );
+        }
+        for flag in ["--json", "--verbose", "--public-metrics"] {
+            assert_eq!(
+                said(&format!("{flag} {flag}")),
+                format!("{flag} is given twice: give it once")
+            );
+        }
     }
 }

@@ -43,7 +43,8 @@ pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
 
 /// The IETF's responsiveness test.
 pub(crate) async fn responsiveness(client: &Client, request: Request) -> Response {
-    let authority = authority(&request, client.ends.server.port());
+    let public = client.server.options.public_url.as_ref().map(ToString::to_string);
+    let authority = public.or_else(|| authority(&request));
     let answer = answers::responsiveness(&asked(client, &request, authority.as_deref()));
     give(client, "rpm", request, Ok(answer)).await
 }

@@ -9,8 +9,12 @@ use weir_protocol::librespeed::Endpoint;
 use weir_protocol::weir::{self as own, Direction};
 use weir_protocol::{cloudflare, ndt7, responsiveness, throughput1};
 
+use crate::activity::Answering;
 use crate::head::path;
-use crate::http::{Client, Request, Response, content, empty, preflight, text};
+use crate::http::{
+    Body, Client, Request, Response, content, empty, not_for_pages, other_method, preflight, reads,
+    text,
+};
 use crate::metrics::CONTENT_TYPE;
 use crate::options::Service;
 use crate::{page, requests, weir};
@@ -29,6 +33,7 @@ enum Route {
     Ookla,
     Responsiveness,
     Metrics,
+    Health,
 }
 
 impl Route {
@@ -46,6 +51,7 @@ impl Route {
             | responsiveness::LARGE
             | responsiveness::UPLOAD => Self::Responsiveness,
             "/metrics" => Self::Metrics,
+            "/healthz" => Self::Health,
             "/hello" | "/download" | "/upload" | "/speedtest-config.php" => Self::Ookla,
             "/results/telemetry" | "/results/telemetry.php" => Self::LibrespeedTelemetry,
             _ if path.starts_with("/speedtest/") => Self::Ookla,
@@ -56,8 +62,9 @@ impl Route {
         })
     }
 
-    const fn service(self) -> Service {
-        match self {
+    /// What it belongs to; `None` if it is always there.
+    const fn service(self) -> Option<Service> {
+        Some(match self {
             Self::Page(_) => Service::Page,
             Self::Control | Self::Flow => Service::Weir,
             Self::Ndt7(_) => Service::Ndt7,
@@ -67,45 +74,90 @@ impl Route {
             Self::Ookla => Service::Ookla,
             Self::Responsiveness => Service::Rpm,
             Self::Metrics => Service::Metrics,
-        }
+            Self::Health => return None,
+        })
+    }
+
+    /// Whether it is never POSTed to. Where it may be, the protocol says more.
+    const fn only_reads(self) -> bool {
+        matches!(self, Self::Page(_) | Self::Metrics | Self::Health)
+    }
+
+    /// Whether pages of other sites may read it.
+    const fn is_for_pages(self) -> bool {
+        !matches!(self, Self::Metrics | Self::Health)
     }
 
     /// Whether the secret has to be told with the request. The page holds none, and Weir's own protocol has
     /// a better way to ask for it.
     const fn needs_secret(self) -> bool {
-        !matches!(self, Self::Page(_) | Self::Control | Self::Flow)
+        !matches!(self, Self::Page(_) | Self::Control | Self::Flow | Self::Health)
     }
 }
 
 /// Answers a request.
-pub(crate) async fn answer(client: Arc<Client>, request: Request) -> Result<Response, Infallible> {
+pub(crate) async fn answer(
+    client: Arc<Client>,
+    request: Request,
+) -> Result<hyper::Response<Answering<Body>>, Infallible> {
+    let busy = client.activity.begin();
+    let response = answer_request(&client, request).await;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        client.activity.begin().for_good();
+    }
+    Ok(response.map(|body| Answering::new(body, busy)))
+}
+
+async fn answer_request(client: &Arc<Client>, request: Request) -> Response {
     let path = path(&request);
     debug!(client = %client.ends.client, method = %request.method(), path, "request");
-    let route = Route::of(path).filter(|route| client.server.serves(route.service()));
-    let Some(route) = route else {
-        return Ok(text(StatusCode::NOT_FOUND, "there is nothing here\n"));
+    let is_served = |route: &Route| route.service().is_none_or(|one| client.server.serves(one));
+    let Some(route) = Route::of(path).filter(is_served) else {
+        return text(StatusCode::NOT_FOUND, "there is nothing here\n");
     };
-    if request.method() == Method::OPTIONS {
-        return Ok(preflight());
+    let response = answer_route(client, request, route).await;
+    if route.is_for_pages() { response } else { not_for_pages(response) }
+}
+
+async fn answer_route(client: &Arc<Client>, request: Request, route: Route) -> Response {
+    if *request.method() == Method::OPTIONS {
+        return if route.is_for_pages() { preflight() } else { empty(StatusCode::NO_CONTENT) };
+    }
+    let posts = *request.method() == Method::POST && !route.only_reads();
+    if !reads(&request) && !posts {
+        let allowed = if route.only_reads() { READING } else { READING_AND_POST };
+        return other_method(allowed);
     }
     if route.needs_secret() && !client.is_known(&request) {
-        client.server.metrics.refused("secret");
-        return Ok(text(StatusCode::UNAUTHORIZED, "this server asks for its secret\n"));
+        client.server.refused("secret", client.ends.client.ip());
+        return text(StatusCode::UNAUTHORIZED, "this server asks for its secret\n");
     }
-    Ok(match route {
-        Route::Page(file) => page::answer(file, &client),
-        Route::Control => weir::answer_control(&client, request),
-        Route::Flow => weir::answer_flow(&client, request).await,
-        Route::Ndt7(direction) => crate::ndt7::answer(&client, request, direction),
-        Route::Throughput1(direction) => crate::throughput1::answer(&client, request, direction),
-        Route::Cloudflare => requests::cloudflare(&client, request).await,
-        Route::Librespeed(endpoint) => requests::librespeed(&client, request, endpoint).await,
+    match route {
+        Route::Page(file) => page::answer(file, client),
+        Route::Control => weir::answer_control(client, request),
+        Route::Flow => weir::answer_flow(client, request).await,
+        Route::Ndt7(direction) => crate::ndt7::answer(client, request, direction),
+        Route::Throughput1(direction) => crate::throughput1::answer(client, request, direction),
+        Route::Cloudflare => requests::cloudflare(client, request).await,
+        Route::Librespeed(endpoint) => requests::librespeed(client, request, endpoint).await,
         // Results are the client's: nothing is kept.
         Route::LibrespeedTelemetry => empty(StatusCode::OK),
-        Route::Ookla => requests::ookla(&client, request).await,
-        Route::Responsiveness => requests::responsiveness(&client, request).await,
-        Route::Metrics => metrics(&client),
-    })
+        Route::Ookla => requests::ookla(client, request).await,
+        Route::Responsiveness => requests::responsiveness(client, request).await,
+        Route::Metrics => metrics(client),
+        Route::Health => health(client),
+    }
+}
+
+/// Whether all listening sockets are at work, for whoever watches over the server.
+fn health(client: &Client) -> Response {
+    let in_full = client.ends.client.ip().is_loopback() || client.server.options.public_metrics;
+    let (well, said) = client.server.health.report(in_full);
+    let mut response = content("application/json", said);
+    if !well {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
 }
 
 /// Counters are told to this machine only, unless everybody may know.
@@ -118,12 +170,16 @@ fn metrics(client: &Client) -> Response {
     }
 }
 
+const READING: &str = "GET, HEAD, OPTIONS";
+const READING_AND_POST: &str = "GET, HEAD, POST, OPTIONS";
+
 /// Whatever a path is: what has a route is a path, and only what is safe goes without the secret.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn exercise(path: &str) {
     if let Some(route) = Route::of(path) {
         assert!(path.starts_with('/'), "{path}");
-        assert!(!route.needs_secret() || !matches!(route.service(), Service::Weir | Service::Page));
+        let own = matches!(route.service(), Some(Service::Weir | Service::Page));
+        assert!(!route.needs_secret() || !own);
     }
 }
 
@@ -139,6 +195,7 @@ mod tests {
         assert_eq!(Route::of("/speedtest/random350x350.jpg"), Some(Route::Ookla));
         assert_eq!(Route::of("/.well-known/nq"), Some(Route::Responsiveness));
         assert!(matches!(Route::of("/"), Some(Route::Page(_))));
+        assert_eq!(Route::of("/healthz"), Some(Route::Health));
         assert_eq!(Route::of("/etc/passwd"), None);
         assert_eq!(Route::of(""), None);
     }

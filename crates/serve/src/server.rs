@@ -1,5 +1,6 @@
 //! A server from its start to its end.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +12,28 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
-use crate::admission::{Admission, Bounds, Refusal, Thing};
+use crate::activity::Activity;
+use crate::admission::{Admission, Bounds, Entered, Refusal};
 use crate::connection::{Connection, Ends, Transport};
 use crate::datagrams::{self, Door};
 use crate::error::ServeError;
+use crate::health::{Health, Listener, TICK, ends_listening};
 use crate::http::Client;
 use crate::irtt::Irtt;
 use crate::metrics::Metrics;
 use crate::options::{Listen, Options, Service};
+use crate::refusals::Refusals;
 use crate::secured::Secured;
 use crate::shared::Shared;
-use crate::{congestion, ookla, route, tls, weir};
+use crate::speech::Speech;
+use crate::{congestion, ookla, refuse, route, tls, weir};
 
 /// A server whose sockets are open.
 pub struct Server {
@@ -72,7 +78,9 @@ impl Server {
         if services.contains(&Service::Irtt) {
             doors.extend(open_irtt(&options)?);
         }
-        let irtt = doors.iter().filter(|door| door.is_irtt()).filter_map(Door::address).collect();
+        let irtt = doors.iter().filter(|door| door.is_irtt()).map(Door::address).collect();
+        let stop = CancellationToken::new();
+        let health = Health::new(listening(&addresses, &doors, &services), stop.clone());
         let shared = Arc::new(Shared {
             admission: Admission::new(Bounds {
                 connections: options.max_connections.min(most_connections(open_files)),
@@ -82,17 +90,20 @@ impl Server {
                 rate_bps: options.max_rate,
             }),
             metrics: Arc::new(Metrics::new()),
+            refusals: Refusals::default(),
+            refusing: Semaphore::new(refuse::MAX_AT_A_TIME),
+            health,
             sessions: weir::Sessions::default(),
             loss_tests: ookla::LossTests::default(),
             congestion: congestion::usable(),
             echoes: services.contains(&Service::Weir),
-            stop: CancellationToken::new(),
+            stop,
             tasks: TaskTracker::new(),
             services,
             secret,
             options,
         });
-        let datagrams = datagrams::start(&shared, doors)
+        let datagrams = datagrams::start(&shared, doors, listeners.len())
             .map_err(|error| ServeError::io("starting a thread", &error))?;
         Ok(Self { shared, tls, listeners, addresses, irtt, datagrams })
     }
@@ -110,21 +121,51 @@ impl Server {
     }
 
     /// Serves until it is stopped.
-    pub async fn run(self) {
+    ///
+    /// # Errors
+    /// If something ended it that it cannot do without, such as the task of a listening socket.
+    pub async fn run(self) -> Result<(), ServeError> {
         let Self { shared, tls, listeners, datagrams, .. } = self;
         self_description(&shared, &self.addresses, &self.irtt);
-        for listener in listeners {
-            shared.tasks.spawn(accept(Arc::clone(&shared), tls.clone(), listener));
+        for (number, listener) in listeners.into_iter().enumerate() {
+            let (server, tls) = (Arc::clone(&shared), tls.clone());
+            shared.tasks.spawn(async move {
+                server.health.supervise(number, accept(&server, &tls, listener, number)).await;
+            });
         }
+        let server = Arc::clone(&shared);
+        shared.tasks.spawn(async move { server.refusals.tell(&server.stop).await });
         shared.stop.cancelled().await;
         info!("stopping");
         shared.tasks.close();
         if timeout(DRAIN, shared.tasks.wait()).await.is_err() {
             warn!(left = shared.tasks.len(), "some connections did not end in time");
         }
-        // It looks at nothing but the same token.
+        // It looks at nothing but the same token; an end of its own is told by `health`.
         let _ = datagrams.join();
+        shared.health.outcome()
     }
+}
+
+/// The listening sockets, TCP first, with what is spoken there.
+fn listening(
+    addresses: &[SocketAddr],
+    doors: &[Door],
+    services: &BTreeSet<Service>,
+) -> Vec<Listener> {
+    let ookla = services.contains(&Service::Ookla);
+    let tcp = if ookla { "HTTP, TLS, Ookla" } else { "HTTP, TLS" };
+    let tcp = addresses.iter().map(|address| Listener::new("TCP", tcp, *address));
+    let echoes = match (services.contains(&Service::Weir), ookla) {
+        (true, true) => "Weir's echo, Ookla's loss",
+        (true, false) => "Weir's echo",
+        (false, _) => "Ookla's loss",
+    };
+    let udp = doors.iter().map(|door| {
+        let serves = if door.is_irtt() { "irtt" } else { echoes };
+        Listener::new("UDP", serves, door.address())
+    });
+    tcp.chain(udp).collect()
 }
 
 /// Says in the log what there is.
@@ -156,10 +197,10 @@ fn open_places(options: &Options) -> Result<(Vec<TcpListener>, Vec<Door>), Serve
             let address = listener
                 .local_addr()
                 .map_err(|error| ServeError::io(format_args!("TCP {address}"), &error))?;
-            let socket =
+            let (socket, address) =
                 datagrams::bound(address).map_err(|error| in_use("UDP", address, &error))?;
             listeners.push(listener);
-            doors.push(Door::Main(socket));
+            doors.push(Door::Main(socket, address));
         }
     }
     Ok((listeners, doors))
@@ -171,10 +212,10 @@ fn open_irtt(options: &Options) -> Result<Vec<Door>, ServeError> {
         for mut address in place.addresses() {
             address.set_port(options.irtt_port);
             match datagrams::bound(address) {
-                Ok(socket) => doors.push(Door::Irtt(socket, Box::new(Irtt::new()))),
+                Ok((socket, at)) => doors.push(Door::Irtt(socket, at, Box::new(Irtt::new()))),
                 Err(error) if can_do_without(place, address, &error) => {}
                 // Two places of one address share it.
-                Err(_) if doors.iter().any(|door| door.address() == Some(address)) => {}
+                Err(_) if doors.iter().any(|door| door.address() == address) => {}
                 Err(error) => {
                     let error = in_use("UDP", address, &error);
                     return Err(ServeError::new(format!(
@@ -211,17 +252,23 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Takes connections until the end.
-async fn accept(shared: Arc<Shared>, tls: TlsAcceptor, listener: TcpListener) {
-    let stop = shared.stop.clone();
+/// Takes connections until the end. Returns an error only if the socket is of no use any more.
+async fn accept(
+    shared: &Arc<Shared>,
+    tls: &TlsAcceptor,
+    listener: TcpListener,
+    number: usize,
+) -> io::Result<()> {
     loop {
+        shared.health.seen(number);
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => return,
+            () = shared.stop.cancelled() => return Ok(()),
+            () = sleep(TICK) => continue,
         };
         match accepted {
             Ok((socket, _)) => {
-                let (shared, tls) = (Arc::clone(&shared), tls.clone());
+                let (shared, tls) = (Arc::clone(shared), tls.clone());
                 let tasks = shared.tasks.clone();
                 tasks.spawn(async move {
                     if let Err(error) = serve(&shared, &tls, socket).await {
@@ -229,6 +276,7 @@ async fn accept(shared: Arc<Shared>, tls: TlsAcceptor, listener: TcpListener) {
                     }
                 });
             }
+            Err(error) if ends_listening(&error) => return Err(error),
             Err(error) => {
                 // Out of descriptors, mostly: others have to end first.
                 warn!(%error, "accepting");
@@ -241,32 +289,39 @@ async fn accept(shared: Arc<Shared>, tls: TlsAcceptor, listener: TcpListener) {
 /// Serves one connection, whatever it speaks.
 async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io::Result<()> {
     let ends = Ends::of(&stream)?;
-    let permit = match shared.admission.enter(Thing::Connection, ends.client.ip()) {
-        Ok(permit) => permit,
-        Err(refusal) => {
-            shared.metrics.refused(match refusal {
-                Refusal::Server => "connections",
-                Refusal::Address => "connections of an address",
-            });
-            debug!(client = %ends.client, %refusal, "refused");
-            return Ok(());
-        }
-    };
+    let Entered { permit, activity, gave_up } =
+        match shared.admission.enter_connection(ends.client.ip()) {
+            Ok(entered) => entered,
+            Err(refusal) => {
+                let reason = match refusal {
+                    Refusal::Server => "connections",
+                    Refusal::Address => "connections of an address",
+                };
+                shared.refused(reason, ends.client.ip());
+                debug!(client = %ends.client, %refusal, "refused");
+                return refuse::connection(shared, tls, stream, refusal).await;
+            }
+        };
+    if gave_up {
+        shared.metrics.connections_given_up.inc();
+    }
     shared.metrics.connections.inc();
     shared.metrics.connections_now.inc();
     let _count = Leaving(shared);
     stream.set_nodelay(true)?;
-    let first = timeout(PATIENCE, sniff(&stream)).await??;
+    let first = timeout(PATIENCE, Speech::sniff(&stream)).await??;
     let metrics = Arc::clone(&shared.metrics);
     let connection = Connection::new(stream, permit, metrics, LONGEST_CONNECTION);
     let socket = Arc::clone(connection.socket());
     match first {
         Speech::Tls => {
             let secured = timeout(PATIENCE, tls.accept(connection)).await??;
-            speak_http(shared, Transport::Right(Box::new(Secured::new(secured))), ends, socket)
-                .await
+            let transport = Transport::Right(Box::new(Secured::new(secured)));
+            speak_http(shared, transport, ends, socket, activity).await
         }
-        Speech::Http => speak_http(shared, Transport::Left(connection), ends, socket).await,
+        Speech::Http => {
+            speak_http(shared, Transport::Left(connection), ends, socket, activity).await
+        }
         Speech::Ookla if shared.serves(Service::Ookla) && shared.secret.is_none() => {
             tokio::select! {
                 served = ookla::serve(shared, connection, ends) => served,
@@ -282,8 +337,10 @@ async fn speak_http(
     transport: Transport,
     ends: Ends,
     socket: Arc<TcpStream>,
+    activity: Arc<Activity>,
 ) -> io::Result<()> {
-    let client = Arc::new(Client { server: Arc::clone(shared), ends, socket });
+    let server = Arc::clone(shared);
+    let client = Arc::new(Client { server, ends, socket, activity: Arc::clone(&activity) });
     let service = service_fn(move |request| route::answer(Arc::clone(&client), request));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -304,45 +361,21 @@ async fn speak_http(
         .initial_connection_window_size(CONNECTION_WINDOW);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(transport), service);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shared.stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            timeout(DRAIN_HTTP, connection).await.unwrap_or(Ok(()))
-        }
-    };
-    ended.map_err(io::Error::other)
-}
-
-/// What a client speaks, by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speech {
-    Tls,
-    Http,
-    Ookla,
-}
-
-impl Speech {
-    const fn of(first: [u8; 2]) -> Self {
-        match &first {
-            // RFC 8446, section 5.1: the record of a handshake.
-            [22, _] => Self::Tls,
-            // No method of HTTP begins like Ookla's HI, PING, DOWNLOAD, UPLOAD, INITPLOSS, PLOSS, QUIT.
-            b"HI" | b"PI" | b"DO" | b"UP" | b"IN" | b"PL" | b"QU" => Self::Ookla,
-            _ => Self::Http,
-        }
+    tokio::select! {
+        ended = connection.as_mut() => return ended.map_err(io::Error::other),
+        () = shared.stop.cancelled() => {}
+        () = activity.given_up() => {}
+        // hyper has no bound of its own for half a preface of HTTP/2.
+        () = no_request(&activity) => return Err(io::ErrorKind::TimedOut.into()),
     }
+    connection.as_mut().graceful_shutdown();
+    timeout(DRAIN_HTTP, connection).await.unwrap_or(Ok(())).map_err(io::Error::other)
 }
 
-/// Looks at the first two bytes without taking them.
-async fn sniff(socket: &TcpStream) -> io::Result<Speech> {
-    loop {
-        let mut first = [0; 2];
-        match socket.peek(&mut first).await? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            1 => sleep(SNIFF_PAUSE).await,
-            _ => return Ok(Speech::of(first)),
-        }
+/// Resolves if there is no request in time.
+async fn no_request(activity: &Activity) {
+    if timeout(PATIENCE, activity.asked()).await.is_ok() {
+        std::future::pending().await
     }
 }
 
@@ -368,7 +401,6 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// As long as the longest session, and a moment.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(3700);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const SNIFF_PAUSE: Duration = Duration::from_millis(20);
 /// How long everything may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_HTTP: Duration = Duration::from_secs(1);
@@ -382,22 +414,3 @@ const MOST_STREAMS: u32 = 128;
 /// 4 MiB in 20 ms are 1.6 Gbit/s.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_bytes_tell_what_is_spoken() {
-        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "PRI", "OPTIONS", "DELETE", "CONNECT"]
-        {
-            let bytes = method.as_bytes();
-            assert_eq!(Speech::of([bytes[0], bytes[1]]), Speech::Http, "{method}");
-        }
-        for command in ["HI", "PING", "DOWNLOAD", "UPLOAD", "INITPLOSS", "PLOSS", "QUIT"] {
-            let bytes = command.as_bytes();
-            assert_eq!(Speech::of([bytes[0], bytes[1]]), Speech::Ookla, "{command}");
-        }
-        assert_eq!(Speech::of([22, 3]), Speech::Tls);
-    }
-}

@@ -1,20 +1,23 @@
 //! What all parts of a server know.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
 use weir_protocol::weir::Secret;
 
-use crate::admission::{Admission, Permit, Refusal, Thing};
+use crate::admission::{Admission, Permit, Refusal};
+use crate::health::Health;
 use crate::metrics::{Metrics, TestLabels};
 use crate::ookla::LossTests;
 use crate::options::{Options, Service};
+use crate::refusals::Refusals;
 use crate::weir::Sessions;
 
 /// One server.
@@ -24,6 +27,10 @@ pub(crate) struct Shared {
     pub secret: Option<Secret>,
     pub admission: Arc<Admission>,
     pub metrics: Arc<Metrics>,
+    pub refusals: Refusals,
+    /// Connections beyond the bounds that are told so at a time.
+    pub refusing: Semaphore,
+    pub health: Health,
     pub sessions: Sessions,
     pub loss_tests: LossTests,
     /// Congestion controls that this machine lets us use.
@@ -54,6 +61,12 @@ impl Shared {
         self.services.contains(&service)
     }
 
+    /// Counts something that was refused, for the metrics and the log.
+    pub fn refused(&self, reason: &'static str, client: IpAddr) {
+        self.metrics.refused(reason);
+        self.refusals.add(reason, client);
+    }
+
     /// Begins a test, if one more is allowed.
     pub fn begin(
         &self,
@@ -81,11 +94,12 @@ impl Shared {
         client: SocketAddr,
         is_request: bool,
     ) -> Result<Test, Refusal> {
-        let permit = self.admission.enter(Thing::Test, client.ip()).inspect_err(|refusal| {
-            self.metrics.refused(match refusal {
+        let permit = self.admission.enter_test(client.ip()).inspect_err(|refusal| {
+            let reason = match refusal {
                 Refusal::Server => "tests",
                 Refusal::Address => "tests of an address",
-            });
+            };
+            self.refused(reason, client.ip());
             debug!(%client, protocol, %refusal, "refused");
         })?;
         self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();

@@ -54,9 +54,65 @@ async fn connections_are_bounded_too() {
     // They count once they are accepted.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut fourth = TcpStream::connect(address).await.unwrap();
-    assert_eq!(soon(fourth.read(&mut [0; 8])).await.unwrap_or(0), 0, "closed without a word");
+    assert_eq!(soon(fourth.read(&mut [0; 8])).await.unwrap_or(0), 0, "it says nothing itself");
+    let refused = ask(address, "GET /empty", b"").await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.head.contains("retry-after: 60"), "{}", refused.head);
+    let mut ookla = TcpStream::connect(address).await.unwrap();
+    ookla.write_all(b"HI\n").await.unwrap();
+    let mut said = String::new();
+    soon(ookla.read_to_string(&mut said)).await.unwrap();
+    assert_eq!(said, "ERROR there is too much from this address already: try again in a minute\n");
     let other = connect_from("127.0.0.2", address).await;
     assert_eq!(ask_on(other, "GET /empty", b"").await.status, 200);
+}
+
+/// A connection that has had an answer and stays open.
+async fn kept_alive(server: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(b"GET /empty HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+    let mut buffer = [0; 1024];
+    let read = soon(stream.read(&mut buffer)).await.unwrap();
+    assert!(buffer[..read].starts_with(b"HTTP/1.1 200 "));
+    stream
+}
+
+#[tokio::test]
+async fn idle_connections_are_given_up_first() {
+    let (_server, address) = serve(&["--max-connections-per-address", "3"]);
+    let _waits_for_its_end = websocket(address, "/weir/v1", "weir.v1").await.unwrap();
+    let mut first = kept_alive(address).await;
+    let _second = kept_alive(address).await;
+    soon(async {
+        // Once the first has been idle for long enough, others get its place.
+        while ask(address, "GET /empty", b"").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    assert_eq!(soon(first.read(&mut [0; 8])).await.unwrap_or(0), 0, "it was closed");
+    // A place is free again, now that the last one has left.
+    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    assert!(metrics.contains("weir_connections_given_up_total 1\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn half_a_preface_of_http2_ends_with_those_that_say_nothing() {
+    let (_server, address) = serve(&[]);
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(b"PRI * HTTP/2.0\r\n\r\nSM").await.unwrap();
+    // Whoever says nothing has the same time; this one begins later, and so ends later.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let (mut one, mut two) = ([0; 64], [0; 64]);
+    let first = soon(async {
+        tokio::select! {
+            biased;
+            _ = half.read(&mut one) => "half a preface",
+            _ = silent.read(&mut two) => "nothing",
+        }
+    });
+    assert_eq!(first.await, "half a preface");
 }
 
 #[tokio::test]
@@ -176,10 +232,60 @@ async fn two_hundred_tests_at_once_go_without_an_error() {
 }
 
 #[tokio::test]
-async fn metrics_are_for_this_machine() {
-    let (_server, address) = serve(&[]);
-    assert_eq!(ask(address, "GET /metrics", b"").await.status, 200);
+async fn metrics_and_health_are_for_this_machine() {
+    let (_server, address) = serve(&["--irtt-port", "0"]);
+    for path in ["/metrics", "/healthz"] {
+        let answer = ask(address, &format!("GET {path}"), b"").await;
+        assert_eq!(answer.status, 200);
+        assert!(!answer.head.contains("access-control-"), "{}", answer.head);
+        let preflight = ask(address, &format!("OPTIONS {path}"), b"").await;
+        assert!(!preflight.head.contains("access-control-"), "{}", preflight.head);
+    }
+    assert!(ask(address, "GET /empty", b"").await.head.contains("access-control-allow-origin: *"));
+    let health = ask(address, "GET /healthz", b"").await.body;
+    let health: serde_json::Value = serde_json::from_slice(&health).unwrap();
+    assert_eq!(health["status"], "ok");
+    let listeners = health["listeners"].as_array().unwrap();
+    let spoken: Vec<_> = listeners.iter().map(|one| one["serves"].as_str().unwrap()).collect();
+    assert_eq!(spoken, ["HTTP, TLS, Ookla", "Weir's echo, Ookla's loss", "irtt"]);
+    assert_eq!(listeners[0]["address"], address.to_string());
     assert!(ask(address, "GET /nothing", b"").await.status == 404);
+}
+
+#[tokio::test]
+async fn methods_that_nothing_answers_are_told_so() {
+    let (_server, address) = serve(&[]);
+    for path in ["/", "/page.js", "/metrics", "/healthz", "/small", "/empty", "/.well-known/nq"] {
+        for method in ["TRACE", "DELETE", "PUT", "PATCH", "BREW"] {
+            let answer = ask(address, &format!("{method} {path}"), b"").await;
+            assert_eq!(answer.status, 405, "{method} {path}");
+            assert!(answer.head.contains("allow: get, head"), "{}", answer.head);
+        }
+    }
+    for path in ["/", "/metrics", "/healthz"] {
+        assert_eq!(ask(address, &format!("POST {path}"), b"x").await.status, 405, "{path}");
+        assert_eq!(ask(address, &format!("HEAD {path}"), b"").await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_responsiveness_test_is_told_where_clients_reach_the_server() {
+    let large = async |address| {
+        let told = ask(address, "GET /.well-known/nq", b"").await;
+        let config: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
+        config["urls"]["large_download_url"].as_str().unwrap().to_owned()
+    };
+    let (_plain, address) = serve(&[]);
+    // The client's Host is `test`, without a port.
+    assert_eq!(large(address).await, "https://test/large");
+    for (url, said) in [
+        ("https://example.net", "https://example.net/large"),
+        ("https://example.net/", "https://example.net/large"),
+        ("https://[2001:db8::1]:8443/weir/", "https://[2001:db8::1]:8443/weir/large"),
+    ] {
+        let (_server, address) = serve(&["--public-url", url]);
+        assert_eq!(large(address).await, said);
+    }
 }
 
 #[tokio::test]
@@ -199,7 +305,7 @@ async fn a_server_ends_soon_whatever_is_under_way() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.stopper().stop();
     let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
-    assert!(ended.await.unwrap(), "ten seconds are enough for anything");
+    assert_eq!(ended.await.unwrap(), Some(Ok(())), "ten seconds are enough for anything");
     soon(reading).await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
 }
@@ -271,7 +377,7 @@ fn wrong_words_are_one_sentence() {
     );
     assert_eq!(
         refusal(&["--max-duration", "0s"]),
-        (2, "invalid value '0s' for '--max-duration <TIME>': write 1s to 86400s (a number alone means us)".into())
+        (2, "invalid value '0s' for '--max-duration <TIME>': write a time from 1s to 86400s with its unit".into())
     );
     let (code, help) = refusal(&["--help"]);
     assert!(code == 0 && help.contains("--max-tests-per-address"));

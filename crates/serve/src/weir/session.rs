@@ -227,7 +227,7 @@ impl Talk {
                 return Err(refused("this server asks for its secret first"));
             };
             if !secret.accepts(challenge, nonce, mac) {
-                server.metrics.refused("secret");
+                server.refused("secret", self.client.ends.client.ip());
                 return Err(refused("the secret is wrong"));
             }
         }
