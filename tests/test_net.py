@@ -227,6 +227,12 @@ def test_foreign_methods_complete(foreign: Runs, method: str) -> None:
     said = foreign[method].result().said()
     result, truth = said["result"], said["truth"]
     assert result["failures"] == []
+    record = open_record(foreign[method].result().folder / said["out"])
+    (kept,) = record.methods.iter_rows(named=True)
+    assert (kept["kind"], json.loads(kept["result"])) == (method, result)
+    assert 2e9 < kept["began_ns"] < kept["ended_ns"] <= record.reached_ns + 1e9
+    assert record.pings.height > 100
+    assert f"grade {said['verdict_of_pings']['grade']}, " in said["verdict_of_pings"]["says"]
     down = result["download"]["goodput_mbps"] if method == "rpm" else result["download_mbps"]
     up = result["upload"]["goodput_mbps"] if method == "rpm" else result["upload_mbps"]
     foreign[method].result().skip_if_busy()
@@ -269,7 +275,7 @@ def test_a_server_of_files_is_measured_with_what_it_has(servers: Runs) -> None:
     assert 20 < result["latency_ms"] < 40
     # 1000 packets at 20 Mbit/s are 600 ms.
     assert result["download_loaded_latency_ms"] > 200
-    assert result["grade"] in {"D", "F"}
+    assert said["verdict"]["grade"] in {"D", "F"}
 
 
 def test_a_server_without_our_protocol_is_measured_over_http(servers: Runs) -> None:
@@ -281,7 +287,9 @@ def test_a_server_without_our_protocol_is_measured_over_http(servers: Runs) -> N
     servers["ours"].result().skip_if_busy()
     assert 12 < result["download_mbps"] < 20
     assert 6 < result["upload_mbps"] < 10
-    assert result["grade"] in {"A", "A+"}
+    assert said["verdict"]["grade"] in {"A", "A+"}
+    # A foreign server is recognised.
+    assert said["instead_of"].endswith("; it speaks Cloudflare's test too: --method cloudflare")
 
 
 def test_ndt7_completes_against_the_official_server(servers: Runs) -> None:
@@ -308,6 +316,8 @@ def test_ndt7_completes_against_the_official_server(servers: Runs) -> None:
         (("test", "h", "--load", "1s"), "write 3s or more"),
         (("test", "h", "--no-verify"), "give --method too"),
         (("test", "http://h", "--method", "rpm"), "write https://"),
+        (("test", "h", "--method", "ndt7", "--charts"), "--charts goes with --truth"),
+        (("test", "h", "--method", "ndt7", "--load", "5s"), "--load is for Weir's own test"),
     ],
 )
 def test_what_cannot_be_done_is_refused(weir: Weir, words: tuple[str, ...], sentence: str) -> None:

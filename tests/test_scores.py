@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from weirlab.net.locate import Hop, Location, another, begin
-from weirlab.net.methods import with_grade
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.report.location import location_table
-from weirlab.scores import Loaded, Measured, aim, bufferbloat, quality_of_outcome, responsiveness
+from weirlab.scores import (
+    Loaded,
+    Measured,
+    Verdict,
+    aim,
+    bufferbloat,
+    quality_of_outcome,
+    responsiveness,
+    verdict,
+    verdict_of_pings,
+)
+from weirlab.scores.bufferbloat import MEANING
 from weirlab.stats import Distribution, describe
 from weirlab.worlds.machine import signal_dbm
 
@@ -240,11 +251,68 @@ def test_a_truncated_foreign_test_is_a_caution() -> None:
 
 def test_a_line_that_was_never_full_has_no_grade() -> None:
     """Of the method `http`: a file that is over at once leaves the line idle, and pings quick."""
+
+    def of(download: dict[str, Any] | None, upload: dict[str, Any] | None) -> Verdict:
+        return verdict({"method": "http", "download": download, "upload": upload})
+
     small = {"saturated": False, "latency_increase_ms": 0.1}
-    assert with_grade({"download": small, "upload": None})["grade"] is None
+    assert of(small, None) == Verdict(
+        grade=None, says="No grade: the line was never full, so that nothing is known of it."
+    )
     full = {"saturated": True, "latency_increase_ms": 70.0}
-    assert with_grade({"download": small, "upload": full})["grade"] == "C"
-    assert with_grade({"download": None, "upload": None})["grade"] is None
+    judged = of(small, full)
+    assert judged.grade == "C"
+    assert judged.says.endswith("70 ms longer during the upload: " + MEANING["C"])
+    assert of(None, None).grade is None
+
+
+@pytest.mark.parametrize(
+    ("result", "grade", "words"),
+    [
+        (
+            {
+                "method": "cloudflare",
+                "latency_ms": 20.0,
+                "download_loaded_latency_ms": 49.9,
+                "upload_loaded_latency_ms": None,
+            },
+            "A",
+            "30 ms longer during the download: " + MEANING["A"],
+        ),
+        (
+            {
+                "method": "ookla",
+                "latency_ms": 20.0,
+                "download_loaded_latency_ms": 19.0,
+                "upload_loaded_latency_ms": 420.0,
+            },
+            "F",
+            "400 ms longer during the upload",
+        ),
+        ({"method": "ndt7", "latency_ms": 20.0}, None, "ndt7 showed no latency while the line was full"),
+        (
+            {"method": "rpm", "download": {"rpm": 299.9}, "upload": {"rpm": 6000.0}},
+            None,
+            "during the download is poor: 300 round trips a minute",
+        ),
+        ({"method": "rpm", "download": None, "upload": {"rpm": 1000.0}}, None, "during the upload is good"),
+        ({"method": "rpm", "download": {"rpm": None}, "upload": None}, None, "no probe was answered"),
+    ],
+)
+def test_a_foreign_test_is_judged_by_the_same_grades(
+    result: dict[str, Any], grade: str | None, words: str
+) -> None:
+    judged = verdict(result)
+    assert judged.grade == grade
+    assert words in judged.says
+
+
+def test_pings_beside_a_foreign_test_have_the_same_grades() -> None:
+    for increase, letter in ((-3.0, "A+"), (5.0, "A"), (59.9, "B"), (400.0, "F")):
+        judged = verdict_of_pings(increase)
+        assert judged.grade == letter
+        assert f"{max(increase, 0):.0f} ms longer on average" in judged.says
+        assert judged.says.endswith(f"grade {letter}, {MEANING[letter]}")
 
 
 def test_a_foreign_test_says_which_figures_it_lacks() -> None:

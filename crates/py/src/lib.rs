@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
-    use super::measure::{measure, missing, read_secret, run_method};
+    use super::measure::{measure, missing, read_secret, record_method, run_method};
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]

@@ -3,22 +3,29 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use weir_client::{ClientError, MethodRequest, Outcome, Request};
+use weir_core::Time;
 use weir_record::Recorder;
+use weir_world::{MethodRow, Sink, Verdict};
 
 use crate::simulate::Report;
 use crate::{fail, wrong};
 
 /// Measures what `request` says, JSON, and writes the record into `folder`; returns whether it came to its
-/// end. `manifest` and `progress` are as those of `simulate`.
+/// end. `manifest` and `progress` are as those of `simulate`. `speed_test` is called at the end, and returns
+/// what the record is to keep of a foreign speed test that ran meanwhile, as `record_method` takes it, or
+/// nothing.
 #[pyfunction]
+#[pyo3(signature = (request, manifest, folder, progress, speed_test=None))]
 pub(crate) fn measure(
     py: Python<'_>,
     request: &str,
     manifest: &str,
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
+    speed_test: Option<Py<PyAny>>,
 ) -> PyResult<bool> {
     let request: Request = serde_json::from_str(request).map_err(fail)?;
     let mut report = Report::to(progress);
@@ -26,6 +33,12 @@ pub(crate) fn measure(
         let mut recorder =
             Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
         let outcome = weir_client::measure(&request, &mut recorder);
+        if let Some(speed_test) = &speed_test {
+            let told = Python::attach(|py| speed_test.call0(py)?.extract::<Option<String>>(py))?;
+            if let Some(told) = told {
+                write_method(&mut recorder, &told)?;
+            }
+        }
         let mut last = Map::new();
         if let Ok(outcome) = &outcome {
             last.insert("reached_ns".to_owned(), Value::from(outcome.reached.as_nanos()));
@@ -38,6 +51,49 @@ pub(crate) fn measure(
         Some(error) => Err(error),
         None => Ok(outcome.complete),
     }
+}
+
+/// Writes a record into `folder` of nothing but a foreign speed test that ended: `speed_test` has its `name`,
+/// `kind`, `began_ns`, `ended_ns` and `result`, as JSON. `manifest` is as that of `simulate`.
+#[pyfunction]
+pub(crate) fn record_method(
+    py: Python<'_>,
+    manifest: &str,
+    folder: PathBuf,
+    speed_test: &str,
+) -> PyResult<()> {
+    py.detach(|| -> PyResult<()> {
+        let mut recorder =
+            Recorder::create(&folder, manifest, |_| Verdict::Continue).map_err(fail)?;
+        let ended_ns = write_method(&mut recorder, speed_test)?;
+        let last = Map::from_iter([("reached_ns".to_owned(), Value::from(ended_ns))]);
+        recorder.finish(true, last).map_err(fail)
+    })
+}
+
+/// A foreign speed test that ended.
+#[derive(Deserialize)]
+struct SpeedTest {
+    name: String,
+    kind: String,
+    began_ns: u64,
+    ended_ns: u64,
+    /// JSON.
+    result: String,
+}
+
+/// Writes the row of a speed test, and returns when it ended.
+fn write_method(recorder: &mut Recorder<'_>, told: &str) -> PyResult<u64> {
+    let told: SpeedTest = serde_json::from_str(told).map_err(fail)?;
+    recorder.method(&MethodRow {
+        method: 0,
+        name: &told.name,
+        kind: &told.kind,
+        began: Time::from_nanos(told.began_ns),
+        ended: Some(Time::from_nanos(told.ended_ns)),
+        result: Some(&told.result),
+    });
+    Ok(told.ended_ns)
 }
 
 /// What is missing at `host` for a test of Weir's own, in one sentence; `None` if nothing is.

@@ -10,7 +10,7 @@ import click
 from weirlab.cli.options import option
 from weirlab.record import Record, find_records
 from weirlab.report import cautions, flow_table, latency_table, quality_table
-from weirlab.report.methods import method_results, method_tables
+from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.stats import summarise
 from weirlab.ui import console, section, warn
 
@@ -62,3 +62,5 @@ def _show(record: Record) -> None:
         )
     for table in method_tables(record):
         console.print(table)
+    for line in method_verdicts(record):
+        console.print(line)

@@ -19,12 +19,13 @@ from weirlab.net.locate import locate
 from weirlab.net.methods import (
     METHODS,
     has_figures,
+    hint,
     host_of,
     less,
+    run_alone,
     run_beside,
     run_method,
     url_of,
-    with_grade,
 )
 from weirlab.net.plan import Planned, TestPlan, plan_test
 from weirlab.net.quality import warnings_of, warnings_of_method
@@ -33,13 +34,13 @@ from weirlab.record import open_record
 from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
 from weirlab.report.scores import advice, formulas, score_table
-from weirlab.scores import measured, score_all
-from weirlab.scores.bufferbloat import MEANING
+from weirlab.scores import measured, score_all, verdict, verdict_of_pings
 from weirlab.stats.one_way import one_way
 from weirlab.ui import RunProgress, console, note, waiting, warn
 from weirlab.worlds.net import NetWorld
 
 if TYPE_CHECKING:
+    from weirlab.net.methods import Truth
     from weirlab.record import Record
     from weirlab.scores import Measured
 
@@ -97,7 +98,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         _check_words(method, truth=truth)
         url, secret = url_of(method, host, tls=auth is not None), secret_of(auth)
         beside = NetWorld(host_of(url), secret) if truth else None
-        _foreign(method, url, secret, beside, out, verify=not no_verify, as_json=as_json)
+        folder = _foreign(method, url, secret, beside, out, verify=not no_verify, as_json=as_json)
+        _tell_kept(folder, ("ping", "cdf") if truth and charts else (), quiet=as_json)
         return
     if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
@@ -106,11 +108,13 @@ def command(  # noqa: PLR0913 - one word each on the command line
     instead = less(host, secret)
     if instead is not None:
         verify, why = not no_verify, instead.why
-        _foreign("http", instead.url, secret, None, out, verify=verify, as_json=as_json, instead_of=why)
+        kept = _foreign(
+            "http", instead.url, secret, None, out, verify=verify, as_json=as_json, instead_of=why
+        )
+        _tell_kept(kept, (), quiet=as_json)
         return
     world = NetWorld(host, secret)
-    folder = out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}")
-    make_empty(folder)
+    folder = _make_folder(out)
     cut_short = _measure(world, plan, folder, quiet=as_json)
     record = open_record(folder)
     drawn = _charts(record, folder / "charts") if charts and cut_short is None else []
@@ -119,6 +123,25 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
     if cut_short is not None:
         raise cut_short
+
+
+def _make_folder(out: Path | None) -> Path:
+    """The empty folder for the record: `out`, or one of the present time that nobody else has."""
+    if out is not None:
+        make_empty(out)
+        return out
+    name = f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = Path(name), 1
+    while True:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+            folder = Path(f"{name}-{number}")
+        except OSError as error:
+            raise UsageError(f"`{folder}` cannot take a record: {error.strerror}") from error
+        else:
+            return folder
 
 
 def _measure(world: NetWorld, plan: Planned, folder: Path, *, quiet: bool) -> Interrupted | NetError | None:
@@ -155,10 +178,10 @@ def _has_figures(folder: Path) -> bool:
 def _check_words(method: str, *, truth: bool) -> None:
     """Refuses what a foreign test would pass over."""
     context = click.get_current_context()
-    own = ["idle", "load", "ping", "most_flows", "cc", "locate", "seed", "charts"]
-    for name in own if truth else [*own, "out"]:
+    own = ["idle", "load", "ping", "most_flows", "cc", "locate", "seed"]
+    for name in own if truth else [*own, "charts"]:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            why = "goes with --truth" if name == "out" else "is for Weir's own test"
+            why = "goes with --truth" if name == "charts" else "is for Weir's own test"
             raise UsageError(
                 f"--{name.replace('_', '-')} {why}: `{method}` runs as its official client does; leave it out"
             )
@@ -174,12 +197,13 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     verify: bool,
     as_json: bool,
     instead_of: str | None = None,
-) -> None:
-    """Runs a foreign test, with our own pings to the server of `beside`.
+) -> Path:
+    """Runs a foreign test, with our own pings to the server of `beside`, and returns the record's folder.
 
     `instead_of` says why Weir's own test does not run.
     """
     seen = None
+    folder = _make_folder(out)
     if instead_of is not None and not as_json:
         note(f"{instead_of}; what HTTP shows of the path follows")
     with waiting(f"{method} of {url}", quiet=as_json):
@@ -187,35 +211,61 @@ def _foreign(  # noqa: PLR0913 - words of the command line
         def work() -> dict[str, Any]:
             return run_method(method, url, secret, verify=verify, progress=None)
 
-        if beside is None:
-            result = work()
-        else:
-            result, seen = run_beside(
-                beside, out or Path(f"weir-test-{time.strftime('%Y%m%d-%H%M%S')}"), work
-            )
-    if method == "http":
-        result = with_grade(result)
+        try:
+            if beside is None:
+                result = run_alone(url, folder, work)
+            else:
+                result, seen = run_beside(beside, folder, work)
+        finally:
+            # Nothing is left of a test that measured nothing.
+            if not any(folder.iterdir()):
+                folder.rmdir()
     failures = result["failures"]
+    other = hint(url, result, verify=verify) if instead_of is not None else ""
+    if not failures or has_figures(result):
+        _tell_method(result, seen, folder, instead_of=instead_of and instead_of + other, as_json=as_json)
+        other = ""
+    if failures:
+        more = "; --no-verify believes any" if "certificate" in failures[0] and verify else other
+        raise NetError(f"{method} of `{url}`: {failures[0]}{more}")
+    return folder
+
+
+def _tell_method(
+    result: dict[str, Any], seen: Truth | None, folder: Path, *, instead_of: str | None, as_json: bool
+) -> None:
+    """Tells what a foreign test showed and what it means."""
+    meaning = verdict(result)
+    pings = verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
     cautions = warnings_of_method(result)
     if as_json:
-        said = {"result": result, "truth": asdict(seen) if seen else None}
-        click.echo(json.dumps({**said, "warnings": cautions, "instead_of": instead_of}, indent=2))
-    elif not failures or has_figures(result):
-        for text in cautions:
-            warn(text)
-        console.print(method_table(result, seen))
-        if method == "http":
-            console.print(_verdict(result["grade"]))
-    if failures:
-        hint = "; --no-verify believes any" if "certificate" in failures[0] and verify else ""
-        raise NetError(f"{method} of `{url}`: {failures[0]}{hint}")
+        said = {
+            "out": str(folder),
+            "result": result,
+            "truth": asdict(seen) if seen else None,
+            "verdict": asdict(meaning),
+            "verdict_of_pings": asdict(pings) if pings else None,
+            "warnings": cautions,
+            "instead_of": instead_of,
+        }
+        click.echo(json.dumps(said, indent=2))
+        return
+    for text in cautions:
+        warn(text)
+    console.print(method_table(result, seen))
+    for one in (meaning, pings):
+        if one is not None:
+            console.print(one.says)
+    if instead_of is not None:
+        note(instead_of)
 
 
-def _verdict(letter: str | None) -> str:
-    """The grade of the method `http` in plain words."""
-    if letter is None:
-        return "No grade: the line was never full, so that nothing is known of its latency under load."
-    return f"Grade {letter}: {MEANING[letter]}"
+def _tell_kept(folder: Path, charts: tuple[str, ...], *, quiet: bool) -> None:
+    """Draws charts of a foreign test's record, and says where all of it is."""
+    record = open_record(folder)
+    drawn = [draw(kind, [record], folder / "charts" / f"{kind}.png") for kind in charts]
+    if not quiet:
+        note(f"record in {folder}" + (f", {len(drawn)} charts in {folder / 'charts'}" if drawn else ""))
 
 
 def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:

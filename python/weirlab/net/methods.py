@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
 from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
-from weirlab.record import open_record
-from weirlab.scores import bufferbloat
+from weirlab.record import new_manifest, open_record
 from weirlab.stats import Distribution, describe
+from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from weirlab.worlds.net import NetWorld
 
 METHODS = tuple(name for name, _ in _native.methods())
 """What `weir test --method` speaks."""
@@ -114,23 +115,52 @@ def _server(written: str) -> SplitResult:
     return url
 
 
-def with_grade(result: dict[str, Any]) -> dict[str, Any]:
-    """The result of the method `http` with the grade of its worse direction, as `weir test` grades.
+def hint(url: str, result: dict[str, Any], *, verify: bool) -> str:
+    """Which speed test to run against a server that was measured over plain HTTP, or could not be.
 
-    A direction in which the line was never full says nothing of latency under load: the grade is None if
-    there is no other.
+    The words go behind a sentence; empty if nothing is known better than what was measured.
     """
-    ways = [result[way] for way in ("download", "upload") if result[way] is not None]
-    full = [one for one in ways if one["saturated"]]
-    increases = [one["latency_increase_ms"] for one in full if one["latency_increase_ms"] is not None]
-    return {**result, "grade": bufferbloat.grade(max(increases)) if increases else None}
+    if has_figures(result):
+        known = CLIENTS_OF.get(result.get("server_kind") or "")
+        return f"; it speaks {result['server_kind']}'s test too: --method {known}" if known else ""
+    spoken = [name for name in ("ndt7", "rpm") if _speaks(name, url, verify=verify)]
+    if spoken:
+        return f"; the server speaks {spoken[0]}: write --method {spoken[0]}"
+    return (
+        f"; if it speaks one of the other tests, name it: --method {', '.join(METHODS[:-1])} or {METHODS[-1]}"
+    )
+
+
+def _speaks(method: str, url: str, *, verify: bool) -> bool:
+    """Whether a server answers at the address of that test as servers of it do."""
+    parts = urlsplit(url)
+    context = None if verify else ssl._create_unverified_context()  # noqa: S323, SLF001 - as the user asked
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    connection = (
+        HTTPSConnection(host, port, timeout=ANSWER_S, context=context)
+        if secure
+        else HTTPConnection(host, port, timeout=ANSWER_S)
+    )
+    try:
+        connection.request("GET", "/.well-known/nq" if method == "rpm" else "/ndt/v7/download")
+        answer = connection.getresponse()
+        if method == "ndt7":
+            # Refused as no WebSocket, where others have no such file.
+            return answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UPGRADE_REQUIRED}
+        said = json.loads(answer.read(LONGEST_CONFIG))
+        return answer.status == HTTPStatus.OK and isinstance(said, dict) and "urls" in said
+    except (OSError, HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()
 
 
 def has_figures(result: dict[str, Any]) -> bool:
     """Whether a test that failed measured something before it did."""
     if result["method"] == "rpm":
         return result["download"] is not None
-    return any(result[name] is not None for name in ("latency_ms", "download_mbps", "upload_mbps"))
+    return any(result.get(name) is not None for name in ("latency_ms", "download_mbps", "upload_mbps"))
 
 
 def host_of(url: str) -> str:
@@ -164,12 +194,9 @@ def run_beside(
 ) -> tuple[dict[str, Any], Truth | None]:
     """Does `work` while UDP pings go to the server of `world`, whose record goes into `folder`.
 
-    The first `IDLE_S` seconds the pings go alone.
+    The first `IDLE_S` seconds the pings go alone. The record has the test's result too, if it has one.
     """
-    chosen = TestPlan(
-        idle=f"{IDLE_S}s", load=f"{LONGEST_S}s", ping="10ms", most_flows=1, cc="default", seed=1
-    )
-    plan = plan_test(world.host, chosen).run
+    plan = plan_test(world.host, ALONE).run
     scenario = plan.scenario
     phases = scenario["phases"][:2]
     phases[1]["name"] = "load"
@@ -177,6 +204,7 @@ def run_beside(
     scenario["probes"][0]["stop_ns"] = phases[1]["end_ns"]
     idle_over, over = threading.Event(), threading.Event()
     failure: list[NetError] = []
+    ran: list[str] = []
     zero_ns = 0
 
     def ping() -> None:
@@ -188,7 +216,7 @@ def run_beside(
             return not over.is_set()
 
         try:
-            world.measure(plan, folder, progress, ramp=None)
+            world.measure(plan, folder, progress, ramp=None, speed_test=lambda: ran[0] if ran else None)
         except NetError as error:
             failure.append(error)
         finally:
@@ -200,14 +228,40 @@ def run_beside(
         idle_over.wait()
         if failure:
             raise failure[0]
-        began_s = (time.monotonic_ns() - zero_ns) / 1e9
+        began_ns = time.monotonic_ns() - zero_ns
         result = work()
+        if has_figures(result):
+            ran.append(_row(result, began_ns, time.monotonic_ns() - zero_ns))
     finally:
         over.set()
         thread.join()
     if failure:
         raise failure[0]
-    return result, _truth(folder, began_s)
+    return result, _truth(folder, began_ns / 1e9)
+
+
+def run_alone(url: str, folder: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Does `work`, and keeps its result as a record in `folder` if there is something to keep."""
+    began_ns = time.monotonic_ns()
+    result = work()
+    length_ns = time.monotonic_ns() - began_ns
+    if has_figures(result):
+        run = plan_test(host_of(url), ALONE).run
+        phase = {"name": "load", "start_ns": 0, "end_ns": length_ns}
+        run.scenario.update({"phases": [phase], "duration_ns": length_ns, "probes": []})
+        manifest = new_manifest(run, world=NetWorld.name, clock=CLOCK, offloads=OFFLOADS)
+        manifest |= {"set_up": run.link.title, "title": f"Speed test {result['method']}"}
+        _native.record_method(json.dumps(manifest), folder, _row(result, 0, length_ns))
+    return result
+
+
+def _row(result: dict[str, Any], began_ns: int, ended_ns: int) -> str:
+    """A speed test as the record keeps it."""
+    kind = result["method"]
+    said = json.dumps(result)
+    return json.dumps(
+        {"name": kind, "kind": kind, "began_ns": began_ns, "ended_ns": ended_ns, "result": said}
+    )
 
 
 def _truth(folder: Path, began_s: float) -> Truth | None:
@@ -225,3 +279,9 @@ def _truth(folder: Path, began_s: float) -> Truth | None:
 IDLE_S = 3
 LONGEST_S = 200
 """Longer than any method may take."""
+ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{LONGEST_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
+"""Pings beside a foreign test."""
+CLIENTS_OF = {"Cloudflare": "cloudflare", "LibreSpeed": "librespeed", "Ookla": "ookla"}
+"""The method whose official client a kind of server is made for."""
+ANSWER_S = 5
+LONGEST_CONFIG = 65_536

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
+from weirlab.scores import verdict
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def method_results(record: Record) -> list[dict[str, Any]]:
         {**row, "result": row["result"] and json.loads(row["result"])}
         for row in record.methods.iter_rows(named=True)
     ]
+
+
+def method_verdicts(record: Record) -> Iterator[Text]:
+    """What the result of each speed test means, in a sentence."""
+    for row in record.methods.iter_rows(named=True):
+        if row["result"] is not None:
+            yield Text(verdict(json.loads(row["result"])).says)
 
 
 def method_table(result: dict[str, Any], truth: Truth | None) -> Table:

@@ -58,7 +58,7 @@ def rpm(figures: Measured) -> list[dict[str, Any]]:
                 "value": round(value),
                 "unit": "round trips/min",
                 "parts": parts if key == "draft" else {},
-                "says": f"{_band(value)}." if key == "draft" else "",
+                "says": f"{band(value)}." if key == "draft" else "",
             }
         )
     return scores
@@ -74,8 +74,8 @@ def _of(one: Loaded) -> dict[str, float]:
     }
 
 
-def _band(value: float) -> str:
-    """The draft's words for it."""
+def band(value: float) -> str:
+    """The draft's word for so many round trips a minute."""
     if value < 300:
         return "poor"
     if value < 1000:

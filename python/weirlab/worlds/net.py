@@ -13,6 +13,7 @@ from weirlab.scenario.resolve import DEFAULT_QUEUE
 from weirlab.worlds.machine import machine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from weirlab.scenario import ResolvedRun
@@ -65,7 +66,7 @@ class NetWorld:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
         return self.measure(run, folder, progress, ramp=None)
 
-    def measure(
+    def measure(  # noqa: PLR0913 - what is measured, where it goes, and what is asked meanwhile
         self,
         run: ResolvedRun,
         folder: Path,
@@ -73,8 +74,11 @@ class NetWorld:
         *,
         ramp: dict[str, Any] | None,
         said: dict[str, Any] | None = None,
+        speed_test: Callable[[], str | None] | None = None,
     ) -> bool:
         """The same; `ramp` adds flows until the line is full, and `said` goes into the manifest.
+
+        `speed_test` is asked at the end for a foreign speed test that ran meanwhile, for the record.
 
         Raises:
             NetError: if the server cannot be reached, refuses, or goes away.
@@ -84,7 +88,7 @@ class NetWorld:
         manifest |= {"set_up": run.link.title, "machine": machine(self.host), **(said or {})}
         try:
             return _native.measure(
-                json.dumps({**request, "ramp": ramp}), json.dumps(manifest), folder, progress
+                json.dumps({**request, "ramp": ramp}), json.dumps(manifest), folder, progress, speed_test
             )
         except _native.NativeError as error:
             raise NetError(str(error)) from error

@@ -1,0 +1,89 @@
+"""What a foreign speed test's result means, with the bands and grades that Weir's own test has.
+
+Only what the result itself has is judged: most official clients show no latency while the line is full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab.scores import bufferbloat
+from weirlab.scores.responsiveness import band
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a result means.
+
+    Attributes:
+        grade: the bufferbloat grade of the worse direction; None if the result has no latency under load.
+        says: the same in a sentence or two.
+    """
+
+    grade: str | None
+    says: str
+
+
+def verdict(result: Mapping[str, Any]) -> Verdict:
+    """What the result of a foreign test means."""
+    if result["method"] == "rpm":
+        return _of_rpm(result)
+    increases = _increases(result)
+    if not increases:
+        why = (
+            "the line was never full"
+            if result["method"] == "http"
+            else f"{result['method']} showed no latency while the line was full"
+        )
+        return Verdict(grade=None, says=f"No grade: {why}, so that nothing is known of it.")
+    way = max(increases, key=lambda name: increases[name])
+    increase = max(increases[way], 0.0)
+    letter = bufferbloat.grade(increase)
+    return Verdict(
+        grade=letter,
+        says=f"Grade {letter}: by this test's own figures a round trip takes {increase:.0f} ms longer during "
+        f"the {way}: {bufferbloat.MEANING[letter]}",
+    )
+
+
+def verdict_of_pings(increase_ms: float) -> Verdict:
+    """What our own pings say beside a foreign test, which took so much longer on average while it ran."""
+    letter = bufferbloat.grade(increase_ms)
+    return Verdict(
+        grade=letter,
+        says=f"Our own pings took {max(increase_ms, 0):.0f} ms longer on average from its begin to its end, "
+        f"pauses included: grade {letter}, {bufferbloat.MEANING[letter]}",
+    )
+
+
+def _of_rpm(result: Mapping[str, Any]) -> Verdict:
+    found = {way: result[way]["rpm"] for way in WAYS if result[way] is not None}
+    rates = {way: rate for way, rate in found.items() if rate is not None}
+    if not rates:
+        return Verdict(grade=None, says="No grade: no probe was answered under load.")
+    way = min(rates, key=lambda name: rates[name])
+    return Verdict(
+        grade=None,
+        says=f"Responsiveness during the {way} is {band(rates[way])}: {rates[way]:.0f} round trips a minute. "
+        "This test has no round trips without load, and so no grade.",
+    )
+
+
+def _increases(result: Mapping[str, Any]) -> dict[str, float]:
+    """By how many milliseconds a round trip takes longer in each direction that says so."""
+    if result["method"] == "http":
+        ways = {way: result[way] for way in WAYS if result[way] is not None and result[way]["saturated"]}
+        increases = {way: one["latency_increase_ms"] for way, one in ways.items()}
+        return {way: one for way, one in increases.items() if one is not None}
+    idle = result.get("latency_ms")
+    if idle is None:
+        return {}
+    loaded = {way: result.get(f"{way}_loaded_latency_ms") for way in WAYS}
+    return {way: one - idle for way, one in loaded.items() if one is not None}
+
+
+WAYS = ("download", "upload")
