@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::{Dscp, RNG_NAME, Rate, units};
-use weir_link::{Cells, Framing};
+use weir_link::{Cells, Framing, Trace};
 use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};
@@ -137,6 +137,13 @@ pub(crate) fn framings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         named.set_item(*name, entry)?;
     }
     Ok(named)
+}
+
+/// The rate on average, in bit/s, of the recording `text`, called `name`.
+#[pyfunction]
+pub(crate) fn trace_rate(py: Python<'_>, name: &str, text: &str) -> PyResult<u64> {
+    let trace = py.detach(|| Trace::parse(name, text)).map_err(fail)?;
+    Ok(trace.mean_rate().as_bps())
 }
 
 /// The name of the random number generator.

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use super::describe::{
         check_queue, congestion_controls, disciplines, expand_queue, framings, markers, methods,
-        parse_dscp, parse_rate, parse_size, parse_time, rng_name, tcp_profiles,
+        parse_dscp, parse_rate, parse_size, parse_time, rng_name, tcp_profiles, trace_rate,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};

@@ -13,7 +13,7 @@ use weir_record::Recorder;
 use weir_sim::{Outcome, Simulation};
 use weir_world::{Scenario, Verdict};
 
-use crate::fail;
+use crate::{fail, wrong};
 
 /// Checks a resolved scenario, given as JSON.
 #[pyfunction]
@@ -33,6 +33,8 @@ pub(crate) fn check_simulation(scenario: &str) -> PyResult<()> {
 ///
 /// `progress` is called with the simulated nanoseconds a few times a second; if it returns false or
 /// raises, or a signal is pending, the run ends and what was measured stays.
+///
+/// What cannot be simulated is an `InputError`; a record that cannot be written is another.
 #[pyfunction]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -41,8 +43,8 @@ pub(crate) fn simulate<'py>(
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let Known { scenario, seed } = serde_json::from_str(manifest).map_err(fail)?;
-    let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(fail)?;
+    let Known { scenario, seed } = serde_json::from_str(manifest).map_err(wrong)?;
+    let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(wrong)?;
     let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
         let mut recorder =

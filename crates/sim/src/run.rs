@@ -34,6 +34,8 @@ pub struct Simulation {
     tickers: [Option<Ticker>; TICKERS],
     agenda: Agenda,
     end: Time,
+    /// Events and arrivals since the sink last heard of progress because of them.
+    work: u32,
     outcome: Outcome,
 }
 
@@ -106,6 +108,7 @@ struct Agenda {
 /// If it cannot: the first thing.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     scenario.check()?;
+    scenario.check_round_trips()?;
     for flow in &scenario.flows {
         let random = Seed::new(0).stream("tcp");
         Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
@@ -200,6 +203,7 @@ impl Simulation {
             network,
             agenda,
             end: Time::from_nanos(scenario.duration_ns),
+            work: 0,
             outcome: Outcome::default(),
         };
         simulation.plan(scenario, seed);
@@ -236,12 +240,25 @@ impl Simulation {
             }
             self.outcome.events += 1;
             self.outcome.reached = now;
-            if self.handle(source, now, sink) == Verdict::Stop {
+            if self.handle(source, now, sink) == Verdict::Stop
+                || self.look_up_from_work(now, sink) == Verdict::Stop
+            {
                 return Verdict::Stop;
             }
         }
         self.outcome.reached = self.end;
         Verdict::Continue
+    }
+
+    /// Tells the sink of progress by work done too: where a great deal happens in little time, or all of
+    /// it at once, the time of the next progress is far away.
+    fn look_up_from_work(&mut self, now: Time, sink: &mut dyn Sink) -> Verdict {
+        self.work += 1;
+        if self.work < LOOK_EVERY {
+            return Verdict::Continue;
+        }
+        self.work = 0;
+        sink.progress(now)
     }
 
     /// Pings that are under way at the end are waited for, so that slow ones do not go missing.
@@ -252,7 +269,10 @@ impl Simulation {
             if now > give_up {
                 break;
             }
-            if source < self.agenda.tickers && self.handle(source, now, sink) == Verdict::Stop {
+            if source < self.agenda.tickers {
+                self.handle(source, now, sink);
+            }
+            if self.look_up_from_work(now, sink) == Verdict::Stop {
                 break;
             }
         }
@@ -314,6 +334,7 @@ impl Simulation {
     /// Hands packets that have arrived to their owners, which may send others.
     fn take_in_arrived(&mut self, now: Time, sink: &mut dyn Sink) {
         while let Some((packet, place)) = self.network.next_arrived() {
+            self.work += 1;
             let owner = packet.owner as usize;
             if let Some(connection) = self.connections.get_mut(owner) {
                 let Place::End(end) = place else {
@@ -437,6 +458,8 @@ const TICKERS: usize = 4;
 const SHAPER: usize = 2;
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);
+/// After how many events and arrivals it hears of progress at the latest: a tenth of a second of work.
+const LOOK_EVERY: u32 = 1 << 18;
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.

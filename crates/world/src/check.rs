@@ -60,6 +60,30 @@ impl Scenario {
         self.check_shaper()
     }
 
+    /// Checks that no connection has a round trip of no time at all: in virtual time it would never end.
+    ///
+    /// # Errors
+    /// If one has.
+    pub fn check_round_trips(&self) -> Result<(), ScenarioError> {
+        let mut hops = self.path.up.iter().chain(&self.path.down);
+        if !hops.all(Hop::may_take_no_time) {
+            return Ok(());
+        }
+        let flows = self.flows.iter().map(|flow| ("flow", &flow.name, flow.host));
+        let methods = self.methods.iter().map(|test| ("method", &test.name, test.host));
+        for (kind, name, host) in flows.chain(methods) {
+            let server = &self.hosts[host as usize];
+            if server.delay_ns == 0 {
+                return Err(ScenarioError::new(format!(
+                    "{kind} `{name}`: its round trip to `{}` takes no time: give a hop of the link a \
+                     `rate` or a `delay` that stays above 0",
+                    server.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn check_station(&self, of: &str, station: u32) -> Result<(), ScenarioError> {
         if station <= MAX_STATION {
             return Ok(());
@@ -132,6 +156,13 @@ impl Hop {
         self.flight().check().map_err(|error| error.to_string())?;
         self.marker(Seed::new(0), 1500).map_err(|error| error.to_string())?;
         self.port(Seed::new(0), 1500).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Whether packets may pass at the instant at which they come, now or after a change.
+    fn may_take_no_time(&self) -> bool {
+        let no_delay = self.delay_ns == 0
+            || self.changes.iter().any(|change| change.to == LineChange::DelayNs(0));
+        self.rate == LineRate::Unlimited && self.jitter_ns == 0 && no_delay
     }
 
     fn check_changes(&self) -> Result<(), String> {
@@ -295,5 +326,47 @@ mod tests {
             "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
         );
         assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
+    }
+
+    /// A scenario with one connection over lines that carry everything at once.
+    fn instant() -> Scenario {
+        let mut scenario = scenario();
+        scenario.path.up[0].rate = LineRate::Unlimited;
+        scenario.path.down[0].rate = LineRate::Unlimited;
+        scenario.flows.push(
+            serde_json::from_str(
+                r#"{"name": "load", "direction": "up", "host": 0, "dscp": 0, "start_ns": 0, "stop_ns": 1,
+                "tcp": {"profile": "linux", "congestion_control": "cubic"}}"#,
+            )
+            .unwrap(),
+        );
+        scenario.check().unwrap();
+        scenario
+    }
+
+    #[test]
+    fn a_round_trip_takes_time() {
+        let refused = "flow `load`: its round trip to `server` takes no time: give a hop of the link a \
+                       `rate` or a `delay` that stays above 0";
+        assert_eq!(instant().check_round_trips().unwrap_err().to_string(), refused);
+
+        let sound: [fn(&mut Scenario); 6] = [
+            |s| s.path.up[0].rate = LineRate::Bps(MAX_RATE_BPS),
+            |s| s.path.down[0].rate = LineRate::Trace("t".into()),
+            |s| s.path.down[0].delay_ns = 1,
+            |s| s.path.down[0].jitter_ns = 1,
+            |s| s.hosts[0].delay_ns = 1,
+            |s| s.flows.clear(),
+        ];
+        for change in sound {
+            let mut scenario = instant();
+            change(&mut scenario);
+            scenario.check_round_trips().unwrap();
+        }
+
+        let mut later = instant();
+        later.path.up[0].delay_ns = 5_000_000;
+        later.path.up[0].changes = vec![Change { at_ns: 500_000_000, to: LineChange::DelayNs(0) }];
+        assert_eq!(later.check_round_trips().unwrap_err().to_string(), refused);
     }
 }
