@@ -9,8 +9,8 @@ for one in weirlab.compare(records):
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weirlab.api import run
     from weirlab.errors import WeirError

@@ -1,5 +1,23 @@
-"""`python -m weirlab` is `weir`."""
+"""The command `weir`, also `python -m weirlab`: requests to end are heard before anything else is loaded."""
 
-from weirlab.cli import main
+from __future__ import annotations
 
-main()
+from weirlab import interrupt
+
+
+def main() -> None:
+    """Runs the command line."""
+    requests = interrupt.take_over()
+    from weirlab.cli import main as command_line  # noqa: PLC0415 - takes a while
+
+    try:
+        command_line()
+    except KeyboardInterrupt:
+        # In the midst of telling what went wrong.
+        interrupt.end_at_once()
+    finally:
+        requests.ended()
+
+
+if __name__ == "__main__":
+    main()

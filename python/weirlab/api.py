@@ -10,11 +10,11 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, cannot_write
+from weirlab.interrupt import heeding
 from weirlab.record import Record, open_record
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
@@ -23,6 +23,9 @@ from weirlab.shown import Records
 from weirlab.worlds import world_named, world_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weirlab.interrupt import Stop
     from weirlab.worlds import World
 
 
@@ -146,7 +149,8 @@ def run_all(
 ) -> list[Record]:
     """Runs all of `runs` in `world`, several at once, with records below the folder `out`.
 
-    Ctrl-C ends the runs early: what was measured stays, and what did not start does not.
+    Ctrl-C ends the runs early: what was measured stays, and what did not start does not. A second one raises
+    KeyboardInterrupt at once, and ends the command `weir`.
 
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
@@ -183,55 +187,69 @@ def _carry_out(
     jobs: int | None,
     watcher: Watcher | None,
 ) -> list[Record]:
-    stop = threading.Event()
-
-    def one_run(number: int) -> bool:
-        if stop.is_set():
-            return False
-
-        def progress(reached_ns: int) -> bool:
-            if watcher:
-                watcher.advanced(number, reached_ns)
-            return not stop.is_set()
-
-        complete = world.run(runs[number], folders[number], progress)
-        if watcher:
-            watcher.finished(number)
-        return complete
-
     workers = world.at_once or jobs or len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(max_workers=min(workers, len(runs))) as pool:
-        futures = [pool.submit(one_run, number) for number in range(len(runs))]
-        try:
-            _wait_for_all(futures)
-        except BaseException as error:
-            stop.set()
-            if not isinstance(error, KeyboardInterrupt):
-                raise
+    with heeding() as stop:
+
+        def one_run(number: int) -> None:
+            def progress(reached_ns: int) -> bool:
+                if watcher:
+                    watcher.advanced(number, reached_ns)
+                return not stop.told
+
+            world.run(runs[number], folders[number], progress)
+            if watcher:
+                watcher.finished(number)
+
+        _in_threads(one_run, len(runs), workers, stop)
     return [open_record(folder) for folder in folders if (folder / "manifest.json").exists()]
 
 
-def _wait_for_all(futures: Sequence[Future[bool]]) -> None:
-    """Waits until all are done, or one raises."""
-    open_ones = set(futures)
-    while open_ones:
-        # Short waits, so that Ctrl-C is heard.
-        done, open_ones = wait(open_ones, timeout=0.2, return_when=FIRST_COMPLETED)
-        for future in done:
-            future.result()
+def _in_threads(work: Callable[[int], None], count: int, workers: int, stop: Stop) -> None:
+    """Does `work` for each number below `count`, several at once, until it is told to stop or one fails.
+
+    No executor: what waits for one holds locks of its threads, and a signal would leave them held.
+    """
+    numbers, taking = iter(range(count)), threading.Lock()
+    failures: list[BaseException] = []
+
+    def keep_working() -> None:
+        while not stop.told:
+            with taking:
+                number = next(numbers, None)
+            if number is None:
+                return
+            try:
+                work(number)
+            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+                failures.append(error)
+                stop.told = True
+
+    threads = [threading.Thread(target=keep_working, name=f"run {n}") for n in range(min(workers, count))]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(LISTEN_EVERY_S)
+    except BaseException:
+        stop.told = True
+        raise
+    if failures:
+        raise failures[0]
 
 
 def make_empty(out: Path) -> None:
     """Makes the folder for records.
 
     Raises:
-        UsageError: if something stands in it, or it cannot be made.
+        UsageError: if something stands in it, or it cannot be made there.
+        WriteError: if the disk is full or read-only.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
         occupied = any(out.iterdir())
     except OSError as error:
-        raise UsageError(f"`{out}` cannot take records: {error.strerror}") from error
+        raise cannot_write(f"`{out}` cannot take records", error) from error
     if occupied:
         raise UsageError(f"`{out}` is not empty: choose another folder for the records")
 
@@ -275,3 +293,7 @@ def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
 def slug(text: str) -> str:
     """`text` as a short file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"
+
+
+LISTEN_EVERY_S = 0.2
+"""How often the thread that waits looks up: a wait without end hears no signal on some systems."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import re
+
 
 class WeirError(Exception):
     """Something is wrong that the user can mend.
@@ -11,6 +14,10 @@ class WeirError(Exception):
     """
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        """The sentence, in which what is quoted is shortened and shown as text."""
+        super().__init__(sentence(message))
 
 
 class UsageError(WeirError):
@@ -31,6 +38,10 @@ class Interrupted(WeirError):
     exit_code = 130
 
 
+class WriteError(WeirError):
+    """A file or folder cannot be written: the disk is full, read-only or broken."""
+
+
 class AssertionBroken(WeirError):
     """What a scenario asserts of its runs does not hold."""
 
@@ -45,3 +56,47 @@ class NetError(WeirError):
 
 class ShapeError(WeirError):
     """An interface cannot be shaped, or its shaper did not help."""
+
+
+def cannot_write(what: str, error: OSError) -> WeirError:
+    """The error of something that cannot be written: wrong input if the name is wrong, else a failure."""
+    said = f"{what}: {error.strerror or error}"
+    return UsageError(said) if error.errno in _WRONG_NAME else WriteError(said)
+
+
+def sentence(message: str) -> str:
+    """`message` as it is told: long values are cut, and signs that steer a terminal are written out."""
+    message = _LONG_VALUE.sub(lambda quoted: f"{quoted[1]}{_cut(quoted[2])}{quoted[1]}", message)
+    if len(message) > MOST_OF_SENTENCE:
+        message = _cut(message, MOST_OF_SENTENCE)
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii")
+        for sign in message
+    )
+
+
+def _cut(value: str, most: int = 0) -> str:
+    kept = (most or MOST_OF_VALUE) * 2 // 3
+    return f"{value[:kept]}... ({len(value)} characters)"
+
+
+MOST_OF_VALUE = 300
+"""Signs of a quoted value: a queue set-up of several classes is shown whole."""
+
+MOST_OF_SENTENCE = 6000
+"""Signs of a whole sentence: one with the faults of a file, a line each, has 4000."""
+
+_LONG_VALUE = re.compile(rf"""([`'"])((?:(?!\1)[\s\S]){{{MOST_OF_VALUE + 1},}}+)\1""")
+
+_WRONG_NAME = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EPERM,
+}
+"""What is wrong with a name that was given, and not with the disk."""

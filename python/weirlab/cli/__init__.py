@@ -5,14 +5,21 @@ Only what a command needs is imported, when it runs: `weir --help` answers at on
 
 from __future__ import annotations
 
+import errno
 import importlib
-import signal
+import os
 import sys
+from contextlib import contextmanager, suppress
 from importlib import metadata
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from weirlab.cli.options import sentence
+from weirlab import interrupt
+from weirlab.cli.options import sentence as sentence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
@@ -33,8 +40,30 @@ COMMANDS = {
 """The commands and what they do, in the order of the help."""
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has seen enough. Click takes a BrokenPipeError for a failure."""
+
+
+@contextmanager
+def _noticing_who_is_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    @_noticing_who_is_gone()
+    def make_context(self, *words: Any, **more: Any) -> click.Context:
+        """Reads the line; help and version are printed here."""
+        return super().make_context(*words, **more)
+
+    @_noticing_who_is_gone()
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order of the help."""
@@ -48,6 +77,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"weirlab.cli.{cmd_name}_command")
         command: click.Command = module.command
+        interrupt.started()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -74,28 +104,71 @@ def weir() -> None:
 
 def main() -> None:
     """Runs the command line; errors become one sentence and an exit code."""
-    from weirlab.ascii import replace_what_cannot_be_written  # noqa: PLC0415 - as below
-    from weirlab.errors import WeirError  # noqa: PLC0415 - not needed for the help
+    from weirlab.ascii import replace_what_cannot_be_written  # noqa: PLC0415 - not needed by Python's users
 
     replace_what_cannot_be_written()
-    # Whoever asks a run to end gets what was measured until then, as with Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    code = _exit_code()
+    for stream in (sys.stdout, sys.stderr):
+        _close(stream)
+    sys.exit(code)
+
+
+def _exit_code() -> int | str | None:
+    """Does what the line says and tells what went wrong; returns the exit code."""
+    from weirlab.errors import WeirError, sentence  # noqa: PLC0415 - not needed for the help
+
     try:
-        weir(standalone_mode=False)
+        code = _carry_out()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (ReaderGone, BrokenPipeError):
+        return 0
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help())
-        sys.exit(2)
+        return 2
     except click.ClickException as error:
-        click.echo(f"weir: {sentence(error)}", err=True)
-        sys.exit(2)
+        message, code = sentence_of(error), 2
     except WeirError as error:
-        click.echo(f"weir: {error}", err=True)
-        sys.exit(error.exit_code)
+        message, code = str(error), error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("weir: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
+        message, code = "interrupted", 130
+    except OSError as error:
+        message, code = f"{_failed(error)}: {error.strerror or error}", 1
+    except MemoryError:
+        message, code = "there is not enough memory", 1
+    else:
+        return code
+    with suppress(OSError):
+        click.echo(f"weir: {sentence(message)}", err=True)
+    return code
+
+
+def _carry_out() -> int | str | None:
+    try:
+        weir(standalone_mode=False)
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def _failed(error: OSError) -> str:
+    """What could not be read or written."""
+    if error.filename is not None:
+        return f"`{error.filename}`"
+    # Of a stream or file that was open already.
+    return "output cannot be written" if error.errno in NO_ROOM else "the machine refused something"
+
+
+def _close(stream: TextIO | None) -> None:
+    """Writes out what waits; what cannot be written is dropped, or Python would tell of it at its end."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}

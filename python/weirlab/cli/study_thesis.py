@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.api import run_all
-from weirlab.errors import Interrupted, UsageError
+from weirlab.errors import Interrupted, UsageError, cannot_write
 from weirlab.plots import save
 from weirlab.report import thesis_study as report
 from weirlab.scenario.models import TcpSpec
@@ -141,7 +141,7 @@ def _make(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         strangers = [file.name for file in out.iterdir() if file.name not in OWN]
     except OSError as error:
-        raise UsageError(f"`{out}` cannot take a report: {error.strerror}") from error
+        raise cannot_write(f"`{out}` cannot take a report", error) from error
     if strangers:
         raise UsageError(f"`{out}` holds other things, such as `{strangers[0]}`: choose another folder")
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from weirlab.arguments import records_of
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, cannot_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -207,7 +207,7 @@ def _write(target: Path, content: bytes) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"`{target}` cannot be written: {error.strerror}") from error
+        raise cannot_write(f"`{target}` cannot be written", error) from error
 
 
 SPANNED = "windows"

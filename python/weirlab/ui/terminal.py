@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from contextlib import suppress
+
 from rich.cells import cell_len
 from rich.console import Console
 
-console = Console(highlight=False, markup=False)
+
+class _Stream(Console):
+    """A stream that fails as others do: Rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Whoever read has gone: told to who writes."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+console = _Stream(highlight=False, markup=False)
 """Standard output, for what was asked for. Brackets are brackets: names and addresses have them."""
 
-messages = Console(stderr=True, highlight=False, markup=False)
+messages = _Stream(stderr=True, highlight=False, markup=False)
 """Standard error, for everything else."""
 
 
@@ -31,5 +44,6 @@ def warn(text: str) -> None:
 
 
 def _say(text: str, style: str) -> None:
-    # Where there is no terminal, a sentence is a line of a log.
-    messages.print(text, style=style, soft_wrap=not messages.is_terminal)
+    # Where there is no terminal, a sentence is a line of a log. One that nobody can read ends no work.
+    with suppress(OSError):
+        messages.print(text, style=style, soft_wrap=not messages.is_terminal)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from weirlab import _native
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WriteError
 from weirlab.record import new_manifest
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class SimWorld:
         )
         try:
             outcome = _native.simulate(json.dumps(manifest), run.traces, folder, progress)
-        except _native.NativeError as error:
+        except _native.InputError as error:
             raise UsageError(str(error)) from error
+        except _native.NativeError as error:
+            raise WriteError(str(error)) from error
         return outcome["complete"]

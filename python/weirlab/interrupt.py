@@ -1,0 +1,118 @@
+"""Requests to end (Ctrl-C, SIGTERM, SIGHUP): the first ends the work early, the second the process.
+
+This module is imported before any other: it needs nothing but what Python itself has loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+
+class Stop:
+    """Whether work shall end. No `threading.Event`: the signal may come while its lock is held."""
+
+    told = False
+
+
+class Requests:
+    """What happens on requests to end."""
+
+    def __init__(self, *, of_process: bool) -> None:
+        """Of the process, whose second request ends it at once; otherwise that raises KeyboardInterrupt."""
+        self._of_process = of_process
+        self._ends_at_once = of_process
+        self._first_s: float | None = None
+        self.stop: Stop | None = None
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        del number, frame
+        now_s = time.monotonic()
+        if self._first_s is not None and now_s - self._first_s < SAME_S:
+            return
+        first, self._first_s = self._first_s is None, self._first_s or now_s
+        if self._ends_at_once or (self._of_process and not first):
+            end_at_once()
+        if first and self.stop is not None:
+            self.stop.told = True
+        else:
+            raise KeyboardInterrupt
+
+    def started(self) -> None:
+        """From now on there may be something to keep, or to clear away."""
+        self._ends_at_once = False
+
+    def ended(self) -> None:
+        """From now on there is not."""
+        self._ends_at_once = True
+
+
+def take_over() -> Requests:
+    """The process hears requests to end: until `Requests.started` each of them ends it at once.
+
+    Signals that are ignored stay so: those of `nohup`, and of a script's job in the background.
+    """
+    global _process  # noqa: PLW0603 - a process has one
+    _process = Requests(of_process=True)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _process.hear)
+    return _process
+
+
+def started() -> None:
+    """`Requests.started` of the process, if it has taken over."""
+    if _process is not None:
+        _process.started()
+
+
+@contextmanager
+def heeding() -> Iterator[Stop]:
+    """While this lasts the first request to end sets the flag that is handed out, and raises nothing.
+
+    In a program of others (a notebook, a script) only Ctrl-C is heard, and only in the main thread and where
+    the program has no handler of its own; the second raises KeyboardInterrupt.
+    """
+    import threading  # noqa: PLC0415 - see above
+
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+    elif _process is not None:
+        before, _process.stop = _process.stop, stop
+        try:
+            yield stop
+        finally:
+            _process.stop = before
+    elif signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        requests = Requests(of_process=False)
+        requests.stop = stop
+        signal.signal(signal.SIGINT, requests.hear)
+        try:
+            yield stop
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    else:
+        yield stop
+
+
+def end_at_once() -> None:
+    """Ends the process: nothing is cleared away, and records are readable up to their last part."""
+    try:
+        os.write(2, b"weir: interrupted\n")
+    finally:
+        os._exit(130)
+
+
+SAME_S = 0.25
+"""Signals within this time are one request: `timeout` sends each to the process and to its group."""
+
+_process: Requests | None = None
