@@ -95,6 +95,12 @@ impl Trace {
         Duration::from_millis(self.period_ms as u64)
     }
 
+    /// How many opportunities it has.
+    #[must_use]
+    pub const fn opportunities(&self) -> usize {
+        self.opportunities_ms.len()
+    }
+
     /// Its rate on average.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {

@@ -139,11 +139,11 @@ pub(crate) fn framings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(named)
 }
 
-/// The rate on average, in bit/s, of the recording `text`, called `name`.
+/// How many packets the recording `text`, called `name`, lets pass, and in how many milliseconds.
 #[pyfunction]
-pub(crate) fn trace_rate(py: Python<'_>, name: &str, text: &str) -> PyResult<u64> {
+pub(crate) fn check_trace(py: Python<'_>, name: &str, text: &str) -> PyResult<(usize, u64)> {
     let trace = py.detach(|| Trace::parse(name, text)).map_err(fail)?;
-    Ok(trace.mean_rate().as_bps())
+    Ok((trace.opportunities(), trace.period().as_nanos() / 1_000_000))
 }
 
 /// The name of the random number generator.

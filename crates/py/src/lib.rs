@@ -31,8 +31,8 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
-        check_queue, congestion_controls, disciplines, expand_queue, framings, markers, methods,
-        parse_dscp, parse_rate, parse_size, parse_time, rng_name, tcp_profiles, trace_rate,
+        check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
+        markers, methods, parse_dscp, parse_rate, parse_size, parse_time, rng_name, tcp_profiles,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};

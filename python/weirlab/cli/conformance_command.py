@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.progress import track
 
-from weirlab import _native
+from weirlab import _native, reading
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
 from weirlab.ui.terminal import messages
@@ -68,8 +68,8 @@ def _exceptions(path: Path) -> Mapping[str, str]:
     if not path.exists():
         return {}
     try:
-        reasons = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        reasons = json.loads(reading.read_text(path, reading.MOST_OF_TOML))
+    except (reading.Unreadable, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
         raise UsageError(f"{path} must be a JSON object of names and reasons")
@@ -78,8 +78,8 @@ def _exceptions(path: Path) -> Mapping[str, str]:
 
 def _judge(path: Path, exceptions: Mapping[str, str]) -> Line:
     try:
-        _, verdict, remark = _native.conformance(path.read_text())
-    except (OSError, UnicodeDecodeError, _native.NativeError) as error:
+        _, verdict, remark = _native.conformance(reading.read_text(path, reading.MOST_OF_RECORDING))
+    except (reading.Unreadable, _native.NativeError) as error:
         verdict, remark = FAILS, str(error)
     if path.stem in exceptions:
         if verdict == FAILS:

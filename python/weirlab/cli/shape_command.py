@@ -20,7 +20,7 @@ import click
 from click.core import ParameterSource
 from rich.live import Live
 
-from weirlab import _native
+from weirlab import _native, reading
 from weirlab.cli import completion
 from weirlab.cli.options import Share, Whole, option, renamed
 from weirlab.cli.scenario_words import secret_of
@@ -220,7 +220,10 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
     def show(line: str) -> None:
         click.echo(line if as_json else _decision(json.loads(line)))
 
-    text = log.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = reading.read_bytes(log, reading.MOST_OF_RECORDING).decode("utf-8", "replace")
+    except reading.Unreadable as error:
+        raise UsageError(f"log `{log}` cannot be read: {error}") from error
     logged, made, same = _ask(lambda: _native.replay_shaper(text, mode, show))
     note(f"{made} decisions; the log has {logged}, of which {same} are the same")
 

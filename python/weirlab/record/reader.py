@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 from pydantic import ValidationError
 
+from weirlab import reading
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
 
@@ -36,7 +37,10 @@ class _Folder:
         self.path = path
 
     def read(self, name: str) -> bytes:
-        return (self.path / name).read_bytes()
+        try:
+            return reading.read_bytes(self.path / name, reading.MOST_OF_RECORDING)
+        except reading.Unreadable as error:
+            raise OSError(str(error)) from error
 
     def names(self) -> list[str]:
         files = (file for file in self.path.rglob("*") if file.is_file())
@@ -49,6 +53,8 @@ class _Archive:
 
     def read(self, name: str) -> bytes:
         with zipfile.ZipFile(self.path) as archive:
+            if archive.getinfo(name).file_size > reading.MOST_OF_RECORDING:
+                raise OSError(f"{name} in it is longer than {reading.MOST_OF_RECORDING >> 20} MiB")
             return archive.read(name)
 
     def names(self) -> list[str]:
@@ -85,7 +91,7 @@ class Record:
                     f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
                 )
             self.manifest = Manifest.model_validate(raw)
-        except (ValueError, ValidationError) as error:
+        except (ValueError, ValidationError, RecursionError) as error:
             raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
 
     def __repr__(self) -> str:

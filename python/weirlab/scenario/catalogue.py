@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario.faults import faults, told
 from weirlab.scenario.models import LinkSpec, Model, ScenarioSpec, TestSpec
@@ -48,23 +49,21 @@ def load_scenario(path: Path) -> ScenarioSpec:
 
 def load_trace(name: str) -> str:
     """The text of the shipped recording of that name, or of the recording in that file."""
-    shipped = _data() / "traces" / name
-    source = shipped if _is_plain(name) and shipped.is_file() else Path(name)
+    shipped = {file.name: file for file in (_data() / "traces").iterdir()}
+    source = shipped.get(name, Path(name))
     try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"trace `{name}` is neither shipped nor a file that can be read: {_reason(error)}"
-        ) from error
+        return reading.read_text(source, reading.MOST_OF_TRACE)
+    except reading.Unreadable as error:
+        raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error
 
 
 def _load(kind: type[SpecT], word: str, folder: str, name: str) -> SpecT:
     shipped = _data() / folder / f"{name}.toml"
-    if _is_plain(name) and shipped.is_file():
+    if name in _names(folder):
         return _read(kind, shipped, f"{word} `{name}`")
     if name.endswith(".toml"):
         return _read(kind, Path(name), name)
-    if "/" in name or Path(name).is_file():
+    if "/" in name or os.path.isfile(name):  # noqa: PTH113 - a name may be too long for a Path
         raise UsageError(f"`{name}` is not a .toml file: write the name of a {word} or a path to one in TOML")
     known = _names(folder)
     near = get_close_matches(name, known, 1)
@@ -84,14 +83,10 @@ def read_toml(source: Traversable, where: str) -> tuple[dict[str, Any], str]:
         UsageError: if it cannot be read.
     """
     try:
-        text = source.read_text(encoding="utf-8")
-        return tomllib.loads(text), text
-    except OSError as error:
-        raise UsageError(f"{where} cannot be read: {_reason(error)}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where} is not TOML: {error}") from error
-    except RecursionError as error:
-        raise UsageError(f"{where} cannot be read: its brackets are nested too deep") from error
+        text = reading.read_text(source, reading.MOST_OF_TOML)
+        return reading.parse_toml(text), text
+    except reading.Unreadable as error:
+        raise UsageError(f"{where} cannot be read: {error}") from error
 
 
 def check(
@@ -128,11 +123,3 @@ def _names(folder: str) -> list[str]:
 
 def _data() -> Traversable:
     return resources.files("weirlab") / "data"
-
-
-def _is_plain(name: str) -> bool:
-    return "/" not in name and name not in {"", ".", ".."}
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

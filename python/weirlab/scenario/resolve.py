@@ -93,6 +93,8 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
         )
     named = {hop.trace for link in links for hop in [*link.up, *link.down] if hop.trace}
     traces = {name: load_trace(name) for name in named}
+    for name, trace in traces.items():
+        _checked(name, trace)
     runs = []
     for set_up in _set_ups(spec, links):
         scenario = _scenario(spec, test, set_up)
@@ -193,8 +195,16 @@ def mean_rate(link: LinkSpec, direction: Direction) -> int | None:
 
 
 def _trace_rate(trace: str) -> int:
-    times = [int(word) for word in load_trace(trace).split()]
-    return round(len(times) * 1500 * 8e3 / times[-1])
+    packets, period_ms = _checked(trace, load_trace(trace))
+    return round(packets * 1500 * 8e3 / period_ms)
+
+
+def _checked(name: str, trace: str) -> tuple[int, int]:
+    """Packets and milliseconds of the text of a recording."""
+    try:
+        return _native.check_trace(name, trace)
+    except _native.NativeError as error:
+        raise UsageError(str(error)) from error
 
 
 def _scenario(spec: ScenarioSpec, test: TestSpec, set_up: _SetUp) -> dict[str, Any]:

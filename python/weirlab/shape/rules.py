@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
 from ipaddress import ip_network
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.models import Model
@@ -91,13 +91,12 @@ def rules_text(name: str) -> str:
     if name in shipped_rules():
         return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
     try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return reading.read_text(Path(name), reading.MOST_OF_TOML)
+    except reading.Unreadable as why:
         shipped = ", ".join(f"`{one}`" for one in shipped_rules())
-        why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
             f"rules `{name}` are neither shipped ({shipped}) nor a file that can be read: {why}"
-        ) from error
+        ) from why
 
 
 def read_rules(name: str) -> dict[str, Any]:
@@ -108,8 +107,8 @@ def read_rules(name: str) -> dict[str, Any]:
     """
     text = rules_text(name)
     try:
-        said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        said = reading.parse_toml(text)
+    except reading.Unreadable as error:
         raise UsageError(f"{name}: {error}") from error
     spec = check(RulesSpec, said, name, text=text)
     caps: list[list[int | None]] = [[None] * len(CLASSES), [None] * len(CLASSES)]

@@ -57,9 +57,12 @@ class Assertion:
             UsageError: if it is no assertion: what is wrong, and what may stand there.
         """
         self.text = text
+        if len(text) > MOST_CHARACTERS:
+            raise self._error(f"it has {len(text)} characters: write {MOST_CHARACTERS} or fewer")
         self._tokens = _tokens(text)
         self._at = 0
         self._selections: list[_Selection] = []
+        self._depth = 0
         self._left = self._sum()
         name = self._take("a comparison (<, <=, >, >=)", _COMPARISONS)
         self._compare = _COMPARISONS[name]
@@ -103,8 +106,12 @@ class Assertion:
     def _atom(self) -> _Value:
         word = self._take("a figure or a quantity")
         if word == "(":
+            self._depth += 1
+            if self._depth > MOST_DEPTH:
+                raise self._error(f"more than {MOST_DEPTH} brackets stand within one another")
             value = self._sum()
             self._take("`)`", (")",))
+            self._depth -= 1
             return value
         if word[0].isdigit():
             number = self._quantity(word)
@@ -313,6 +320,10 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 _SUMS = {"+": operator.add, "-": operator.sub}
 _PRODUCTS = {"*": operator.mul, "/": operator.truediv}
+
+MOST_CHARACTERS = 1000
+MOST_DEPTH = 20
+"""What is longer or deeper would take more calls within one another than Python allows."""
 
 _UNITS = {
     "": 1.0,

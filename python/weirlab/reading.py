@@ -1,0 +1,101 @@
+"""Reading files that others give: regular ones only, and no more of them than fits the purpose."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+
+class Unreadable(Exception):
+    """A file cannot be read: why, in words that end a sentence."""
+
+
+def read_bytes(file: Traversable, most: int) -> bytes:
+    """What stands in a regular file of no more than `most` bytes.
+
+    Raises:
+        Unreadable: if it is no such file, or cannot be read.
+    """
+    if not isinstance(file, Path):
+        # Not of the file system: data that is shipped with Weir.
+        return file.read_bytes()
+    try:
+        # Opening a named pipe would wait for who writes into it.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise Unreadable(f"it is a {_kind(mode)}, and no regular file")
+            with open(descriptor, "rb", closefd=False) as opened:
+                found = opened.read(most + 1)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from error
+    except ValueError as error:
+        raise Unreadable("its name has a zero byte in it") from error
+    if len(found) > most:
+        raise Unreadable(f"it has more than {_in_words(most)}")
+    return found
+
+
+def read_text(file: Traversable, most: int) -> str:
+    """The same as text in UTF-8."""
+    try:
+        return read_bytes(file, most).decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What `text` says in TOML.
+
+    Raises:
+        Unreadable: if it is no TOML, or nested so deeply that reading it takes all memory.
+    """
+    deep = _LONG_KEY.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise Unreadable(f"line {line}: a key has more than {MOST_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Unreadable(f"it is not TOML: {error}") from error
+    except RecursionError as error:
+        raise Unreadable("its lists or tables are nested too deeply") from error
+    except ValueError as error:
+        # A whole number of thousands of digits.
+        raise Unreadable(f"it is not TOML: {error}") from error
+
+
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISDIR, "folder"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
+    return next((name for is_it, name in kinds if is_it(mode)), "device")
+
+
+def _in_words(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+MOST_OF_TOML = 1 << 20
+"""Bytes of a scenario, link, list of rules or set of settings: the longest that are shipped have 20 kB."""
+
+MOST_OF_TRACE = 64 << 20
+"""Bytes of a recorded line: 9 million packets, an hour and a half at 20 Mbit/s."""
+
+MOST_OF_RECORDING = 256 << 20
+"""Bytes of a recording of queues or of a shaper's log: a day and a half of it."""
+
+MOST_PARTS = 32
+"""A dotted key of n parts takes memory in proportion to the square of n: 100 kB of it take 4 GB."""
+
+_LONG_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{MOST_PARTS}}}""", re.ASCII
+)
