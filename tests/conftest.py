@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,40 @@ from live import weir_in
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
     from weirlab.record import Record
 
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    # Whoever starts the tests may ignore signals, as a shell does for its jobs in the background. Every child
+    # would inherit that, and wait for ever for the signal that is to end it.
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
 SHORT = {"idle": "1s", "load": "4s", "cooldown": "1s"}
 """Phases that are long enough to see something and short enough to wait for."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Ends a test that waits for ever, with its fixtures: whatever it waits for."""
+
+    def late(number: int, frame: object) -> None:
+        del number, frame
+        raise TimeoutError(f"the test has taken {LONGEST_S} s: something in it waits for ever")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(LONGEST_S)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+LONGEST_S = 1800
+"""How long a test may take: five times longer than the longest on a busy machine."""
 
 
 @pytest.fixture(scope="session")

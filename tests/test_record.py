@@ -82,7 +82,7 @@ def test_a_killed_run_leaves_a_readable_record(tmp_path: Path) -> None:
         time.sleep(0.05)
     time.sleep(0.3)
     os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
 
     record = open_record(folder)
     assert not record.manifest.complete

@@ -549,14 +549,14 @@ def forwarding(address: str) -> Iterator[str]:
                 back = threading.Thread(target=pump, args=(server, self.request))
                 back.start()
                 pump(self.request, server)
-                back.join()
+                back.join(PATIENCE_S)
 
     with socketserver.ThreadingTCPServer(("127.0.0.2", 0), Forwarder) as forwarder:
         thread = threading.Thread(target=forwarder.serve_forever)
         thread.start()
         yield f"127.0.0.2:{forwarder.server_address[1]}"
         forwarder.shutdown()
-        thread.join()
+        thread.join(PATIENCE_S)
 
 
 def test_what_a_server_lacks_is_seen_before_a_test(server: Server) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-from live import skip_if_late, together, weir_in
+from live import PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
 from weirlab.cli import shape_command
 from weirlab.cli.shape_command import _Load, tell_service_manager
@@ -401,14 +401,14 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failed = _Load(["/bin/sh", "-c", "exit 3"])
-    failed._process.wait()
+    failed._process.wait(timeout=PATIENCE_S)
     assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
     failed.end()
     assert failed.failure() is None
     monkeypatch.setattr(shape_command, "LOAD_PATIENCE_S", 0.2)
     left = tmp_path / "left"
     behind = _Load(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
-    behind._process.wait()
+    behind._process.wait(timeout=PATIENCE_S)
     assert behind.failure() is None
     behind.end()
     deaf = tmp_path / "deaf"

@@ -191,7 +191,7 @@ for _ in range(9):
     near.recv(2000)
     burst.append(time.monotonic())
 shaper.terminate()
-shaper.wait()
+shaper.wait(timeout=60)
 print(json.dumps([marks, came, burst]))
 """,
     )
@@ -263,7 +263,7 @@ try:
     found.append(seen(0))
 finally:
     shaper.terminate()
-    shaper.wait()
+    shaper.wait(timeout=60)
     (groups / "cgroup.procs").write_text("0")
     ours.rmdir()
 print(json.dumps(found))
