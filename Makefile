@@ -39,6 +39,14 @@ cases: setup ## Runs every case that a shaper must cope with, and checks what it
 shape-safety: setup ## What must not strangle a line: a shaper that stood still, lost its probes or its device
 	@WEIR_LONG=1 $(BIN)/pytest tests/test_shape_safety.py
 
+# How long, and which seed; a new one without.
+SECONDS := 300
+SEED :=
+
+.PHONY: torture
+torture: setup ## Clumsy and hostile use of every command and option: SECONDS=300, SEED=1 for what failed
+	@PYTHONPATH=tests $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: lint
 lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
 	cargo fmt --all --check

@@ -1,0 +1,273 @@
+"""What is tried: each plan is drawn from a number of its own, so that any can be had again."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torture.call import LIMIT_S, Call
+from torture.values import KEYS, PLACES, VALUES
+
+if TYPE_CHECKING:
+    from random import Random
+
+SHORT = ("--idle", "200ms", "--load", "300ms", "--cooldown", "0s", "--no-charts")
+
+USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("run",): ("ping", *SHORT),
+    ("validate",): ("ping", "--worlds", "sim", *SHORT[:-1]),
+    ("conformance",): (".",),
+    ("show",): ("rec",),
+    ("compare",): ("rec", "rec"),
+    ("plot",): ("rec",),
+    ("list",): ("queues",),
+    ("study",): ("--list",),
+    ("test",): ("localhost:1",),
+    ("shape", "start"): ("no-such-device0",),
+    ("shape", "status"): ("no-such-device0",),
+    ("shape", "stop"): ("no-such-device0",),
+    ("lab", "exec"): ("--", "true"),
+}
+"""How a command is usually called where it takes little time and touches nothing of the machine's network."""
+
+ALONE = {
+    ("serve",),
+    ("test",),
+    ("study",),
+    ("shape", "start"),
+    ("lab", "exec"),
+    ("lab", "shell"),
+    ("doctor",),
+}
+"""Commands whose own words would ask names of others, or take hours: only their options are tried."""
+
+SERVER = ("--listen", "127.0.0.1:0", "--irtt-port", "0")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as its help shows it: its words and options."""
+
+    words: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def commands(program: list[str], words: tuple[str, ...] = ()) -> list[Command]:
+    """Every command and subcommand, read from the help, so that new ones join by themselves."""
+    told = subprocess.run(
+        [*program, *words, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+        env=os.environ | {"COLUMNS": "200"},
+    ).stdout
+    _, listed, below = told.partition("\nCommands:\n")
+    names = re.findall(r"^  ([a-z][a-z-]*) ", below, re.MULTILINE) if listed else []
+    found = [command for name in names for command in commands(program, (*words, name))]
+    options = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", told)) - {"--help", "--version"})
+    return [*found, Command(words, tuple(options))] if words and not names else found
+
+
+def draw(chance: Random, known: list[Command]) -> Call:
+    """A call of one of the ways to be clumsy."""
+    ways = (
+        [_option] * 8
+        + [_argument] * 3
+        + [_twice] * 2
+        + [_file] * 6
+        + [_damaged] * 4
+        + [_pressed] * 4
+        + [_full]
+    )
+    return chance.choice(ways)(chance, chance.choice(known))
+
+
+def _call(command: Command, *words: str, setting: tuple[str, ...] = ()) -> Call:
+    usual = USUAL.get(command.words, ())
+    # What is passed on to a program stands at the end.
+    ordered = (*words, *usual) if "--" in usual else (*usual, *words)
+    if command.words == ("serve",):
+        return Call(words=(*command.words, *SERVER, *words), interrupts_s=(8.0, 10.0), setting=setting)
+    return Call(words=(*command.words, *ordered), setting=setting)
+
+
+def _option(chance: Random, command: Command) -> Call:
+    if not command.options:
+        return _argument(chance, command)
+    return _call(command, chance.choice(command.options), chance.choice(VALUES))
+
+
+def _twice(chance: Random, command: Command) -> Call:
+    if not command.options:
+        return _argument(chance, command)
+    option = chance.choice(command.options)
+    return _call(command, option, chance.choice(VALUES), option, chance.choice(VALUES))
+
+
+def _argument(chance: Random, command: Command) -> Call:
+    if command.words in ALONE:
+        return _option(chance, command) if command.options else Call(words=command.words)
+    values = [chance.choice(VALUES) for _ in range(chance.choice((1, 1, 2, 3)))]
+    return Call(words=(*command.words, *values))
+
+
+def _file(chance: Random, command: Command) -> Call:
+    """A scenario, a link or a test of which something is otherwise than it should be."""
+    del command
+    kind = chance.choice(("scenario", "link", "test"))
+    text = bend(chance, FILES[kind])
+    write = (f"cat >{kind}.toml <<'END'\n{text}\nEND",)
+    words = {
+        "scenario": ("run", "scenario.toml", "--repeat", "1", *SHORT),
+        "link": ("run", "tcp_download", "--link", "link.toml", *SHORT),
+        "test": ("run", "test.toml", *SHORT),
+    }[kind]
+    return Call(words=words, setting=write)
+
+
+def bend(chance: Random, text: str) -> str:
+    """`text`, TOML, with one to three lines changed, left out, doubled or added."""
+    lines = text.strip().splitlines()
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        at = chance.randrange(len(lines))
+        key = lines[at].split("=")[0].strip() if "=" in lines[at] else chance.choice(KEYS)
+        way = chance.randrange(5)
+        if way == 0:
+            del lines[at]
+        elif way == 1:
+            lines.insert(at, lines[at])
+        elif way == 2:
+            lines.insert(at + 1, f"{chance.choice(KEYS)} = {_literal(chance)}")
+        else:
+            lines[at] = f"{key} = {_literal(chance)}"
+        lines = lines or [""]
+    return "\n".join(lines)
+
+
+def _literal(chance: Random) -> str:
+    text = chance.choice(VALUES)
+    quoted = text.encode("ascii", "namereplace").decode().replace("'", "")
+    quoted = "".join(sign for sign in quoted if sign.isprintable())
+    return chance.choice(
+        (f"'{quoted}'", quoted, f"['{quoted}']", "{ x = 1 }", "[[[]]]", "1979-05-27", "true", "-0.0")
+    )
+
+
+def _damaged(chance: Random, command: Command) -> Call:
+    """A record of which one file is not as it was."""
+    reader = chance.choice(
+        [("show", "rec"), ("compare", "rec", "other"), ("plot", "rec"), ("show", "rec", "--json")]
+    )
+    del command
+    pick = f"file=$(find rec -type f | sort | shuf -n 1 --random-source=<(yes {chance.randrange(1000)}))"
+    way = chance.choice(
+        (
+            'truncate -s 50% "$file"',
+            ': >"$file"',
+            'rm "$file"',
+            'head -c 4096 /dev/urandom >"$file"',
+            f'printf "\\377" | dd of="$file" bs=1 seek={chance.randrange(600)} conv=notrunc status=none',
+            'rm "$file"; mkfifo "$file"',
+            'rm "$file"; mkdir "$file"',
+            'chmod 0 "$file"',
+            'ln -sf /dev/zero "$file"',
+            'cp "$(find rec -name "*.parquet" | sort | tail -n 1)" "$file" || true',
+            "printf '[%.0s' $(seq 100000) >rec/manifest.json",
+        )
+    )
+    return Call(words=reader, setting=(pick, way))
+
+
+def _pressed(chance: Random, command: Command) -> Call:
+    """Ctrl-C at some moment, and perhaps again."""
+    del command
+    words = chance.choice(
+        (
+            ("run", "rrul", "--load", "3s", "--repeat", "2000", "--no-charts"),
+            ("run", "ping", *SHORT[:-1]),
+            ("show", "rec"),
+            ("plot", "rec"),
+            ("list", "queues"),
+            ("study", "linux", "--seeds", "50"),
+            ("validate", "ping", "--worlds", "sim", *SHORT[:-1]),
+            ("serve", *SERVER),
+        )
+    )
+    first = chance.choice((0.05, 0.2, 0.5, 1.0, 2.0, 4.0)) * chance.uniform(0.5, 1.5)
+    again = (first + chance.uniform(0.3, 2.0),) if chance.random() < 0.5 or words[0] == "serve" else ()
+    return Call(words=words, interrupts_s=(first, *again))
+
+
+def _full(chance: Random, command: Command) -> Call:
+    """Output that cannot be written."""
+    usual = _call(command)
+    if command.words in ALONE:
+        usual = Call(words=(*command.words, "--help"))
+    if chance.random() < 0.5:
+        return Call(words=usual.words, interrupts_s=usual.interrupts_s, output="/dev/full")
+    return Call(
+        words=usual.words, interrupts_s=usual.interrupts_s, errors=chance.choice(("/dev/full", "/dev/null"))
+    )
+
+
+FILES = {
+    "scenario": """
+test = "tcp_download"
+link = "cable-20-8"
+queue = ["default", "htb rate 95% fq_codel"]
+seed = 1
+assertions = ["latency.p99 < 10s"]
+[phases]
+idle = "200ms"
+load = "300ms"
+[tcp]
+congestion_control = "cubic"
+ecn = true
+[sampling]
+ping = "20ms"
+""",
+    "link": """
+name = "line"
+title = "A line"
+source = "nobody"
+[[up]]
+name = "modem"
+rate = "8mbit"
+delay = "5ms"
+queue = "bfifo limit 250000"
+[[down]]
+name = "modem"
+rate = "20mbit"
+delay = "5ms"
+jitter = "1ms"
+queue = "pfifo"
+""",
+    "test": """
+name = "mine"
+title = "A test"
+[phases]
+idle = "200ms"
+load = "300ms"
+cooldown = "0s"
+[[hosts]]
+name = "server"
+delay = "1ms"
+[[flows]]
+name = "load"
+direction = "down"
+host = "server"
+count = 2
+bytes = "100kb"
+[[probes]]
+name = "ping"
+kind = "icmp"
+host = "server"
+""",
+}
+"""Sound ones, of which something will be changed."""
+
+assert PLACES  # they are made by `torture.__main__`
