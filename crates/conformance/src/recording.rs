@@ -23,6 +23,8 @@ pub struct Recording {
     pub flows: BTreeMap<u32, Flow>,
     /// Sorted by time, then by packet.
     pub arrivals: Vec<Arrival>,
+    /// Packets that are pure acknowledgements without options, and their numbers.
+    pub tcp_acks: BTreeMap<u64, u32>,
     /// In order.
     pub departures: Vec<Departure>,
     /// The packets that never left.
@@ -189,6 +191,7 @@ impl Recording {
             grain: if file.grain_ns > 1 { COARSE } else { FINE },
             flows: file.flows,
             arrivals,
+            tcp_acks: file.tcp_ack,
             departures: file.departures.into_iter().map(Departure::from).collect(),
             dropped: file.dropped.into_iter().collect(),
         })
@@ -228,6 +231,8 @@ struct File {
     #[serde(default)]
     grain_ns: u64,
     arrivals: Vec<Arrival>,
+    #[serde(default)]
+    tcp_ack: BTreeMap<u64, u32>,
     departures: Vec<DepartureRow>,
     dropped: Vec<u64>,
     #[serde(default)]

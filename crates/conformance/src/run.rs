@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Seed, Time};
-use weir_qdisc::{Device, SetUp, SetUpError, replay};
+use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Seed, TcpFlags, TcpHeader, Time};
+use weir_qdisc::{Device, SetUp, SetUpError, replay_tcp};
 
 use crate::recording::{CE, Departure, Recording};
 
@@ -36,7 +36,7 @@ impl Run {
         let device = Device { seed: Seed::new(seed), ..Device::default() };
         let qdisc = SetUp::parse(&recording.commands)?.build(&device)?;
         let start = recording.start.as_nanos();
-        let outcome = replay(qdisc, &packets(recording, start, seed));
+        let outcome = replay_tcp(qdisc, &packets(recording, start, seed), &headers(recording));
         let departures = outcome.departures.into_iter().map(|(at, packet)| Departure {
             id: packet.handle,
             at_ns: at.as_nanos() - start,
@@ -71,6 +71,11 @@ impl Shares {
             delay_ms: delay_ns as f64 / 1e6 / left.max(1.0),
         }
     }
+}
+
+fn headers(recording: &Recording) -> BTreeMap<u64, TcpHeader> {
+    let header = |ack| TcpHeader { ack, flags: TcpFlags::ACK, ..TcpHeader::default() };
+    recording.tcp_acks.iter().map(|(&packet, &ack)| (packet, header(ack))).collect()
 }
 
 fn packets(recording: &Recording, start: u64, seed: u64) -> Vec<(Time, Packet)> {

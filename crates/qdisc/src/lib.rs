@@ -72,7 +72,7 @@ pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSetUp};
 pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
 pub use presets::Preset;
 pub use registry::{Build, DISCIPLINES, Discipline, find};
-pub use replay::{Outcome, replay};
+pub use replay::{Outcome, replay, replay_tcp};
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
     ClassSetUp, Classifier, DefaultValue, Edit, Filter, Handle, Kind, Match, Param, Params, SetUp,

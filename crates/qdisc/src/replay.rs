@@ -3,7 +3,9 @@
 //! The port behaves as a real one whose line takes no time: a packet leaves at the instant at which
 //! the discipline lets it go, as in the recordings of real Linux (`vectors/README.md`).
 
-use weir_core::{Duration, Packet, Time};
+use std::collections::BTreeMap;
+
+use weir_core::{Duration, Packet, TcpHeader, Time};
 
 use crate::contract::{DropReason, Fates, MarkReason, Qdisc};
 use crate::port::Port;
@@ -23,9 +25,22 @@ pub struct Outcome {
 /// If the discipline holds packets for ever: it has a backlog and no time to wake.
 #[must_use]
 pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
+    replay_tcp(qdisc, arrivals, &BTreeMap::new())
+}
+
+/// The same where some packets have a TCP header that the discipline may look at, by their handles.
+///
+/// # Panics
+/// As [`replay`].
+#[must_use]
+pub fn replay_tcp(
+    qdisc: Box<dyn Qdisc>,
+    arrivals: &[(Time, Packet)],
+    headers: &BTreeMap<u64, TcpHeader>,
+) -> Outcome {
     let mut port = Port::new(qdisc);
     let mut outcome = Outcome::default();
-    let mut fates = Drops::default();
+    let mut fates = Drops { headers, drops: Vec::new(), refused: false };
     let mut wake = None;
     let mut arrivals = arrivals.iter().peekable();
     loop {
@@ -70,13 +85,13 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
 /// congestion, never delay a timer.
 const AFTER_FAILED_SEND: Duration = Duration::from_micros(1);
 
-#[derive(Default)]
-struct Drops {
+struct Drops<'a> {
+    headers: &'a BTreeMap<u64, TcpHeader>,
     drops: Vec<(Packet, DropReason)>,
     refused: bool,
 }
 
-impl Fates for Drops {
+impl Fates for Drops<'_> {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
         self.drops.push((packet, reason));
     }
@@ -87,4 +102,8 @@ impl Fates for Drops {
     }
 
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+
+    fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
+        self.headers.get(&packet.handle).copied()
+    }
 }
