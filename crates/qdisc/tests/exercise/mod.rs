@@ -1,0 +1,125 @@
+//! What must hold of any text that is read as a queue set-up or as a marker: it is refused in one
+//! sentence that can be printed, or what it says is built and keeps its books.
+
+use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Seed, Time};
+use weir_qdisc::{
+    About, Device, DropReason, Fates, MarkReason, MarkerSetUp, Qdisc, SetUp, SetUpError,
+};
+
+/// Takes `data` as a queue set-up, on an Ethernet port in front of a line and on a narrow port without.
+///
+/// # Panics
+/// If something that must hold does not.
+pub fn set_up(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let set_up = match SetUp::parse(&text) {
+        Ok(set_up) => set_up,
+        Err(error) => return check_sentence(&error),
+    };
+    let line_rate = Some(Rate::from_mbit(20));
+    let wide = Device { line_rate, seed: Seed::new(7), ..Device::default() };
+    let narrow = Device { mtu: 576, tx_queue_len: 2, ..Device::default() };
+    for device in [wide, narrow] {
+        match set_up.build(&device) {
+            Ok(qdisc) => drive(qdisc, device.mtu),
+            Err(error) => check_sentence(&error),
+        }
+        if let Err(error) = set_up.expanded(&device) {
+            check_sentence(&error);
+        }
+    }
+}
+
+/// Takes `data` as a marker.
+///
+/// # Panics
+/// If something that must hold does not.
+pub fn marker(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let device = Device { line_rate: Some(Rate::from_mbit(20)), ..Device::default() };
+    match MarkerSetUp::parse(&text).and_then(|set_up| set_up.build(&device)) {
+        Ok(mut marker) => {
+            for n in 0..20 {
+                marker.mark(&mut packet(n, 1_500), &Nobody, Time::from_millis(n * n));
+            }
+        }
+        Err(error) => check_sentence(&error),
+    }
+}
+
+fn check_sentence(error: &SetUpError) {
+    let text = error.to_string();
+    assert!(text.len() <= LONGEST_SENTENCE, "{} bytes: {text}", text.len());
+    assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
+}
+
+/// Sends packets of several flows through `qdisc` and checks its books after each step.
+fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
+    let mut now = Time::ZERO;
+    for n in 0..40 {
+        let ip_len = [mtu, 40, mtu / 2][n as usize % 3];
+        let mut packet = packet(n, ip_len);
+        packet.enqueued_at = now;
+        qdisc.enqueue(packet, now, &mut Nobody);
+        check_books(&*qdisc);
+        if n % 2 == 0 {
+            let next = qdisc.peek(now, &mut Nobody).map(|packet| packet.len);
+            check_books(&*qdisc);
+            let sent = qdisc.dequeue(now, &mut Nobody).map(|packet| packet.len);
+            assert!(next.is_none() || next == sent, "another packet left than was looked at");
+            check_books(&*qdisc);
+        }
+        now += Duration::from_micros(1 << (n % 20));
+    }
+    for _ in 0..100 {
+        if qdisc.dequeue(now, &mut Nobody).is_none() {
+            let Some(at) = qdisc.wake_at() else { break };
+            now = at.max(now) + Duration::from_nanos(1);
+        }
+        check_books(&*qdisc);
+    }
+    qdisc.classes(&mut |class| assert!(!class.name.is_empty()));
+}
+
+fn check_books(qdisc: &dyn Qdisc) {
+    let (stats, backlog) = (qdisc.stats(), qdisc.backlog());
+    assert!(stats.balances(backlog), "{stats:?} {backlog:?}");
+}
+
+/// Packet number `n` of five flows, each with its own code point.
+fn packet(n: u64, ip_len: u32) -> Packet {
+    let flow = (n % 5) as u16;
+    let key = FlowKey {
+        src: [10, 0, 0, flow as u8].into(),
+        dst: [10, 0, 1, 1].into(),
+        sport: 40_000 + flow,
+        dport: 5_000 + flow,
+        protocol: if flow == 0 { Protocol::UDP } else { Protocol::TCP },
+    };
+    Packet {
+        handle: n,
+        enqueued_at: Time::ZERO,
+        label: key.label(1),
+        len: ip_len + weir_core::ETHERNET_HEADER,
+        owner: u32::from(flow),
+        dscp: Dscp::new([0, 46, 8, 10, 48][usize::from(flow)]).unwrap_or_default(),
+        ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][n as usize % 3],
+    }
+}
+
+/// An owner that asks for nothing and knows nothing.
+struct Nobody;
+
+impl Fates for Nobody {
+    fn on_drop(&mut self, _: Packet, _: DropReason) {}
+    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+}
+
+impl About for Nobody {
+    fn window(&self, _: &Packet) -> Option<u32> {
+        Some(10)
+    }
+}
+
+/// The longest sentence: a quoted command, and the names of all parameters of the largest table.
+const LONGEST_SENTENCE: usize = 1_000;

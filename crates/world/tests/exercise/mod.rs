@@ -1,0 +1,51 @@
+//! What must hold of any text that is read as a resolved scenario or as a recording of a line: it is
+//! refused in one sentence, or it is written again the same and its hops can be built.
+
+use weir_core::Seed;
+use weir_link::Trace;
+use weir_world::Scenario;
+
+/// Takes `data` as a resolved scenario.
+///
+/// # Panics
+/// If something that must hold does not.
+pub fn scenario(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let scenario = match Scenario::from_json(&text) {
+        Ok(scenario) => scenario,
+        Err(error) => return check_sentence(&error.to_string()),
+    };
+    let again = Scenario::from_json(&scenario.to_json()).expect("what was written is read");
+    assert_eq!(again, scenario);
+    for hop in scenario.path.up.iter().chain(&scenario.path.down) {
+        for made in [
+            hop.port(Seed::new(1), scenario.mtu_bytes).map(|_| ()),
+            hop.marker(Seed::new(1), scenario.mtu_bytes).map(|_| ()),
+        ] {
+            made.expect("a scenario that was taken has hops that can be built");
+        }
+    }
+}
+
+/// Takes `data` as a recording of a line in Mahimahi's format.
+///
+/// # Panics
+/// If something that must hold does not.
+pub fn trace(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Trace::parse("given", &text) {
+        Ok(trace) => {
+            let _ = trace.mean_rate();
+            let times: Vec<_> = (0..20).map(|index| trace.at(index)).collect();
+            assert!(times.is_sorted(), "{times:?}");
+        }
+        Err(error) => check_sentence(&error.to_string()),
+    }
+}
+
+fn check_sentence(text: &str) {
+    assert!(text.len() <= LONGEST_SENTENCE, "{} bytes: {text}", text.len());
+    assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
+}
+
+const LONGEST_SENTENCE: usize = 2_000;

@@ -1,0 +1,10 @@
+//! Arbitrary text as a marker.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code, reason = "shared with the other target and the replay of the corpus")]
+#[path = "../../crates/qdisc/tests/exercise/mod.rs"]
+mod exercise;
+
+fuzz_target!(|data: &[u8]| exercise::marker(data));
