@@ -33,8 +33,14 @@ class Fault:
 
     def __str__(self) -> str:
         """The place, and what is wrong there."""
-        place = ".".join(str(part) for part in self.path)
-        return f"{place}: {self.says}" if place else self.says
+        place = _shortened(".".join(str(part) for part in self.path))
+        says = _shortened(self.says)
+        return f"{place}: {says}" if place else says
+
+
+def _shortened(text: str) -> str:
+    """`text`, or the start of a long one: what was written may be of any length."""
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
 
 
 def faults(error: ValidationError, kind: type[BaseModel], data: object) -> list[Fault]:
@@ -285,6 +291,9 @@ _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 def _any_of(tags: str) -> str:
     return _either(tags.split(", "))
 
+
+MOST_QUOTED = 300
+"""Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits."""
 
 MOST_FAULTS = 20
 """That are told; who has more has another kind of file."""

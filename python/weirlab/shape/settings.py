@@ -166,6 +166,9 @@ def _rate(name: str, written: str) -> int:
 
 
 def _reflector(written: str) -> dict[str, str]:
+    if len(written) > MOST_LETTERS:
+        long = f"reflector `{written[:40]}...` of {len(written)} letters"
+        raise UsageError(f"{long}: write {MOST_LETTERS} at most")
     kind, colon, rest = written.partition(":")
     if kind not in KINDS or not colon:
         return {"icmp": _address(written)}
@@ -224,3 +227,6 @@ RENAMED = {
 KINDS = ("udp", "tcp")
 SERVE_PORT = 8080
 """Where `weir serve` listens if nothing else is said."""
+
+MOST_LETTERS = 300
+"""Of a reflector: a name has 253 at most (RFC 1035), and a port and a method stand around it."""
