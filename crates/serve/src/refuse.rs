@@ -42,7 +42,7 @@ pub(crate) async fn connection(
         }
     };
     tokio::select! {
-        told = timeout(LONGEST, told) => told.unwrap_or(Ok(())),
+        ended = timeout(LONGEST, told) => ended.unwrap_or(Ok(())),
         () = server.stop.cancelled() => Ok(()),
     }
 }

@@ -375,7 +375,7 @@ async fn speak_http(
 /// Resolves if there is no request in time.
 async fn no_request(activity: &Activity) {
     if timeout(PATIENCE, activity.asked()).await.is_ok() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
