@@ -8,6 +8,7 @@ import resource
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Call:
         interrupts_s: when Ctrl-C is pressed.
         output, errors: files instead of pipes.
         setting: what was done to the folder before, as shell commands.
+        program: text of a Python program that is called instead of `weir`.
     """
 
     words: tuple[str, ...]
@@ -42,10 +44,12 @@ class Call:
     output: str | None = None
     errors: str | None = None
     setting: tuple[str, ...] = ()
+    program: str | None = None
 
     def __str__(self) -> str:
         """The call as something to paste."""
-        line = " ".join(["weir", *(_pasteable(word) for word in self.words)])
+        called = f"python -c {shlex.quote(self.program)}" if self.program else "weir"
+        line = " ".join([called, *(_pasteable(word) for word in self.words)])
         if self.output:
             line += f" >{self.output}"
         if self.errors:
@@ -64,7 +68,10 @@ def failure(program: list[str], call: Call, folder: Path) -> str | None:
         ]
         try:
             process = subprocess.Popen(
-                [*program, *(os.fsencode(word) for word in call.words)],
+                [
+                    *([sys.executable, "-c", call.program] if call.program else program),
+                    *(os.fsencode(word) for word in call.words),
+                ],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=streams[0],

@@ -74,15 +74,8 @@ def commands(program: list[str], words: tuple[str, ...] = ()) -> list[Command]:
 
 def draw(chance: Random, known: list[Command]) -> Call:
     """A call of one of the ways to be clumsy."""
-    ways = (
-        [_option] * 8
-        + [_argument] * 3
-        + [_twice] * 2
-        + [_file] * 6
-        + [_damaged] * 4
-        + [_pressed] * 4
-        + [_full]
-    )
+    ways = [_option] * 8 + [_argument] * 3 + [_twice] * 2 + [_file] * 6
+    ways += [_damaged] * 4 + [_pressed] * 4 + [_rules] * 2 + [_python] * 3 + [_full]
     return chance.choice(ways)(chance, chance.choice(known))
 
 
@@ -157,6 +150,22 @@ def _literal(chance: Random) -> str:
     )
 
 
+def _rules(chance: Random, command: Command) -> Call:
+    """A list of rules of which something is otherwise than it should be."""
+    del command
+    write = f"cat >rules.toml <<'END'\n{bend(chance, FILES['rules'])}\nEND"
+    return Call(words=("rules.toml",), setting=(write,), program=READ_RULES)
+
+
+def _python(chance: Random, command: Command) -> Call:
+    """A value of some kind where `weirlab.run` takes another."""
+    del command
+    value = chance.choice(VALUES)
+    number = chance.choice(("None", "5", "-1", "0.5", "True", "[]", "{}", "object()", "float('nan')", "b'x'"))
+    written = chance.choice((repr(value), repr([value]), repr({value: value}), number, f"[{number}]"))
+    return Call(words=(chance.choice(PARAMETERS), written), program=RUN)
+
+
 def _damaged(chance: Random, command: Command) -> Call:
     """A record of which one file is not as it was."""
     reader = chance.choice(
@@ -214,6 +223,28 @@ def _full(chance: Random, command: Command) -> Call:
     )
 
 
+REFUSED = """
+except weirlab.WeirError as error:
+    sys.exit(str(error))
+"""
+
+READ_RULES = (
+    "import sys, weirlab\nfrom weirlab.shape.rules import read_rules\n"
+    "try:\n    read_rules(sys.argv[1])" + REFUSED
+)
+
+RUN = (
+    "import sys, weirlab\nshort = {'idle': '200ms', 'load': '300ms', 'cooldown': '0s'}\n"
+    "words = {'test': 'ping', 'phases': short, 'out': 'o', sys.argv[1]: eval(sys.argv[2])}\n"
+    "try:\n    weirlab.run(**words)" + REFUSED
+)
+
+PARAMETERS = (
+    *("test", "link", "queue", "queue_up", "shaper", "cc", "world", "seed", "repeat", "phases", "parameters"),
+    *("tcp", "sampling", "methods", "start_jitter", "ip", "assertions", "name", "out"),
+)
+"""Of `weirlab.run`."""
+
 FILES = {
     "scenario": """
 test = "tcp_download"
@@ -245,6 +276,17 @@ rate = "20mbit"
 delay = "5ms"
 jitter = "1ms"
 queue = "pfifo"
+""",
+    "rules": """
+mark = true
+[[rule]]
+name = "games"
+protocol = ["udp"]
+port = [3074, "5060-5061"]
+host = ["192.0.2.0/24"]
+class = "voice"
+[class.bulk]
+up-max = "2mbit"
 """,
     "test": """
 name = "mine"
