@@ -93,8 +93,8 @@ def test_why_a_text_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("a = " + "[" * 100_000, "its lists or tables are nested too deeply"),
-        ("a = " + "{a = " * 100_000, "its lists or tables are nested too deeply"),
+        ("a = " + "[" * 100_000, "its brackets are nested too deep"),
+        ("a = " + "{a = " * 100_000, "its brackets are nested too deep"),
         ("x = 1\n" + "a." * 50_000 + "a = 1", "line 2: a key has more than 32 parts"),
         ("[" + "a." * 50_000 + "a]", "line 1: a key has more than 32 parts"),
         ('"a b" . ' * 50_000 + "a = 1", "line 1: a key has more than 32 parts"),

@@ -69,7 +69,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise Unreadable(f"it is not TOML: {error}") from error
     except RecursionError as error:
-        raise Unreadable("its lists or tables are nested too deeply") from error
+        raise Unreadable("its brackets are nested too deep") from error
     except ValueError as error:
         # A whole number of thousands of digits.
         raise Unreadable(f"it is not TOML: {error}") from error
