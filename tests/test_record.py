@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+import zipfile
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -17,11 +22,15 @@ import weirlab
 from live import PATIENCE_S
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack
+from weirlab.record.store import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from weirlab.record import Record
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_a_record_says_what_it_is(rrul: list[Record]) -> None:
@@ -115,7 +124,8 @@ def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:
         ("{", "its manifest.json is damaged"),
         ("[]", "its manifest.json is damaged"),
         ('{"schema_version": 1}', "its manifest.json is damaged"),
-        (json.dumps({"schema_version": 99}), "has format 99; this Weir reads up to 1"),
+        (json.dumps({"schema_version": 99}), "has format 99; this Weir reads up to 2"),
+        ("[" * 100_000, "its manifest.json is damaged"),
     ],
 )
 def test_what_is_no_record_is_refused(manifest: str | None, message: str, tmp_path: Path) -> None:
@@ -123,3 +133,210 @@ def test_what_is_no_record_is_refused(manifest: str | None, message: str, tmp_pa
         (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(RecordError, match=message):
         open_record(tmp_path)
+
+
+def copied(record: Record, to: Path, *, checked: bool = True) -> Path:
+    """A copy of the record in the folder `to`; in the format without counts and digests if not `checked`."""
+    shutil.copytree(record.path, to)
+    manifest = json.loads((to / "manifest.json").read_text())
+    if checked:
+        manifest["tables"] = {table: counted(to / table) for table in TABLES if (to / table).is_dir()}
+    else:
+        manifest = {key: value for key, value in manifest.items() if key != "tables"} | {"schema_version": 1}
+    (to / "manifest.json").write_text(json.dumps(manifest))
+    return to
+
+
+def counted(table: Path) -> dict[str, Any]:
+    """What the manifest says of a table, worked out as docs/record.md has it."""
+    parts = sorted(table.glob("*.parquet"))
+    return {
+        "parts": len(parts),
+        "rows": sum(pl.read_parquet(part).height for part in parts),
+        "sha256": hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest(),
+    }
+
+
+def test_an_older_record_still_opens(rrul: list[Record], tmp_path: Path) -> None:
+    older = open_record(copied(rrul[0], tmp_path / "older", checked=False))
+    older.check()
+    assert older.manifest.tables is None
+    assert older.latency.equals(rrul[0].latency)
+
+
+def _delete(folder: Path) -> str:
+    (folder / "latency/part-000000.parquet").unlink()
+    return "`latency/part-000000.parquet` is missing: the run wrote"
+
+
+def _delete_table(folder: Path) -> str:
+    shutil.rmtree(folder / "flows")
+    return "`flows/part-000000.parquet` is missing: the run wrote 1 part files of `flows`"
+
+
+def _add(folder: Path) -> str:
+    shutil.copy(folder / "tcp/part-000000.parquet", folder / "tcp/part-000099.parquet")
+    return "`tcp/part-000099.parquet` does not belong to it"
+
+
+def _change_a_byte(folder: Path) -> str:
+    part = folder / "latency/part-000000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    return "`latency` is damaged: its bytes are not those that were written"
+
+
+def _link(folder: Path) -> str:
+    part = folder / "latency/part-000000.parquet"
+    part.unlink()
+    part.symlink_to("/dev/zero")
+    return "`latency/part-000000.parquet` is a symbolic link"
+
+
+def _link_a_table(folder: Path) -> str:
+    (folder / "latency").rename(folder.parent / "elsewhere")
+    (folder / "latency").symlink_to(folder.parent / "elsewhere")
+    return "`latency` is a symbolic link"
+
+
+DAMAGES = [_delete, _delete_table, _add, _change_a_byte, _link, _link_a_table]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
+def test_what_was_not_written_so_is_refused(
+    rrul: list[Record], tmp_path: Path, damage: Callable[[Path], str]
+) -> None:
+    folder = copied(rrul[0], tmp_path / "damaged")
+    wanted = damage(folder)
+    with pytest.raises(RecordError) as caught:
+        open_record(folder).check()
+    assert wanted in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def _frame(record: Record) -> bytes:
+    out = io.BytesIO()
+    record.flow_names.write_parquet(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        (lambda record: (record.path / "latency/part-000000.parquet").read_bytes()[:1000], "is damaged"),
+        (lambda _: b"", "is damaged"),
+        (lambda _: bytes(range(256)) * 8, "is damaged"),
+        (lambda _: b"PAR1" + bytes(range(256)) * 8 + b"PAR1", "is damaged"),
+        (_frame, "is no part of `latency`: `t_ns` is missing and should be Int64"),
+    ],
+    ids=["truncated", "empty", "random", "framed", "foreign"],
+)
+def test_damaged_parquet_without_digests_is_one_sentence(
+    rrul: list[Record], tmp_path: Path, content: Callable[[Record], bytes], wanted: str
+) -> None:
+    folder = copied(rrul[0], tmp_path / "damaged", checked=False)
+    (folder / "latency/part-000000.parquet").write_bytes(content(rrul[0]))
+    with pytest.raises(RecordError, match=wanted):
+        open_record(folder).check()
+
+
+def zipped(path: Path, files: dict[str, bytes | str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_an_archive_with_its_folder_inside_opens(rrul: list[Record], tmp_path: Path) -> None:
+    folder = rrul[0].path
+    files = {
+        f"mine/{file.relative_to(folder).as_posix()}": file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    record = open_record(zipped(tmp_path / "one.weir", files))
+    record.check()
+    assert record.latency.equals(rrul[0].latency)
+    two = files | {"other/manifest.json": files["mine/manifest.json"]}
+    with pytest.raises(RecordError, match="has 2 records in it: unpack it"):
+        open_record(zipped(tmp_path / "two.weir", two))
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"a": ""}, "is no record: there is no manifest.json in it"),
+        ({"manifest.json": "{}", "../out": ""}, r"the path `\.\./out` leaves the archive"),
+        ({"manifest.json": "{}", "/etc/out": ""}, "the path `/etc/out` leaves the archive"),
+        ({"manifest.json": bytes(65 * 2**20)}, "`manifest.json` has 68157440 bytes"),
+    ],
+)
+def test_an_archive_of_a_stranger_is_looked_at_first(
+    files: dict[str, bytes | str], wanted: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RecordError, match=wanted):
+        open_record(zipped(tmp_path / "one.weir", files))
+
+
+def test_a_truncated_archive_is_damaged(rrul: list[Record], tmp_path: Path) -> None:
+    archive = tmp_path / "one.weir"
+    pack(rrul[0].path, archive)
+    archive.write_bytes(archive.read_bytes()[:-1000])
+    with pytest.raises(RecordError, match="is damaged: it is no whole zip archive"):
+        open_record(archive)
+
+
+def test_one_bad_record_does_not_hide_the_others(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+    copied(rrul[0], tmp_path / "all/a")
+    _change_a_byte(copied(rrul[1], tmp_path / "all/b"))
+    copied(rrul[1], tmp_path / "all/c")
+    bad = "weir: `all/b`: `latency` is damaged: its bytes are not those that were written"
+    for words in (
+        ("show", "all", "--json"),
+        ("compare", "all", "--json"),
+        ("plot", "all", "--kind", "cdf", "--out", "c.svg"),
+    ):
+        done = weir(*words)
+        assert done.returncode == 3, done.stderr
+        assert bad in done.stderr
+        assert "weir: 1 of 3 records cannot be read; the others are shown" in done.stderr
+        assert "Traceback" not in done.stderr
+        if "--json" in words:
+            assert len(json.loads(done.stdout)) == 2
+    assert (tmp_path / "c.svg").exists()
+    alone = weir("show", "all/b")
+    assert (alone.returncode, alone.stderr) == (3, f"{bad}\n")
+
+
+def test_notes_and_tags_are_kept_and_told(weir: Weir, tmp_path: Path) -> None:
+    short = ("--idle", "200ms", "--load", "300ms", "--cooldown", "0s", "--no-charts")
+    done = weir(
+        "run", "rrul_be", *short, "--note", "new modem", "--tag", "home", "--tag", "dsl", "--out", "o"
+    )
+    assert done.returncode == 0, done.stderr
+    [record] = find_records(tmp_path / "o")
+    assert (record.manifest.note, record.manifest.tags) == ("new modem", ["home", "dsl"])
+    for command in ("show", "compare"):
+        assert "new modem [home, dsl]" in weir(command, "o").stdout
+    [shown] = json.loads(weir("show", "o", "--json").stdout)
+    told = {name: shown[name] for name in ("path", "world", "note", "tags")}
+    assert told == {"path": "o/01-default", "world": "sim", "note": "new modem", "tags": ["home", "dsl"]}
+    assert {"test", "link", "started_at"} <= set(shown)
+    refused = weir("run", "rrul_be", "--tag", "two words", "--out", "p")
+    assert refused.returncode == 2
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_temporary_record_is_removed_with_the_last_of_its_run() -> None:
+    phases = {"idle": "100ms", "load": "100ms", "cooldown": "0s"}
+    records = weirlab.run("rrul_be", queue=["fq_codel", "pfifo"], phases=phases, note="gone soon")
+    first, second = records
+    folder = first.path.parent
+    assert first.manifest.note == "gone soon"
+    del records, first
+    gc.collect()
+    assert second.latency.height > 0
+    del second
+    gc.collect()
+    assert not folder.exists()

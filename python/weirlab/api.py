@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -62,6 +63,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     ip: Literal[4, 6] = 4,
     assertions: Sequence[str] = (),
     name: str | None = None,
+    note: str = "",
+    tags: Sequence[str] = (),
     out: str | Path | None = None,
 ) -> list[Record]:
     """Runs a test on a link, once for each set-up that is compared and each repetition.
@@ -88,7 +91,10 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`; kept
             with the scenario, and judged by `weirlab.stats.Assertion(text).of(record)`.
         name: name of the scenario; made of test and link if None.
-        out: folder for the records, which must be empty or not exist; a new temporary one if None.
+        note: what to remember of the runs; their records keep it.
+        tags: words by which the records are found again.
+        out: folder for the records, which must be empty or not exist. If None a temporary one, which is
+            removed with the last of the records, at the latest when Python ends.
 
     Returns:
         The records, set-up by set-up, seed by seed.
@@ -119,13 +125,35 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         "ip": ip,
         "assert": _list(assertions) or None,
         "name": name,
+        "note": note,
+        "tags": _list(tags),
     }
     said = {key: value for key, value in written.items() if value is not None}
     spec = check(ScenarioSpec, said, "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
-    folder = Path(tempfile.mkdtemp(prefix="weir-")) if out is None else Path(out)
-    return Records(run_all(resolve(spec), world_named(world), folder))
+    place = world_named(world)
+    if out is not None:
+        return Records(run_all(resolve(spec), place, Path(out)))
+    temporary = _Temporary()
+    records = run_all(resolve(spec), place, temporary.path)
+    for record in records:
+        record.keep_alive(temporary)
+    return Records(records)
+
+
+class _Temporary:
+    """A temporary folder that is removed with this object, at the latest when Python ends."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="weir-"))
+        self._removal = weakref.finalize(self, _remove, self.path, os.getpid())
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Removes a folder of this process; one that it forked has it only borrowed."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _list(given: object) -> object:

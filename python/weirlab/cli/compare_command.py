@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weirlab.cli.options import option
-from weirlab.cli.records import read_runs
+from weirlab.cli.records import readable_runs, told
+from weirlab.record.set_ups import run_names
 from weirlab.report import cautions, comparison_table, story
 from weirlab.stats import compare
 from weirlab.ui import console, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
 
 
 @click.command("compare")
@@ -24,7 +31,11 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     differ in nothing but the seed are repetitions of one set-up. The same run given twice counts once, and a
     run that was cut short stands beside the whole ones, not among them.
     """
-    records = read_runs(paths)
+    with readable_runs(paths) as records:
+        _compare(records, as_json=as_json)
+
+
+def _compare(records: Sequence[Record], *, as_json: bool) -> None:
     comparisons = compare(records)
     if as_json:
         click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))
@@ -39,3 +50,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
         warn(text)
     console.print(comparison_table(records, comparisons))
     console.print(story(comparisons))
+    for record, name in zip(records, run_names(records), strict=True):
+        said = told(record)
+        if said:
+            console.print(f"{name}: {said}" if len(records) > 1 else said)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.cli import completion
+from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option, renamed
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
@@ -75,7 +76,7 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     for one in reversed(options):
         command = one(command)
-    return command
+    return note_options(command)
 
 
 @click.group("lab")
@@ -112,7 +113,7 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
     if pcap is not None and not pcap.absolute().parent.is_dir():
         raise UsageError(f"`{pcap.parent}` is no folder: choose another file for the packets")
-    run = resolve(_spec(words))[0]
+    run = noted(resolve(_spec(words))[0], words)
     manifest = new_manifest(
         run,
         world="lab",

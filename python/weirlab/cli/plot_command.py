@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
-from weirlab.cli.records import read_runs
+from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
 from weirlab.plots import FORMATS, KINDS, SPANNED, check, draw, format_of
 from weirlab.report import charts_of
@@ -58,14 +58,14 @@ def command(
         out = out or Path(f"{kind}.png")
         format_of(out)
         check(kind, KINDS[kind].least, title=title, span_s=span_s)
-    records = read_runs(paths)
-    if kind == "all" or out is None:
-        drawn = charts_of(records, out or Path("charts"), title=title)
-    else:
-        check(kind, len(records))
-        drawn = [draw(kind, records, out, title=title, span_s=span_s)]
-    for path in drawn:
-        console.print(str(path), soft_wrap=True)
+    with readable_runs(paths) as records:
+        if kind == "all" or out is None:
+            drawn = charts_of(records, out or Path("charts"), title=title)
+        else:
+            check(kind, len(records))
+            drawn = [draw(kind, records, out, title=title, span_s=span_s)]
+        for path in drawn:
+            console.print(str(path), soft_wrap=True)
 
 
 def _check_folder(out: Path | None) -> None:

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from weirlab.record import find_records
+import click
+
+from weirlab.errors import RecordError
+from weirlab.record import Record, record_paths
 from weirlab.record.set_ups import distinct, same_runs
 from weirlab.ui import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from weirlab.record import Record
+
+@contextmanager
+def readable(paths: Sequence[Path]) -> Iterator[list[Record]]:
+    """All records at or below `paths` that can be read.
+
+    One that cannot be is told on stderr and does not hide the others.
+
+    Raises:
+        RecordError: at the end, if one could not be read; at once if none can.
+    """
+    records: list[Record] = []
+    errors: list[RecordError] = []
+    for path in paths:
+        try:
+            places = record_paths(path)
+        except RecordError as error:
+            errors.append(error)
+            continue
+        for place in places:
+            try:
+                record = Record(place)
+                record.check()
+            except RecordError as error:
+                errors.append(error)
+            else:
+                records.append(record)
+    if len(errors) == 1 and not records:
+        raise errors[0]
+    for one in errors:
+        click.echo(f"weir: {one}", err=True)
+    every = len(errors) + len(records)
+    if not records:
+        raise RecordError(f"none of {every} records can be read")
+    yield records
+    if errors:
+        raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are shown")
 
 
-def read_runs(paths: Sequence[Path]) -> list[Record]:
-    """The runs in the records at or below `paths`, each once; says on stderr which are none or not whole."""
-    records = [record for path in paths for record in find_records(path)]
-    for record, counts in same_runs(records):
-        if record.path.resolve() == counts.path.resolve():
-            warn(f"`{record.path}` is given several times: it counts once")
-        else:
-            warn(f"`{record.path}` and `{counts.path}` are one run: `{counts.path}` counts")
-    runs = distinct(records)
-    for record in runs:
-        if not record.manifest.complete:
-            warn(f"`{record.path}`: the run was cut short at {record.reached_ns / 1e9:.1f} s")
-    return runs
+@contextmanager
+def readable_runs(paths: Sequence[Path]) -> Iterator[list[Record]]:
+    """The runs in the records at or below `paths`, each once; says on stderr which are none or not whole.
+
+    Raises:
+        RecordError: as `readable`.
+    """
+    with readable(paths) as records:
+        for record, counts in same_runs(records):
+            if record.path.resolve() == counts.path.resolve():
+                warn(f"`{record.path}` is given several times: it counts once")
+            else:
+                warn(f"`{record.path}` and `{counts.path}` are one run: `{counts.path}` counts")
+        runs = distinct(records)
+        for record in runs:
+            if not record.manifest.complete:
+                warn(f"`{record.path}`: the run was cut short at {record.reached_ns / 1e9:.1f} s")
+        yield runs
+
+
+def told(record: Record) -> str:
+    """What the user said of the run: note and tags; empty if nothing."""
+    tags = record.manifest.tags
+    return " ".join(filter(None, (record.manifest.note, f"[{', '.join(tags)}]" if tags else "")))

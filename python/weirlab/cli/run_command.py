@@ -12,6 +12,7 @@ import click
 
 from weirlab.api import run_all
 from weirlab.cli import completion
+from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
+@note_options
 @option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
 @option(
     "--datapath",
@@ -89,7 +91,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
     spec = spec_of(what, words)
     asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
-    runs = _runs(spec, host, words["links"], asserted)
+    runs = [noted(one, words) for one in _runs(spec, host, words["links"], asserted)]
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     with RunProgress(runs, quiet=as_json) as progress:
         records = run_all(runs, place, folder, jobs=jobs, watcher=progress)

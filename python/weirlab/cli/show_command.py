@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weirlab.cli.options import option
-from weirlab.record import Record, find_records
+from weirlab.cli.records import readable, told
 from weirlab.report import cautions, flow_table, latency_table, quality_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.stats import summarise
 from weirlab.ui import console, section, warn
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
 
 
 @click.command("show")
@@ -23,13 +27,13 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 
     RECORD is the folder of a record, a .weir file, or a folder with records below it.
     """
-    records = [record for path in paths for record in find_records(path)]
-    if as_json:
-        shown = [summarise(record).as_dict() | {"methods": method_results(record)} for record in records]
-        click.echo(json.dumps(shown, indent=2))
-        return
-    for record in records:
-        _show(record)
+    with readable(paths) as records:
+        if as_json:
+            shown = [summarise(record).as_dict() | {"methods": method_results(record)} for record in records]
+            click.echo(json.dumps(shown, indent=2))
+            return
+        for record in records:
+            _show(record)
 
 
 def _show(record: Record) -> None:
@@ -42,6 +46,9 @@ def _show(record: Record) -> None:
         f"Weir {manifest.versions.get('weir', '?')}, {manifest.host.get('kernel', '')}",
         style="dim",
     )
+    said = told(record)
+    if said:
+        console.print(said)
     for text in cautions([record]):
         warn(text)
     if not manifest.complete:

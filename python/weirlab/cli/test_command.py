@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from weirlab.api import make_empty
+from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     help="File with the server's secret.",
 )
 @option("--out", type=click.Path(path_type=Path), help="Folder for the record and its chart.")
+@note_options
 @option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
@@ -104,6 +106,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
     plan = plan_test(host, TestPlan.of(words))
+    plan = replace(plan, run=noted(plan.run, words))
     secret = secret_of(auth)
     instead = less(host, secret)
     if instead is not None:

@@ -5,7 +5,7 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 """
 
 from weirlab.record.manifest import Manifest, new_manifest
-from weirlab.record.reader import Record, find_records, open_record, pack
+from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
 from weirlab.record.set_ups import SetUp, set_ups
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "new_manifest",
     "open_record",
     "pack",
+    "record_paths",
     "set_ups",
 ]

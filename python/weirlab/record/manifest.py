@@ -15,8 +15,24 @@ from weirlab import _native
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 
-SCHEMA = 1
-"""Version of the record's format."""
+SCHEMA = 2
+"""Version of the record's format; 1 had no `tables`, `note`, `tags`."""
+
+
+class Written(BaseModel):
+    """What was written of a table.
+
+    Attributes:
+        parts: number of part files.
+        rows: rows in all of them.
+        sha256: SHA-256 over the bytes of all part files in their order, in hexadecimal.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    parts: int
+    rows: int
+    sha256: str
 
 
 class Manifest(BaseModel):
@@ -44,6 +60,9 @@ class Manifest(BaseModel):
         datapath: who had the queues and lines, `userspace` or `kernel`; the lab only.
         device: how packets left and entered the kernel; live worlds only.
         emulator: how well a live data path did its work, over the whole run.
+        tables: what was written of each table that has a row; None of a run that was killed, and in format 1.
+        note: what the user wrote of the run.
+        tags: words of the user's by which runs are found again.
         routers: numbers of the probes that routers on the way answer, and not the other end (`--locate`).
     """
 
@@ -71,6 +90,9 @@ class Manifest(BaseModel):
     datapath: str | None = None
     device: str | None = None
     emulator: dict[str, float] | None = None
+    tables: dict[str, Written] | None = None
+    note: str = ""
+    tags: list[str] = []
     routers: list[int] = []
 
 
@@ -101,4 +123,6 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "offloads": offloads,
         "warnings": [],
+        "note": run.note,
+        "tags": list(run.tags),
     }

@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from pydantic import ValidationError
 
-from weirlab import reading
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
+from weirlab.record.store import MANIFEST, TABLES, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MANIFEST = "manifest.json"
-
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
-
-
-class _Store(Protocol):
-    """Where the files of a record lie."""
-
-    def read(self, name: str) -> bytes: ...
-    def names(self) -> list[str]: ...
-
-
-class _Folder:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self, name: str) -> bytes:
-        try:
-            return reading.read_bytes(self.path / name, reading.MOST_OF_RECORDING)
-        except reading.Unreadable as error:
-            raise OSError(str(error)) from error
-
-    def names(self) -> list[str]:
-        files = (file for file in self.path.rglob("*") if file.is_file())
-        return sorted(file.relative_to(self.path).as_posix() for file in files)
-
-
-class _Archive:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self, name: str) -> bytes:
-        with zipfile.ZipFile(self.path) as archive:
-            if archive.getinfo(name).file_size > reading.MOST_OF_RECORDING:
-                raise OSError(f"{name} in it is longer than {reading.MOST_OF_RECORDING >> 20} MiB")
-            return archive.read(name)
-
-    def names(self) -> list[str]:
-        with zipfile.ZipFile(self.path) as archive:
-            return sorted(archive.namelist())
 
 
 class Record:
@@ -74,15 +35,14 @@ class Record:
     def __init__(self, path: Path) -> None:
         """Opens the record at `path`: a folder, or a `.weir` file.
 
+        Tables are read when they are first asked for.
+
         Raises:
-            RecordError: if it is none.
+            RecordError: if it is none, is damaged, or a part file is missing or does not belong to it.
         """
         self.path = path
-        self._store: _Store = _Folder(path) if path.is_dir() else _Archive(path)
-        try:
-            text = self._store.read(MANIFEST)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise RecordError(f"`{path}` is no record: there is no {MANIFEST} in it") from error
+        self._store = open_store(path)
+        text = self._store.read(MANIFEST)
         try:
             raw = json.loads(text)
             version = raw.get("schema_version") if isinstance(raw, dict) else None
@@ -91,12 +51,32 @@ class Record:
                     f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
                 )
             self.manifest = Manifest.model_validate(raw)
-        except (ValueError, ValidationError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
+        self._parts = self._listed()
 
     def __repr__(self) -> str:
         """Which record it is."""
         return f"Record({str(self.path)!r})"
+
+    def keep_alive(self, owner: object) -> None:
+        """Holds `owner`, in which the record's files lie, as long as this record is held."""
+        self._owner = owner
+
+    def check(self) -> None:
+        """Reads all tables.
+
+        Raises:
+            RecordError: if one is damaged, or is not what was written.
+        """
+        try:
+            for name in TABLES:
+                getattr(self, "methods" if name == "method" else name)
+            for phase in self.manifest.scenario["phases"]:
+                self.phase(phase["name"])
+            self.probe_names  # noqa: B018 - whether it can be told
+        except (KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+            raise RecordError(f"`{self.path}`: its {MANIFEST} is damaged") from error
 
     def _repr_html_(self) -> str:
         """What was run and what came of it, for notebooks."""
@@ -227,14 +207,67 @@ class Record:
         tables = (self.throughput, self.latency, self.queue)
         return max((_last(table) for table in tables), default=0)
 
+    def _listed(self) -> dict[str, list[str]]:
+        """The part files of each table, which are those that the manifest counts."""
+        there = self._store.parts()
+        parts = {table: [part for part in there if part.startswith(f"{table}/")] for table in TABLES}
+        counted = self.manifest.tables
+        if counted is None:
+            return parts
+        for table, found in parts.items():
+            count = counted[table].parts if table in counted else 0
+            wanted = [f"{table}/part-{number:06d}.parquet" for number in range(count)]
+            files = f"the run wrote {count} part files of `{table}`"
+            for part in wanted:
+                if part not in found:
+                    raise RecordError(f"`{self.path}`: `{part}` is missing: {files}")
+            for part in found:
+                if part not in wanted:
+                    raise RecordError(f"`{self.path}`: `{part}` does not belong to it: {files}")
+        return parts
+
     def _table(self, name: str) -> pl.DataFrame:
-        parts = [
-            part for part in self._store.names() if part.startswith(f"{name}/") and part.endswith(".parquet")
-        ]
-        if not parts:
+        if not self._parts[name]:
             return pl.DataFrame(schema=_EMPTY[name])
-        frames = [pl.read_parquet(io.BytesIO(self._store.read(part))) for part in parts]
-        return pl.concat(frames, rechunk=True)
+        contents = [self._store.read(part) for part in self._parts[name]]
+        written = (self.manifest.tables or {}).get(name)
+        if written is not None:
+            digest = hashlib.sha256()
+            for content in contents:
+                digest.update(content)
+            if digest.hexdigest() != written.sha256:
+                raise RecordError(
+                    f"`{self.path}`: `{name}` is damaged: its bytes are not those that were written"
+                )
+        frames = [self._parsed(*both) for both in zip(self._parts[name], contents, strict=True)]
+        try:
+            table = pl.concat(frames, rechunk=True)
+        except pl.exceptions.PolarsError as error:
+            raise RecordError(f"`{self.path}`: the part files of `{name}` have different columns") from error
+        if written is not None and table.height != written.rows:
+            raise RecordError(f"`{self.path}`: `{name}` has {table.height} rows of {written.rows}")
+        return table
+
+    def _parsed(self, part: str, content: bytes) -> pl.DataFrame:
+        """One part file, if it is one of that table."""
+        try:
+            rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+            if rows > MAX_PART_ROWS:
+                raise RecordError(
+                    f"`{self.path}`: `{part}` has {rows} rows; a part file has {MAX_PART_ROWS} at most"
+                )
+            frame = pl.read_parquet(io.BytesIO(content))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+            raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
+        name = part.partition("/")[0]
+        for column, kind in _EMPTY[name].items():
+            found = frame.schema.get(column)
+            if found != kind:
+                has = "is missing" if found is None else f"is {found}"
+                raise RecordError(
+                    f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
+                )
+        return frame
 
 
 def open_record(path: str | Path) -> Record:
@@ -253,14 +286,23 @@ def find_records(path: Path) -> list[Record]:
     """All records at or below `path`, sorted by name.
 
     Raises:
+        RecordError: if there is none, or one of them cannot be read.
+    """
+    return [Record(one) for one in record_paths(path)]
+
+
+def record_paths(path: Path) -> list[Path]:
+    """The folders and `.weir` files of all records at or below `path`, sorted by name.
+
+    Raises:
         RecordError: if there is none.
     """
     if path.is_file():
-        return [Record(path)]
-    found = sorted(_manifests(path))
+        return [path]
+    found = sorted([*(file.parent for file in path.rglob(MANIFEST)), *path.rglob("*.weir")])
     if not found:
         raise RecordError(f"there is no record in `{path}`")
-    return [Record(folder) for folder in found]
+    return found
 
 
 def pack(record: Path, archive: Path) -> None:
@@ -272,17 +314,11 @@ def pack(record: Path, archive: Path) -> None:
     """
     store = Record(record)._store  # noqa: SLF001 - of this module
     with zipfile.ZipFile(archive, "w") as out:
-        for name in store.names():
+        for name in (MANIFEST, *store.parts()):
             entry = zipfile.ZipInfo(name, date_time=EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = READABLE
             out.writestr(entry, store.read(name))
-
-
-def _manifests(path: Path) -> Iterator[Path]:
-    for file in path.rglob(MANIFEST):
-        yield file.parent
-    yield from path.rglob("*.weir")
 
 
 def _last(table: pl.DataFrame) -> int:
@@ -348,3 +384,6 @@ _EMPTY: dict[str, dict[str, pl.DataType]] = {
         ("t_ns", "packets", "late_p50_ns", "late_p99_ns", "late_p999_ns", "late_max_ns", "cpu_ns"), pl.Int64()
     ),
 }
+
+MAX_PART_ROWS = 10_000_000
+"""A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""

@@ -67,7 +67,7 @@ def story(comparisons: Sequence[Comparison]) -> Text:
     """What the comparison comes to, in a sentence or two."""
     baseline, *others = comparisons
     if baseline.increase_ms is None:
-        return Text("")
+        return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
     if not others:
         return Text(
             f"Under load a ping takes {baseline.increase_ms.mean:.1f} ms longer than on the idle line."
@@ -166,6 +166,13 @@ def flow_table(summary: Summary) -> Table:
             end_section=True,
         )
     return table
+
+
+def _missing(one: Comparison) -> str:
+    """Why a set-up has no increase."""
+    if one.loaded_ms is None:
+        return "no ping was answered during the load"
+    return "there are no pings of the idle line"
 
 
 def _known(count: int | None) -> str:

@@ -509,7 +509,21 @@ class ShaperSpec(Model):
     sleeps: list[SpanSpec] = []
 
 
-class ScenarioSpec(Model):
+class NoteSpec(Model):
+    """What the user says of runs.
+
+    Attributes:
+        note: free text, up to 10000 characters.
+        tags: words by which runs are found again, up to 100 of up to 100 characters without spaces.
+    """
+
+    note: Annotated[str, Field(max_length=10_000)] = ""
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S+$")]], Field(max_length=100)
+    ] = []
+
+
+class ScenarioSpec(NoteSpec):
     """A scenario: a test on a link, with one or several queue set-ups to compare.
 
     Attributes:
@@ -532,6 +546,7 @@ class ScenarioSpec(Model):
             drawn from the seed: without it loads that start together stay in lock-step.
         ip: Internet protocol.
         assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`.
+        note, tags: what the records say of the runs in the user's own words (`NoteSpec`).
     """
 
     name: str | None = None

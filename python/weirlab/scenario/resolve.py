@@ -57,6 +57,7 @@ class ResolvedRun:
         scenario: the resolved scenario, in the form that worlds take.
         traces: texts of the recordings that it and its alternatives name.
         cc: the congestion control that the scenario names to be compared, if it does.
+        note, tags: what the user says of the run.
     """
 
     test: TestSpec
@@ -66,6 +67,8 @@ class ResolvedRun:
     scenario: dict[str, Any]
     traces: Mapping[str, str]
     cc: str | None = None
+    note: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def set_up(self) -> str:
@@ -111,6 +114,8 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
                 scenario=scenario,
                 traces=traces,
                 cc=set_up.cc,
+                note=spec.note,
+                tags=tuple(spec.tags),
             )
             for number in range(spec.repeat)
         ]

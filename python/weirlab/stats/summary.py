@@ -82,6 +82,11 @@ class Summary:
     """One run in a few figures.
 
     Attributes:
+        path: where the record lies.
+        test, link: their titles.
+        world: which world made it.
+        started_at: when the run started, UTC.
+        note, tags: what the user said of the run.
         queue: the queue set-up.
         seed: the run's seed.
         complete: whether the run came to its end.
@@ -91,6 +96,13 @@ class Summary:
         warnings: why the figures should not be trusted, if anything.
     """
 
+    path: str
+    test: str
+    link: str
+    world: str
+    started_at: str
+    note: str
+    tags: list[str]
     queue: str
     seed: int
     complete: bool
@@ -113,6 +125,13 @@ def summarise(record: Record) -> Summary:
     """
     record = record_of(record, "summarise")
     return Summary(
+        path=str(record.path),
+        test=record.manifest.title,
+        link=record.manifest.link["title"],
+        world=record.manifest.world,
+        started_at=record.manifest.started_at,
+        note=record.manifest.note,
+        tags=record.manifest.tags,
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,

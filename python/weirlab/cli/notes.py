@@ -1,0 +1,37 @@
+"""What a user says of a run: `--note` and `--tag`, which go into the record's manifest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from weirlab.cli.options import option
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.models import NoteSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weirlab.scenario import ResolvedRun
+
+
+def note_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options by which a run is found again."""
+    for one in (
+        option(
+            "--tag", "tags", multiple=True, metavar="NAME", help="A word for the record; may be repeated."
+        ),
+        option("--note", metavar="TEXT", help="What to remember of the run, for the record."),
+    ):
+        command = one(command)
+    return command
+
+
+def noted(run: ResolvedRun, words: dict[str, Any]) -> ResolvedRun:
+    """`run` with what was said of it.
+
+    Raises:
+        UsageError: if the note is too long, or a tag is no word.
+    """
+    said = check(NoteSpec, {"note": words["note"] or "", "tags": list(words["tags"])}, "command line")
+    return replace(run, note=said.note or run.note, tags=(*run.tags, *said.tags))

@@ -1,0 +1,173 @@
+"""Where the files of a record lie: a folder, or a zip archive. Both may come from strangers.
+
+Nothing outside the record is ever read, nothing is unpacked onto the disk, and sizes are looked at before
+anything is read.
+"""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from weirlab.errors import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+MANIFEST = "manifest.json"
+
+TABLES = ("flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "method")
+"""The folders of a record: one for each table."""
+
+
+class Store(Protocol):
+    """Where the files of a record lie."""
+
+    def read(self, name: str) -> bytes:
+        """The bytes of `manifest.json` or of a part file.
+
+        Raises:
+            RecordError: if it is not there, too large, or cannot be read.
+        """
+        ...
+
+    def parts(self) -> list[str]:
+        """The names of all part files, such as `latency/part-000000.parquet`, sorted."""
+        ...
+
+
+def open_store(path: Path) -> Store:
+    """The folder or archive at `path`.
+
+    Raises:
+        RecordError: if it is none, or holds no record.
+    """
+    return Folder(path) if path.is_dir() else Archive(path)
+
+
+class Folder:
+    """A record's folder."""
+
+    def __init__(self, path: Path) -> None:
+        """The record in the folder `path`."""
+        self.path = path
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the record."""
+        file = self.path / name
+        try:
+            found = file.lstat()
+            if stat.S_ISLNK(found.st_mode):
+                raise self._link(name)
+            if not stat.S_ISREG(found.st_mode):
+                raise RecordError(f"`{self.path}`: `{name}` is no file")
+            _bounded(self.path, name, found.st_size)
+            return file.read_bytes()
+        except FileNotFoundError as error:
+            if name == MANIFEST:
+                raise _no_record(self.path) from error
+            raise RecordError(f"`{self.path}`: `{name}` is missing") from error
+        except OSError as error:
+            raise RecordError(f"`{self.path}`: `{name}` cannot be read: {error.strerror}") from error
+
+    def parts(self) -> list[str]:
+        """The names of all part files, sorted."""
+        found = []
+        for table in TABLES:
+            folder = self.path / table
+            if folder.is_symlink():
+                raise self._link(table)
+            if folder.is_dir():
+                try:
+                    names = sorted(file.name for file in folder.iterdir())
+                except OSError as error:
+                    raise RecordError(f"`{folder}` cannot be read: {error.strerror}") from error
+                found += [f"{table}/{name}" for name in names]
+        return _part_files(found)
+
+    def _link(self, name: str) -> RecordError:
+        return RecordError(f"`{self.path}`: `{name}` is a symbolic link; a record's files lie in its folder")
+
+
+class Archive:
+    """A record's `.weir` file; the record may lie in a folder of the archive."""
+
+    def __init__(self, path: Path) -> None:
+        """The record in the zip archive `path`."""
+        self.path = path
+        with self._open() as archive:
+            members = archive.infolist()
+        names = [one.filename for one in members]
+        if len(set(names)) < len(names):
+            raise RecordError(f"`{path}` is damaged: it has two files of one name")
+        for one in members:
+            if one.filename.startswith("/") or "\\" in one.filename or ".." in one.filename.split("/"):
+                raise RecordError(f"`{path}`: the path `{one.filename}` leaves the archive")
+            if stat.S_ISLNK(one.external_attr >> 16):
+                raise RecordError(f"`{path}`: `{one.filename}` is a symbolic link; a record has none")
+        manifests = [name for name in names if name == MANIFEST or name.endswith(f"/{MANIFEST}")]
+        if not manifests:
+            raise _no_record(path)
+        if MANIFEST not in manifests and len(manifests) > 1:
+            raise RecordError(f"`{path}` has {len(manifests)} records in it: unpack it and give the folder")
+        self._before = "" if MANIFEST in manifests else manifests[0].removesuffix(MANIFEST)
+        self._members = {one.filename.removeprefix(self._before): one for one in members}
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the record."""
+        member = self._members.get(name)
+        if member is None:
+            raise RecordError(f"`{self.path}`: `{name}` is missing")
+        # What it says of its size is a bound: no more than that is unpacked.
+        _bounded(self.path, name, member.file_size)
+        with self._open() as archive:
+            return archive.read(member)
+
+    def parts(self) -> list[str]:
+        """The names of all part files, sorted."""
+        return _part_files(sorted(name for name in self._members if name.partition("/")[0] in TABLES))
+
+    @contextmanager
+    def _open(self) -> Iterator[zipfile.ZipFile]:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                yield archive
+        except OSError as error:
+            raise RecordError(f"`{self.path}` cannot be read: {error.strerror or error}") from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, KeyError) as error:
+            if self.path.suffix == ".weir" or zipfile.is_zipfile(self.path) or self._begins_as_zip():
+                raise RecordError(
+                    f"`{self.path}` is damaged: it is no whole zip archive ({error})"
+                ) from error
+            raise RecordError(f"`{self.path}` is no record: neither a folder nor a .weir file") from error
+
+    def _begins_as_zip(self) -> bool:
+        with self.path.open("rb") as file:
+            return file.read(2) == b"PK"
+
+
+def _part_files(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.endswith(".parquet") and name.count("/") == 1]
+
+
+def _bounded(path: Path, name: str, size: int) -> None:
+    most = MAX_MANIFEST_BYTES if name == MANIFEST else MAX_PART_BYTES
+    if size > most:
+        raise RecordError(
+            f"`{path}`: `{name}` has {size} bytes; no such file of a record has more than {most}"
+        )
+
+
+def _no_record(path: Path) -> RecordError:
+    return RecordError(f"`{path}` is no record: there is no {MANIFEST} in it")
+
+
+MAX_MANIFEST_BYTES = 64 * 2**20
+"""A scenario with 10000 flows takes a sixth of it."""
+
+MAX_PART_BYTES = 256 * 2**20
+"""A part has little more than 100000 rows of numbers, which is a tenth of it."""
