@@ -157,14 +157,14 @@ mod tests {
         let refused = say("red limit 400000").unwrap_err().to_string();
         assert!(refused.ends_with("and not by `red`"), "{refused}");
         for text in ["stab overhead 4 cake", "stab overhead 4 fq_codel"] {
-            let refused = say(text).unwrap_err().to_string();
-            assert!(refused.ends_with("leave `stab` out"), "{refused}");
+            let tables = say(text).unwrap_err().to_string();
+            assert!(tables.ends_with("leave `stab` out"), "{tables}");
         }
         let filtered = "qdisc add dev e clsact\n\
              filter add dev e egress matchall action skbedit mark 1\n\
              qdisc add dev e root cake";
-        let refused = say(filtered).unwrap_err().to_string();
-        assert!(refused.ends_with("leave `egress` out"), "{refused}");
+        let filters = say(filtered).unwrap_err().to_string();
+        assert!(filters.ends_with("leave `egress` out"), "{filters}");
     }
 
     #[test]

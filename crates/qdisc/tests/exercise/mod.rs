@@ -58,14 +58,13 @@ fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
     let mut now = Time::ZERO;
     for n in 0..40 {
         let ip_len = [mtu, 40, mtu / 2][n as usize % 3];
-        let mut packet = packet(n, ip_len);
-        packet.enqueued_at = now;
-        qdisc.enqueue(packet, now, &mut Nobody);
+        let arrival = Packet { enqueued_at: now, ..packet(n, ip_len) };
+        qdisc.enqueue(arrival, now, &mut Nobody);
         check_books(&*qdisc);
         if n % 2 == 0 {
-            let next = qdisc.peek(now, &mut Nobody).map(|packet| packet.len);
+            let next = qdisc.peek(now, &mut Nobody).map(|first| first.len);
             check_books(&*qdisc);
-            let sent = qdisc.dequeue(now, &mut Nobody).map(|packet| packet.len);
+            let sent = qdisc.dequeue(now, &mut Nobody).map(|first| first.len);
             assert!(next.is_none() || next == sent, "another packet left than was looked at");
             check_books(&*qdisc);
         }
