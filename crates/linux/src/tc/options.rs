@@ -304,7 +304,7 @@ mod tests {
             let (_, rest) = read(&bytes[16..]).unwrap();
             let (kind, inner) = attributes(rest).next().unwrap();
             assert_eq!(kind & 0x7fff, TCA_STAB);
-            attributes(inner).map(|(kind, value)| (kind, value.to_vec())).collect::<Vec<_>>()
+            attributes(inner).map(|(of, value)| (of, value.to_vec())).collect::<Vec<_>>()
         };
         let spec = |head: [u8; 4], overhead: i32, rest: [u32; 4]| {
             let mut spec = head.to_vec();
