@@ -157,6 +157,16 @@ def counted(table: Path) -> dict[str, Any]:
     }
 
 
+def test_the_manifest_counts_what_was_written(rrul: list[Record]) -> None:
+    record = rrul[0]
+    record.check()
+    tables = record.manifest.tables
+    assert tables is not None
+    assert set(tables) == {"flows", "throughput", "latency", "tcp", "queue"}
+    for name, written in tables.items():
+        assert written.model_dump() == counted(record.path / name)
+
+
 def test_an_older_record_still_opens(rrul: list[Record], tmp_path: Path) -> None:
     older = open_record(copied(rrul[0], tmp_path / "older", checked=False))
     older.check()

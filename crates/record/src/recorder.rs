@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration as WallDuration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_core::Time;
 use weir_world::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
@@ -102,6 +102,8 @@ impl<'a> Recorder<'a> {
             return Err(fail(failure));
         }
         self.manifest.extend(outcome);
+        let written = self.written();
+        self.manifest.insert("tables".to_owned(), written);
         self.manifest.insert("complete".to_owned(), Value::Bool(complete));
         self.write_manifest().map_err(fail)
     }
@@ -115,6 +117,16 @@ impl<'a> Recorder<'a> {
                 return;
             }
         }
+    }
+
+    /// What was written of each table, by its name. A run that is killed has no such key.
+    fn written(&mut self) -> Value {
+        let written = self.tables.each().into_iter().filter_map(|table| table.written());
+        let tables = written.map(|one| {
+            let of = json!({ "parts": one.parts, "rows": one.rows, "sha256": one.sha256 });
+            (one.table, of)
+        });
+        Value::Object(tables.collect())
     }
 
     fn write_manifest(&self) -> io::Result<()> {
@@ -173,3 +185,47 @@ impl Sink for Recorder<'_> {
 const FLUSH_EVERY: WallDuration = WallDuration::from_millis(250);
 /// Bounds the memory of a run that makes many samples.
 const FLUSH_ROWS: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs;
+    use std::process;
+
+    use serde_json::{Map, Value};
+    use sha2::{Digest, Sha256};
+    use weir_core::Time;
+    use weir_world::{Sink, ThroughputRow, Verdict};
+
+    use super::Recorder;
+
+    #[test]
+    fn the_manifest_counts_rows_and_parts_and_has_the_digest_of_their_bytes() {
+        let folder = env::temp_dir().join(format!("weir-recorder-{}", process::id()));
+        let mut recorder =
+            Recorder::create(&folder, "{}", |_| Verdict::Continue).expect("an empty folder");
+        for part in 0..2 {
+            for flow in 0..3 {
+                let t = Time::from_nanos(part);
+                recorder.throughput(&ThroughputRow { t, flow, bytes: 1, wire_bytes: 2 });
+            }
+            recorder.flush();
+        }
+        recorder.finish(true, Map::new()).expect("a disk with room");
+
+        let text = fs::read_to_string(folder.join("manifest.json")).expect("a manifest");
+        let manifest: Value = serde_json::from_str(&text).expect("JSON");
+        let table = folder.join("throughput");
+        let mut digest = Sha256::new();
+        for part in ["part-000000.parquet", "part-000001.parquet"] {
+            digest.update(fs::read(table.join(part)).expect("a part file"));
+        }
+        let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let tables = &manifest["tables"];
+        assert_eq!(tables["throughput"]["parts"], 2);
+        assert_eq!(tables["throughput"]["rows"], 6);
+        assert_eq!(tables["throughput"]["sha256"], hex);
+        assert_eq!(tables.get("latency"), None, "a table without a row has no parts");
+        fs::remove_dir_all(folder).expect("the folder just made");
+    }
+}

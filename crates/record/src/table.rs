@@ -1,6 +1,6 @@
 //! One table: columns in memory, written out as Parquet part files.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
+use sha2::{Digest, Sha256};
 
 /// The shape of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,22 @@ pub(crate) struct Table {
     columns: Vec<Column>,
     rows: usize,
     parts: usize,
+    rows_written: usize,
+    /// Over the bytes of all part files, one after the other.
+    digest: Sha256,
+}
+
+/// What was written of a table, by which a reader sees that it has all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The table's name.
+    pub table: String,
+    /// Number of part files.
+    pub parts: usize,
+    /// Rows in all of them.
+    pub rows: usize,
+    /// SHA-256 over the bytes of all part files in their order, in hexadecimal.
+    pub sha256: String,
 }
 
 #[derive(Debug)]
@@ -85,6 +102,8 @@ impl Table {
             columns: columns.iter().map(|(_, kind)| Column::new(*kind)).collect(),
             rows: 0,
             parts: 0,
+            rows_written: 0,
+            digest: Sha256::new(),
         }
     }
 
@@ -109,13 +128,16 @@ impl Table {
         fs::create_dir_all(&self.folder)?;
         let part = self.folder.join(format!("part-{:06}.parquet", self.parts));
         let unfinished = part.with_extension("unfinished");
-        let written = self.write(&unfinished).and_then(|()| fs::rename(&unfinished, &part));
+        let bytes = self.encode()?;
+        let written = fs::write(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &part));
         if written.is_err() {
             // The first error is the one to tell; a half-written part must not stay.
             let _ = fs::remove_file(&unfinished);
             return written;
         }
+        self.digest.update(&bytes);
         self.parts += 1;
+        self.rows_written += self.rows;
         self.rows = 0;
         for column in &mut self.columns {
             column.clear();
@@ -123,11 +145,27 @@ impl Table {
         Ok(())
     }
 
-    fn write(&self, path: &Path) -> io::Result<()> {
-        let file = File::create(path)?;
-        let write = || -> Result<(), ParquetError> {
+    /// What was written so far; `None` if nothing was.
+    pub fn written(&self) -> Option<Written> {
+        (self.parts > 0).then(|| Written {
+            table: self.schema.name().to_owned(),
+            parts: self.parts,
+            rows: self.rows_written,
+            sha256: self
+                .digest
+                .clone()
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        })
+    }
+
+    /// The rows in memory as a Parquet file.
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        let encode = || -> Result<Vec<u8>, ParquetError> {
             let mut writer = SerializedFileWriter::new(
-                file,
+                Vec::new(),
                 Arc::clone(&self.schema),
                 Arc::clone(&self.properties),
             )?;
@@ -136,10 +174,9 @@ impl Table {
                 column.write(&mut group)?;
             }
             group.close()?;
-            writer.close()?;
-            Ok(())
+            writer.into_inner()
         };
-        write().map_err(|error| match error {
+        encode().map_err(|error| match error {
             ParquetError::External(source) => match source.downcast::<io::Error>() {
                 Ok(io) => *io,
                 Err(other) => io::Error::other(other),
@@ -176,7 +213,7 @@ impl Column {
         }
     }
 
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, File>) -> Result<(), ParquetError> {
+    fn write(&self, group: &mut SerializedRowGroupWriter<'_, Vec<u8>>) -> Result<(), ParquetError> {
         let mut writer = group.next_column()?.expect("as many columns as in the schema");
         match self {
             Self::Integer(values) => {
