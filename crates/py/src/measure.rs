@@ -34,7 +34,8 @@ pub(crate) fn measure(
             Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
         let outcome = weir_client::measure(&request, &mut recorder);
         if let Some(speed_test) = &speed_test {
-            let told = Python::attach(|py| speed_test.call0(py)?.extract::<Option<String>>(py))?;
+            let told =
+                Python::attach(|held| speed_test.call0(held)?.extract::<Option<String>>(held))?;
             if let Some(told) = told {
                 write_method(&mut recorder, &told)?;
             }

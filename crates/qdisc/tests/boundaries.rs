@@ -166,12 +166,15 @@ fn codels_late_drops_are_made_up_for_at_once() {
     bench.signals_after(ticks(TARGET + INTERVAL + 1));
     // Due after 97654, 48829 and 54931 ticks; the third is a tick away.
     assert_eq!(bench.signals_after(ticks(TARGET + INTERVAL + 97_654 + 48_829 + 54_931)), 3);
-    let marked = codel("codel ecn", Ecn::Ect0);
-    let mut bench = marked;
-    bench.signals_after(ticks(TARGET));
-    bench.signals_after(ticks(TARGET + INTERVAL + 1));
+    let mut marking = codel("codel ecn", Ecn::Ect0);
+    marking.signals_after(ticks(TARGET));
+    marking.signals_after(ticks(TARGET + INTERVAL + 1));
     let late = ticks(TARGET + INTERVAL + 97_654 + 48_829 + 54_931);
-    assert_eq!((bench.signals_after(late), bench.signals_after(late)), (2, 3), "a mark a packet");
+    assert_eq!(
+        (marking.signals_after(late), marking.signals_after(late)),
+        (2, 3),
+        "a mark a packet"
+    );
 }
 
 /// `ce_threshold` marks what waited longer than it, not as long.
@@ -205,9 +208,9 @@ fn fq_codel_drops_half_of_the_longest_flow_once_it_is_full() {
     assert_eq!(dropped, [2, 3, 4, 5, 6]);
 
     // `drop_batch` ends it earlier.
-    let mut bench = Bench::new("fq_codel limit 10 drop_batch 2");
-    bench.arrive(11, at(1), FULL, Ecn::NotEct);
-    assert_eq!(bench.seen.drops, [(0, DropReason::Overlimit), (1, DropReason::Overlimit)]);
+    let mut batched = Bench::new("fq_codel limit 10 drop_batch 2");
+    batched.arrive(11, at(1), FULL, Ecn::NotEct);
+    assert_eq!(batched.seen.drops, [(0, DropReason::Overlimit), (1, DropReason::Overlimit)]);
 }
 
 /// A full packet takes 2304 bytes of memory.

@@ -158,8 +158,8 @@ mod tests {
         assert_eq!(reason, "listening on UDP 127.0.0.1:2 ended: bad file descriptor");
         let panicking = health();
         panicking.supervise(0, async { panic!("of the test") }).await;
-        let reason = panicking.outcome().unwrap_err().to_string();
-        assert_eq!(reason, "listening on UDP 127.0.0.1:1 ended by a bug: please report it");
+        let bug = panicking.outcome().unwrap_err().to_string();
+        assert_eq!(bug, "listening on UDP 127.0.0.1:1 ended by a bug: please report it");
         let stopped = health();
         stopped.stop.cancel();
         stopped.supervise(0, async { Ok(()) }).await;
@@ -177,8 +177,8 @@ mod tests {
         );
         assert_eq!(health.report(false).1, "{\"status\":\"ok\"}\n");
         health.listeners[1].failed.store(true, Ordering::Relaxed);
-        let (well, said) = health.report(true);
-        assert!(!well && said.contains(r#""status":"failed""#), "{said}");
+        let (still_well, told) = health.report(true);
+        assert!(!still_well && told.contains(r#""status":"failed""#), "{told}");
         health.stop.cancel();
         assert_eq!(health.report(false), (false, "{\"status\":\"stopping\"}\n".to_owned()));
     }

@@ -283,8 +283,8 @@ async fn the_responsiveness_test_is_told_where_clients_reach_the_server() {
         ("https://example.net/", "https://example.net/large"),
         ("https://[2001:db8::1]:8443/weir/", "https://[2001:db8::1]:8443/weir/large"),
     ] {
-        let (_server, address) = serve(&["--public-url", url]);
-        assert_eq!(large(address).await, said);
+        let (_server, named) = serve(&["--public-url", url]);
+        assert_eq!(large(named).await, said);
     }
 }
 
