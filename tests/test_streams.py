@@ -72,7 +72,7 @@ def test_a_closed_standard_output_is_none(tmp_path: Path) -> None:
 def test_files_that_may_not_grow_end_a_run_with_code_1(tmp_path: Path) -> None:
     """`ulimit -f`, as a full disk does it in the midst of a record."""
     run = subprocess.run(
-        [*WEIR, *RUN, "--ping", "1ms", "--load", "20s", "--out", "o"],
+        [*WEIR, "run", "ping", "--ping", "1ms", "--load", "20s", "--no-charts", "--out", "o"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

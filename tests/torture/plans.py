@@ -80,12 +80,20 @@ def draw(chance: Random, known: list[Command]) -> Call:
 
 
 def _call(command: Command, *words: str, setting: tuple[str, ...] = ()) -> Call:
-    usual = USUAL.get(command.words, ())
+    usual = _without(USUAL.get(command.words, ()), words[0] if words else "")
     # What is passed on to a program stands at the end.
     ordered = (*words, *usual) if "--" in usual else (*usual, *words)
     if command.words == ("serve",):
         return Call(words=(*command.words, *SERVER, *words), interrupts_s=(8.0, 10.0), setting=setting)
     return Call(words=(*command.words, *ordered), setting=setting)
+
+
+def _without(usual: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """The usual words without an option, which may be given once, and its value."""
+    if option not in usual:
+        return usual
+    at = usual.index(option)
+    return (*usual[:at], *usual[at + 2 :])
 
 
 def _option(chance: Random, command: Command) -> Call:
