@@ -60,6 +60,11 @@ def own_link(**hop: Any) -> dict[str, Any]:
     return {"name": "own", "title": "My line", "up": [LINE], "down": [LINE | hop]}
 
 
+def test_of_no_records_there_are_no_set_ups() -> None:
+    """As of a test without loads when charts of loads are drawn."""
+    assert set_ups([]) == []
+
+
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [

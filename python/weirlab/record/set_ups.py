@@ -128,7 +128,7 @@ def _reach(record: Record) -> tuple[bool, int]:
 def _places(paths: Sequence[Path]) -> list[str]:
     """The parts of paths in which they differ: `b/01-fq` and `c/01-fq` are `b` and `c`."""
     parts = [path.resolve().parts for path in paths]
-    shortest = min(len(one) for one in parts)
+    shortest = min((len(one) for one in parts), default=0)
     first = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
     rest = shortest - first
     last = next((at for at in range(rest) if len({one[-1 - at] for one in parts}) > 1), rest)
