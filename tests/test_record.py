@@ -25,7 +25,7 @@ from weirlab.record import find_records, open_record, pack
 from weirlab.record.store import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from weirlab.record import Record
@@ -251,7 +251,7 @@ def test_damaged_parquet_without_digests_is_one_sentence(
         open_record(folder).check()
 
 
-def zipped(path: Path, files: dict[str, bytes | str]) -> Path:
+def zipped(path: Path, files: Mapping[str, bytes | str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
