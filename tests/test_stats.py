@@ -9,8 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+import weirlab
+from conftest import SHORT
 from weirlab.record import open_record
+from weirlab.report import advice
 from weirlab.stats import (
+    bypassed_queues,
     coefficient_of_variation,
     compare,
     describe,
@@ -21,6 +25,8 @@ from weirlab.stats import (
 from weirlab.stats.comparison import factor
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from weirlab.record import Record
 
 
@@ -231,3 +237,27 @@ def test_one_way_delays_are_told_apart_without_synchronised_clocks() -> None:
     # The asymmetry of 4 ms cannot be seen: it is in the offset, within its bound.
     assert found.offset_ms == pytest.approx(7_002, abs=0.1)
     assert found.offset_bound_ms == pytest.approx(10, abs=0.1)
+
+
+def test_a_queue_that_is_not_at_the_bottleneck_is_told_so(tmp_path: Path) -> None:
+    records = weirlab.run(
+        "rrul",
+        link="cable-20-8",
+        queue=["pfifo_fast", "fq_codel", "htb rate 95% fq_codel"],
+        phases=SHORT,
+        out=tmp_path / "cable",
+    )
+    found = [bypassed_queues(record) for record in records]
+    assert {(one.direction, one.hop, one.other_hop) for one in found[1]} == {
+        ("up", "router", "modem"),
+        ("down", "router", "cmts"),
+    }
+    assert found[2] == []
+    (told,) = advice(records)
+    assert told.startswith("`fq_codel` at `router` has nothing to manage: packets wait elsewhere, ")
+    assert " in `modem` on the way up" in told
+
+
+def test_a_queue_at_the_bottleneck_needs_no_advice(tmp_path: Path) -> None:
+    records = weirlab.run("rrul", link="lte-verizon", queue="fq_codel", phases=SHORT, out=tmp_path / "lte")
+    assert advice(records) == []

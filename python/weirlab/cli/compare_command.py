@@ -11,7 +11,7 @@ import click
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.set_ups import run_names
-from weirlab.report import cautions, comparison_table, story
+from weirlab.report import advice, cautions, comparison_table, story
 from weirlab.stats import compare
 from weirlab.ui import console, warn
 
@@ -50,6 +50,8 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
         warn(text)
     console.print(comparison_table(records, comparisons))
     console.print(story(comparisons))
+    for text in advice(records):
+        console.print(text)
     for record, name in zip(records, run_names(records), strict=True):
         said = told(record)
         if said:

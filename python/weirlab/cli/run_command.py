@@ -17,7 +17,7 @@ from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record.set_ups import run_names
-from weirlab.report import assertion_table, cautions, charts_of, comparison_table, story
+from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
 from weirlab.scenario.resolve import given_again
@@ -109,6 +109,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
             warn(text)
         console.print(comparison_table(records, comparisons))
         console.print(story(comparisons))
+        for text in advice(records):
+            console.print(text)
         _tell_methods(records)
         if asserted:
             console.print(assertion_table(records, asserted))

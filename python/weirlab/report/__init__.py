@@ -2,6 +2,7 @@
 
 from weirlab.report.charts import charts_of
 from weirlab.report.tables import (
+    advice,
     assertion_table,
     cautions,
     comparison_table,
@@ -12,6 +13,7 @@ from weirlab.report.tables import (
 )
 
 __all__ = [
+    "advice",
     "assertion_table",
     "cautions",
     "charts_of",

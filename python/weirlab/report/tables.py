@@ -9,7 +9,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.set_ups import joined, run_names
-from weirlab.stats import quantile
+from weirlab.stats import bypassed_queues, quantile
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -84,6 +84,21 @@ def story(comparisons: Sequence[Comparison]) -> Text:
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
     )
     return Text(text + _cost(baseline, best) + ".")
+
+
+def advice(records: Sequence[Record]) -> list[str]:
+    """For each queue under test that stayed empty: where packets waited instead, and what helps."""
+    waited: dict[str, dict[str, str]] = {}
+    for record in records:
+        for one in bypassed_queues(record):
+            if one.queue.split()[0] not in PLAIN_QUEUES:
+                way = f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {one.direction}"
+                waited.setdefault(f"`{one.queue}` at `{one.hop}`", {}).setdefault(one.direction, way)
+    return [
+        f"{queue} has nothing to manage: packets wait elsewhere, {' and '.join(ways.values())}. "
+        "A shaper below the line's rate moves the wait to it, such as `htb rate 95% fq_codel`."
+        for queue, ways in waited.items()
+    ]
 
 
 def cautions(records: Sequence[Record]) -> list[str]:
@@ -237,6 +252,9 @@ def _cost(baseline: Comparison, best: Comparison) -> str:
 
 LOOK: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 """Of all tables about records: a line below the headings and nothing else."""
+
+PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
+"""Nobody expects these to shorten a wait."""
 
 MOST_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""

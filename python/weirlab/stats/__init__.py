@@ -14,10 +14,12 @@ from weirlab.stats.summary import (
     summarise,
     totals_mbps,
 )
+from weirlab.stats.waiting import Bypassed, bypassed_queues
 
 __all__ = [
     "Agreement",
     "Assertion",
+    "Bypassed",
     "Comparison",
     "DirectionSummary",
     "Distribution",
@@ -31,6 +33,7 @@ __all__ = [
     "Summary",
     "agreement",
     "busy_share",
+    "bypassed_queues",
     "coefficient_of_variation",
     "compare",
     "describe",
