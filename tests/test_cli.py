@@ -262,7 +262,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         ("test host --load 2s", "load 2s: write 3s or more"),
         ("test host --ping 60s", "ping 60s: write 200ms or less"),
         ("test host --method ndt7 --locate", "--locate is for Weir's own test"),
-        ("test host --method ndt7 --out o", "--out goes with --truth"),
+        ("test host --method ndt7 --charts", "--charts goes with --truth"),
         ("shape lo --rounds 5", "--rounds goes with --prove"),
         ("shape lo --time 30ms", "time 30ms: write 1s or more"),
         ("shape lo --up 20bit --down none", "up 20bit: write 100kbit or more"),

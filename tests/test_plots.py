@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import weirlab
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WriteError
 from weirlab.plots import KINDS, axes, box, caption, cdf, distribution, draw, overlay, series, theme
 from weirlab.record import Record, open_record
 from weirlab.record.set_ups import run_names, set_ups
@@ -217,7 +217,7 @@ def test_a_chart_that_fails_leaves_the_old_one(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", full)
-    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+    with pytest.raises(WriteError, match="cannot be written: No space left on device"):
         draw("cdf", rrul, target)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 

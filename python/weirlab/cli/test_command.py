@@ -22,6 +22,7 @@ from weirlab.net.methods import (
     has_figures,
     hint,
     host_of,
+    kept_run,
     less,
     run_alone,
     run_beside,
@@ -43,6 +44,7 @@ from weirlab.worlds.net import NetWorld
 if TYPE_CHECKING:
     from weirlab.net.methods import Truth
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
     from weirlab.scores import Measured
 
 
@@ -100,7 +102,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
         _check_words(method, truth=truth)
         url, secret = url_of(method, host, tls=auth is not None), secret_of(auth)
         beside = NetWorld(host_of(url), secret) if truth else None
-        folder = _foreign(method, url, secret, beside, out, verify=not no_verify, as_json=as_json)
+        run = noted(kept_run(host_of(url)), words)
+        folder = _foreign(
+            method, url, secret, beside, run=run, out=out, verify=not no_verify, as_json=as_json
+        )
         _tell_kept(folder, ("ping", "cdf") if truth and charts else (), quiet=as_json)
         return
     if truth or (no_verify and not host.startswith("https://")):
@@ -111,8 +116,17 @@ def command(  # noqa: PLR0913 - one word each on the command line
     instead = less(host, secret)
     if instead is not None:
         verify, why = not no_verify, instead.why
+        run = noted(kept_run(host_of(instead.url)), words)
         kept = _foreign(
-            "http", instead.url, secret, None, out, verify=verify, as_json=as_json, instead_of=why
+            "http",
+            instead.url,
+            secret,
+            None,
+            run=run,
+            out=out,
+            verify=verify,
+            as_json=as_json,
+            instead_of=why,
         )
         _tell_kept(kept, (), quiet=as_json)
         return
@@ -195,8 +209,9 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     url: str,
     secret: str | None,
     beside: NetWorld | None,
-    out: Path | None,
     *,
+    run: ResolvedRun,
+    out: Path | None,
     verify: bool,
     as_json: bool,
     instead_of: str | None = None,
@@ -216,9 +231,9 @@ def _foreign(  # noqa: PLR0913 - words of the command line
 
         try:
             if beside is None:
-                result = run_alone(url, folder, work)
+                result = run_alone(run, folder, work)
             else:
-                result, seen = run_beside(beside, folder, work)
+                result, seen = run_beside(beside, run, folder, work)
         finally:
             # Nothing is left of a test that measured nothing.
             if not any(folder.iterdir()):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from weirlab.scenario import ResolvedRun
+
 METHODS = tuple(name for name, _ in _native.methods())
 """What `weir test --method` speaks."""
 
@@ -189,14 +191,18 @@ def run_method(
     return result
 
 
+def kept_run(host: str) -> ResolvedRun:
+    """What the record of a foreign test of `host` says of the run; UDP pings go beside it if at all."""
+    return plan_test(host, ALONE).run
+
+
 def run_beside(
-    world: NetWorld, folder: Path, work: Callable[[], dict[str, Any]]
+    world: NetWorld, plan: ResolvedRun, folder: Path, work: Callable[[], dict[str, Any]]
 ) -> tuple[dict[str, Any], Truth | None]:
-    """Does `work` while UDP pings go to the server of `world`, whose record goes into `folder`.
+    """Does `work` while UDP pings go to the server of `world`; the record of `plan` goes into `folder`.
 
     The first `IDLE_S` seconds the pings go alone. The record has the test's result too, if it has one.
     """
-    plan = plan_test(world.host, ALONE).run
     scenario = plan.scenario
     phases = scenario["phases"][:2]
     phases[1]["name"] = "load"
@@ -240,13 +246,12 @@ def run_beside(
     return result, _truth(folder, began_ns / 1e9)
 
 
-def run_alone(url: str, folder: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Does `work`, and keeps its result as a record in `folder` if there is something to keep."""
+def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Does `work`, and keeps its result as the record of `run` in `folder` if there is something to keep."""
     began_ns = time.monotonic_ns()
     result = work()
     length_ns = time.monotonic_ns() - began_ns
     if has_figures(result):
-        run = plan_test(host_of(url), ALONE).run
         phase = {"name": "load", "start_ns": 0, "end_ns": length_ns}
         run.scenario.update({"phases": [phase], "duration_ns": length_ns, "probes": []})
         manifest = new_manifest(run, world=NetWorld.name, clock=CLOCK, offloads=OFFLOADS)

@@ -87,7 +87,7 @@ class Folder:
                 except OSError as error:
                     raise RecordError(f"`{folder}` cannot be read: {error.strerror}") from error
                 found += [f"{table}/{name}" for name in names]
-        return _part_files(found)
+        return _part_files(sorted(found))
 
     def _link(self, name: str) -> RecordError:
         return RecordError(f"`{self.path}`: `{name}` is a symbolic link; a record's files lie in its folder")

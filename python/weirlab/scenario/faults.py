@@ -219,7 +219,11 @@ def _keys(kind: type[BaseModel], place: Path) -> list[str]:
         # What is no step to somewhere else is the name of a kind that was tried.
         candidates = [to for one in candidates for to in _steps(one, part)] or candidates
     models = [one for of in candidates for one in _kinds(of) if _is_model(one)]
+    # What a model shares with others comes last.
+    bases = [base for one in models for base in one.__mro__[1:] if _is_model(base)]
+    inherited = {name for base in bases for name in base.model_fields}
     fields = [field for one in models for field in one.model_fields.items()]
+    fields.sort(key=lambda field: field[0] in inherited)
     return list(dict.fromkeys(field.alias or name for name, field in fields))
 
 
