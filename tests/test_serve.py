@@ -146,7 +146,7 @@ def _reached_s(folder: Path) -> float:
         (["--public-url", "http://h"], 2, "write https://HOST"),
         (["--auth", "\udcff"], 2, "`\\xff` is not UTF-8"),
         (["--auth", "/no/such/file"], 2, "secret `/no/such/file`: no such file or directory"),
-        (["--auth", "/dev/null"], 2, "secret `/dev/null`: the secret has 0 bytes: it must have 8 to 256"),
+        (["--auth", "/dev/null"], 2, "secret `/dev/null`: it is no regular file"),
         (["--cert", "/no/cert", "--key", "/no/key"], 2, "certificate `/no/cert`: no such file or directory"),
         (["--cert", "/dev/null", "--key", "/no/key"], 2, "certificate `/dev/null`: no certificate in PEM"),
         (["--cert", "x"], 2, "write --key <FILE> too"),

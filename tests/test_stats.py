@@ -261,3 +261,11 @@ def test_a_queue_that_is_not_at_the_bottleneck_is_told_so(tmp_path: Path) -> Non
 def test_a_queue_at_the_bottleneck_needs_no_advice(tmp_path: Path) -> None:
     records = weirlab.run("rrul", link="lte-verizon", queue="fq_codel", phases=SHORT, out=tmp_path / "lte")
     assert advice(records) == []
+
+
+def test_a_record_without_queues_gives_no_advice(rrul: list[Record]) -> None:
+    assert advice([with_tables(rrul[0], queue=rrul[0].queue.clear())]) == []
+    absent = open_record(rrul[0].path)
+    absent._parts = absent._parts | {"queue": []}
+    assert absent.queue.height == 0
+    assert advice([absent]) == []
