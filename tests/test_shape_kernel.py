@@ -223,7 +223,7 @@ def test_code_points_have_tiers_and_each_its_share(
         f"""{QDISCS}{TIERS}
 before = qdiscs()
 words = ["--queue-up", "htb diffserv4 pfifo limit 30", "--queue-down", "htb diffserv4 pfifo limit 40"]
-shaper, view = start(*WORDS, *RATES, *words)
+shaper, view = start("--backend", "kernel", *RATES, *words)
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.settimeout(2)
 first = both_tiers()

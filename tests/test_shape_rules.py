@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -218,7 +219,8 @@ def test_a_group_of_processes_has_its_class(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, queues: list[str]
 ) -> None:
     monkeypatch.setattr(test_shape, "SERVER", TOS)
-    group = f"weir-{tmp_path.name}"
+    # Groups are the machine's: another run of the suite may have one of the same name.
+    group = f"weir-{os.getpid()}-{tmp_path.name}"
     (tmp_path / "rules.toml").write_text(CGROUP_RULES.replace("GROUP", group))
     (tmp_path / "groups").mkdir()
     found, _ = in_lab(
