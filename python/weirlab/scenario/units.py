@@ -7,11 +7,14 @@ in `tc` syntax: a time or a rate needs its unit, since `30` is seconds to one re
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from weirlab import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def time_ns(written: object) -> int:
@@ -20,12 +23,9 @@ def time_ns(written: object) -> int:
     Raises:
         ValueError: if it is none, or a number without a unit.
     """
-    if isinstance(written, str):
-        found = _native.parse_time(written)
-        if written[-1].isalpha():
-            return found
-    elif not _is_amount(written):
-        raise ValueError(f"{written!r} is not a time: write it with its unit, such as `5ms`")
+    found = _with_unit(written, _native.parse_time, "time", "5ms")
+    if found is not None:
+        return found
     if float(str(written)) == 0:
         raise ValueError(f"`{written}` is a time without its unit: write `0s`")
     raise ValueError(
@@ -39,12 +39,9 @@ def rate_bps(written: object) -> int:
     Raises:
         ValueError: if it is none, or a number without a unit.
     """
-    if isinstance(written, str):
-        found = _native.parse_rate(written)
-        if written[-1].isalpha():
-            return found
-    elif not _is_amount(written):
-        raise ValueError(f"{written!r} is not a rate: write it with its unit, such as `20mbit`")
+    found = _with_unit(written, _native.parse_rate, "rate", "20mbit")
+    if found is not None:
+        return found
     raise ValueError(
         f"`{written}` is a rate without its unit: write `{written}mbit`, `{written}kbit` or `{written}bit`"
     )
@@ -78,6 +75,20 @@ def _text(value: int, units: dict[str, int], least: str) -> str:
         if value % factor == 0:
             return f"{value // factor}{unit}"
     return f"{value}{least}"
+
+
+def _with_unit(written: object, read: Callable[[str], int], quantity: str, example: str) -> int | None:
+    """What `read` makes of text that ends in a unit; None for a number that lacks it.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    if isinstance(written, str):
+        found = read(written)
+        return found if written[-1].isalpha() else None
+    if _is_amount(written):
+        return None
+    raise ValueError(f"{written!r} is not a {quantity}: write it with its unit, such as `{example}`")
 
 
 def _is_amount(value: object) -> bool:
