@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import weirlab
 from weirlab import _native
 from weirlab.api import run, run_all, run_into
+from weirlab.cli import weir
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve
 from weirlab.scenario.catalogue import check
@@ -227,7 +229,7 @@ def test_assertions_say_what_holds(tmp_path: Path) -> None:
         found = Assertion(text).of(record)
         return found.left, found.right, found.holds
 
-    assert outcome("20ms + 2 * (3 - 1) <= 0.024s") == (24.0, 24.0, True)
+    assert outcome("20ms + 2 * (3ms - 1ms) <= 0.024s") == (24.0, 24.0, True)
     left, right, holds = outcome("latency.median[idle] < 20.2ms")
     assert 20.1 < left < 20.2
     assert (right, holds) == (20.2, True)
@@ -235,11 +237,13 @@ def test_assertions_say_what_holds(tmp_path: Path) -> None:
     assert 1.6 < left < 2.0
     assert (right, holds) == (3.0, False)
     # Nobody downloads, so that there is no figure, and nothing holds.
-    assert not Assertion("down.goodput >= 0").of(record).holds
+    assert not Assertion("down.goodput >= 0mbit").of(record).holds
     assert outcome("up.rate.max[0s..2s] > 1gbit")[2]
+    # What is divided by nothing is no figure.
+    assert not outcome("latency.p99 / latency.loss[idle] > 1ms")[2]
     assert 0.9 < Assertion("up.utilisation[3s..6s] > 90%").of(record).left <= 1.0
     with pytest.raises(UsageError, match=r"the run has no phase `sleep` \(it has: .*load"):
-        Assertion("latency.p99[sleep] < 1").of(record)
+        Assertion("latency.p99[sleep] < 1s").of(record)
 
 
 @pytest.mark.parametrize(
@@ -288,13 +292,63 @@ def test_the_assertions_of_the_documentation_are_about_something() -> None:
         ("1 < 2 3", "`3` stands behind its end"),
         ("1 ~ 2", "cannot read `~ 2`"),
         ("(1 < 2", "`\\)` is missing before `<`"),
-        ("latency.p99[5..x] < 1", "`5`|`x`|time"),
+        ("latency.p99[5..x] < 1ms", "`5`|`x`|time"),
+        ("latency.p99 < 1.2.3ms", "`1.2.3ms`: `1.2.3` is not a number"),
+        (
+            "latency.p99 < 50",
+            "`50` is a time without its unit: write `50s`, `50ms` or `50us`, since `latency.p99` is a time",
+        ),
+        ("0 < latency.min[idle]", r"`0` is a time without its unit: write `0s`, since `latency.min\[idle\]`"),
+        ("latency.p99 < latency.median[idle] + 10", "`10` is a time without its unit: write `10s`, `10ms`"),
+        ("down.goodput > 12.5", "`12.5` is a rate without its unit: write `12.5mbit`, `12.5kbit`"),
+        ("up.goodput + down.goodput > 90", "`90` is a rate without its unit"),
+        (
+            "up.rate.max > 2 * 10",
+            r"`up.rate.max` is a rate, `2 \* 10` is a number: compare, add and subtract",
+        ),
+        ("latency.p99 < 50%", "`latency.p99` is a time, `50%` is a number"),
+        ("latency.p99 < 50mbit", "`latency.p99` is a time, `50mbit` is a rate"),
+        ("down.utilisation > 9mbit", "`down.utilisation` is a number, `9mbit` is a rate"),
+        ("latency.loss < 5ms", "`latency.loss` is a number, `5ms` is a time"),
+        ("latency.p99 * latency.p99 < 5ms", r"`latency.p99 \* latency.p99` is time\^2, `5ms` is a time"),
     ],
 )
 def test_what_is_no_assertion_is_refused(text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as error:
         Assertion(text)
     assert str(error.value).startswith(f"assertion `{text}`: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "latency.p99 / latency.median[idle] < 3",
+        "latency.loss < 0.01",
+        "down.utilisation >= 90%",
+        "1 - up.utilisation < 10%",
+        "latency.p99 < 2 * latency.median[idle] + 5ms / 2",
+        "up.goodput / down.goodput > 0.1 * (1 + 2)",
+        "up.goodput * 100ms < down.goodput * latency.p99",
+    ],
+)
+def test_a_ratio_needs_no_unit(text: str) -> None:
+    assert Assertion(text).text == text
+
+
+def test_an_assertion_is_refused_before_a_run_however_it_is_given(tmp_path: Path) -> None:
+    words = "assertion `latency.p99 < 50`: `50` is a time without its unit: write `50s`, `50ms` or `50us`"
+    with pytest.raises(UsageError, match=re.escape(words)):
+        weirlab.run("rrul", assertions=["latency.p99 < 50"], out=tmp_path / "a")
+    with pytest.raises(UsageError, match="the run has no phase `lode`"):
+        weirlab.run("rrul", assertions=["latency.p99[lode] < 50ms"], out=tmp_path / "a")
+    given = ["run", "rrul", "--assert", "latency.p99 < 50", "--out", str(tmp_path / "a")]
+    with pytest.raises(UsageError, match=re.escape(words)):
+        weir.main(given, standalone_mode=False)
+    file = tmp_path / "scenario.toml"
+    file.write_text('test = "rrul"\nlink = "vdsl-100-40"\nassert = ["latency.p99 < 50"]\n')
+    with pytest.raises(UsageError, match=re.escape(words)):
+        weir.main(["run", str(file), "--out", str(tmp_path / "a")], standalone_mode=False)
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_line_that_is_stopped_carries_nothing(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolve import given_again
 from weirlab.shown import Records
+from weirlab.stats.assertions import Assertion
 from weirlab.worlds import world_named, world_names
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         The records, set-up by set-up, seed by seed.
 
     Raises:
-        UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
+        UsageError: if a name is unknown, a value cannot be used or an assertion is none; nothing has
+            happened then.
     """
     if out is not None and not isinstance(out, str | Path):
         raise UsageError(f"out: {out!r}: give the path of a folder, not `{type(out).__name__}`")
@@ -132,11 +134,15 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     spec = check(ScenarioSpec, said, "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
-    place = world_named(world)
+    place, runs = world_named(world), resolve(spec)
+    for text in spec.assertions:
+        asserted = Assertion(text)
+        for one in runs:
+            asserted.check(one.scenario)
     if out is not None:
-        return Records(run_all(resolve(spec), place, Path(out)))
+        return Records(run_all(runs, place, Path(out)))
     temporary = _Temporary()
-    records = run_all(resolve(spec), place, temporary.path)
+    records = run_all(runs, place, temporary.path)
     for record in records:
         record.keep_alive(temporary)
     return Records(records)

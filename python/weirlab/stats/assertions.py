@@ -1,8 +1,9 @@
 """Assertions about records: `latency.p99 < latency.median[idle] + 10ms`.
 
-An assertion compares two sums and products of figures and quantities. A figure is taken over the phase
-`load` if it names no other phase or span of time in brackets, such as `up.goodput[10s..20s]`; of all probes
-or flows together if it names none, such as `latency.p99[probe=Call*]`. docs/scenarios.md lists all figures.
+An assertion compares two sums and products of figures and quantities: a time with a time, a rate with a
+rate, a number (a share, a ratio) with a number. A figure is taken over the phase `load` if it names no other
+phase or span of time in brackets, such as `up.goodput[10s..20s]`; of all probes or flows together if it names
+none, such as `latency.p99[probe=Call*]`. docs/scenarios.md lists all figures.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from weirlab.errors import UsageError
-from weirlab.scenario.units import time_ns
+from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.stats.distribution import describe
 from weirlab.stats.summary import busy_share
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     _Value: TypeAlias = Callable[[Record], float]
     _Operation: TypeAlias = Callable[[float, float], float]
+    _Dimension: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,8 @@ class Outcome:
 
     Attributes:
         text: the assertion.
-        left, right: its two sides, in ms, Mbit/s, shares or counts; NaN if a figure has no sample.
+        left, right: its two sides, in ms, Mbit/s, shares or counts; NaN if a figure has no sample or
+            something is divided by 0.
         holds: whether it holds. One without a sample does not.
     """
 
@@ -63,12 +66,13 @@ class Assertion:
         self._at = 0
         self._selections: list[_Selection] = []
         self._depth = 0
-        self._left = self._sum()
+        left = self._sum()
         name = self._take("a comparison (<, <=, >, >=)", _COMPARISONS)
-        self._compare = _COMPARISONS[name]
-        self._right = self._sum()
+        right = self._sum()
         if self._at < len(self._tokens):
             raise self._error(f"`{self._tokens[self._at]}` stands behind its end")
+        self._check_alike(left, right)
+        self._left, self._compare, self._right = left.value, _COMPARISONS[name], right.value
 
     def check(self, scenario: Mapping[str, Any]) -> None:
         """Refuses an assertion about what a run of that resolved scenario does not have.
@@ -89,49 +93,75 @@ class Assertion:
         left, right = self._left(record), self._right(record)
         return Outcome(text=self.text, left=left, right=right, holds=bool(self._compare(left, right)))
 
-    def _sum(self) -> _Value:
-        return self._chain(self._product, _SUMS)
+    def _sum(self) -> _Part:
+        part = self._product()
+        while (sign := self._sign(_SUMS)) is not None:
+            other = self._product()
+            self._check_alike(part, other)
+            part = part.with_other(sign, other, part.dimension)
+        return part
 
-    def _product(self) -> _Value:
-        return self._chain(self._atom, _PRODUCTS)
+    def _product(self) -> _Part:
+        part = self._atom()
+        while (sign := self._sign(_PRODUCTS)) is not None:
+            other = self._atom()
+            part = part.with_other(sign, other, _DIMENSIONS_OF[sign](part.dimension, other.dimension))
+        return part
 
-    def _chain(self, part: Callable[[], _Value], signs: Mapping[str, _Operation]) -> _Value:
-        value = part()
-        while self._at < len(self._tokens) and self._tokens[self._at] in signs:
-            sign = signs[self._tokens[self._at]]
-            self._at += 1
-            value = _both(sign, value, part())
-        return value
+    def _sign(self, signs: Mapping[str, _Operation]) -> str | None:
+        """Takes the next token if it is one of `signs`."""
+        if self._at == len(self._tokens) or self._tokens[self._at] not in signs:
+            return None
+        self._at += 1
+        return self._tokens[self._at - 1]
 
-    def _atom(self) -> _Value:
+    def _check_alike(self, left: _Part, right: _Part) -> None:
+        """Refuses to compare, add or subtract what is not of one kind."""
+        if left.dimension == right.dimension:
+            return
+        for part, other in ((left, right), (right, left)):
+            reader = _READERS.get(other.dimension)
+            if reader is not None and _NUMBER.fullmatch(part.text):
+                try:
+                    reader(part.text)
+                except ValueError as error:
+                    raise self._error(f"{error}, since `{other.text}` is {other.kind}") from error
+        raise self._error(
+            f"`{left.text}` is {left.kind}, `{right.text}` is {right.kind}: compare, add and subtract what "
+            "is of one kind"
+        )
+
+    def _atom(self) -> _Part:
         word = self._take("a figure or a quantity")
         if word == "(":
             self._depth += 1
             if self._depth > MOST_DEPTH:
                 raise self._error(f"more than {MOST_DEPTH} brackets stand within one another")
-            value = self._sum()
+            inner = self._sum()
             self._take("`)`", (")",))
             self._depth -= 1
-            return value
-        if word[0].isdigit():
-            number = self._quantity(word)
-            return lambda _: number
-        return self._figure(word)
+            return replace(inner, text=f"({inner.text})")
+        return self._quantity(word) if word[0].isdigit() else self._figure(word)
 
-    def _quantity(self, word: str) -> float:
+    def _quantity(self, word: str) -> _Part:
         unit = word.lstrip("0123456789.")
         if unit not in _UNITS:
             known = ", ".join(one for one in _UNITS if one)
             raise self._error(f"`{word}`: unknown unit `{unit}` (known: {known})")
-        return float(word.removesuffix(unit)) * _UNITS[unit]
+        digits = word.removesuffix(unit)
+        if not _NUMBER.fullmatch(digits):
+            raise self._error(f"`{word}`: `{digits}` is not a number")
+        factor, dimension = _UNITS[unit]
+        number = float(digits) * factor
+        return _Part(text=word, dimension=dimension, value=lambda _: number)
 
-    def _figure(self, word: str) -> _Value:
+    def _figure(self, word: str) -> _Part:
         name, _, rest = word.partition("[")
         if name not in FIGURES:
             raise self._error(f"unknown figure `{name}` (known: {', '.join(FIGURES)})")
         figure, selection = FIGURES[name], self._selection(name, rest.removesuffix("]"))
         self._selections.append(selection)
-        return lambda record: figure(record, selection)
+        return _Part(text=word, dimension=_dimension(name), value=lambda record: figure(record, selection))
 
     def _selection(self, figure: str, text: str) -> _Selection:
         phase, span, pattern = "load", None, "*"
@@ -166,6 +196,36 @@ class Assertion:
 
     def _error(self, what: str) -> UsageError:
         return UsageError(f"assertion `{self.text}`: {what}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A figure, a quantity, or a sum or product of them.
+
+    Attributes:
+        text: how it is written.
+        dimension: its exponents of time and of rate, (0, 0) of a number.
+        value: its value for a record, in ms and Mbit/s.
+    """
+
+    text: str
+    dimension: _Dimension
+    value: _Value
+
+    @property
+    def kind(self) -> str:
+        """What it is, for messages."""
+        named = zip(("time", "rate"), self.dimension, strict=True)
+        return _KINDS.get(self.dimension) or " ".join(f"{name}^{power}" for name, power in named if power)
+
+    def with_other(self, sign: str, other: _Part, dimension: _Dimension) -> _Part:
+        """The sum, difference, product or quotient of both."""
+        left, right, operation = self.value, other.value, (_OPERATIONS)[sign]
+        return _Part(
+            text=f"{self.text} {sign} {other.text}",
+            dimension=dimension,
+            value=lambda record: operation(left(record), right(record)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,8 +279,15 @@ def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
     return flows + [f"{name} {direction}" for name in methods]
 
 
-def _both(sign: _Operation, left: _Value, right: _Value) -> _Value:
-    return lambda record: sign(left(record), right(record))
+def _dimension(figure: str) -> _Dimension:
+    """Exponents of time and rate of a figure."""
+    if figure in {"latency.loss", "up.utilisation", "down.utilisation"}:
+        return _NONE
+    return _TIME if figure.startswith("latency.") else _RATE
+
+
+def _quotient(left: float, right: float) -> float:
+    return left / right if right else math.nan
 
 
 def _tokens(text: str) -> list[str]:
@@ -318,21 +385,42 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_SUMS = {"+": operator.add, "-": operator.sub}
-_PRODUCTS = {"*": operator.mul, "/": operator.truediv}
+_SUMS: Mapping[str, _Operation] = {"+": operator.add, "-": operator.sub}
+_PRODUCTS: Mapping[str, _Operation] = {"*": operator.mul, "/": _quotient}
+
+_OPERATIONS: Mapping[str, _Operation] = {**_SUMS, **_PRODUCTS}
+
+_NONE: _Dimension = (0, 0)
+_TIME: _Dimension = (1, 0)
+_RATE: _Dimension = (0, 1)
+
+_DIMENSIONS_OF: Mapping[str, Callable[[_Dimension, _Dimension], _Dimension]] = {
+    "*": lambda left, right: (left[0] + right[0], left[1] + right[1]),
+    "/": lambda left, right: (left[0] - right[0], left[1] - right[1]),
+}
+_KINDS: Mapping[_Dimension, str] = {
+    _NONE: "a number",
+    _TIME: "a time",
+    _RATE: "a rate",
+    (1, 1): "an amount of data",
+}
+_READERS: Mapping[_Dimension, Callable[[object], int]] = {_TIME: time_ns, _RATE: rate_bps}
+"""Which reader refuses a bare number of that dimension, with the units to write."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 MOST_CHARACTERS = 1000
 MOST_DEPTH = 20
 """What is longer or deeper would take more calls within one another than Python allows."""
 
-_UNITS = {
-    "": 1.0,
-    "%": 0.01,
-    "us": 1e-3,
-    "ms": 1.0,
-    "s": 1e3,
-    "kbit": 1e-3,
-    "mbit": 1.0,
-    "gbit": 1e3,
+_UNITS: Mapping[str, tuple[float, _Dimension]] = {
+    "": (1.0, _NONE),
+    "%": (0.01, _NONE),
+    "us": (1e-3, _TIME),
+    "ms": (1.0, _TIME),
+    "s": (1e3, _TIME),
+    "kbit": (1e-3, _RATE),
+    "mbit": (1.0, _RATE),
+    "gbit": (1e3, _RATE),
 }
-"""Factors to milliseconds and Mbit/s."""
+"""Factors to milliseconds, Mbit/s and shares, and what they measure."""
