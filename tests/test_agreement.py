@@ -43,6 +43,13 @@ def test_a_difference_is_set_against_the_scatter_of_seeds() -> None:
     assert finding("down_mbps", [10.0], [11.5], goal).scatter is None
 
 
+def test_runs_that_are_all_the_same_add_nothing_to_the_scatter() -> None:
+    # Student's t of two degrees of freedom, 4.303, times the root of 1 / 3.
+    found = finding("up_jain", [0.1, 0.1, 0.1], [10.0, 11.0, 12.0])
+    assert found.scatter == pytest.approx(2.484, abs=0.001)
+    assert finding("up_jain", [1.0, 1.0], [0.5, 0.5, 0.5]).scatter == 0.0
+
+
 def test_a_single_run_may_lie_where_one_more_run_of_the_other_side_would() -> None:
     goal = Goal(share=0.015)
     # Student's t of two degrees of freedom, 4.303, times the root of 1 + 1 / 3.

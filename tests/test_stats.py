@@ -204,6 +204,7 @@ def test_a_cure_without_any_rest_has_no_upper_end() -> None:
     assert halved.low is not None
     assert halved.high is not None
     assert 1.9 < halved.low < 2.0 < halved.high < 2.1
+    assert halved == factor([60.0, 58.0, 62.0, 60.0], [30.0, 31.0, 29.0, 30.0], same=False)
     # What was no increase before cannot have been cured.
     assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from weirlab.record import Record
 
@@ -164,23 +165,29 @@ def factor(before: list[float], after: list[float], *, same: bool) -> Factor:
     ratio = float(np.mean(before) / np.mean(after))
     if same or len(before) < 2 or len(after) < 2:
         return Factor(factor=ratio, low=None, high=None)
-    # The bootstrap draws with a generator of its own and a fixed seed: the same records give the
-    # same interval.
-    rng = np.random.default_rng(0)
-    draws = [
-        _ratio(float(np.mean(rng.choice(before, len(before)))), float(np.mean(rng.choice(after, len(after)))))
-        for _ in range(BOOTSTRAP_DRAWS)
-    ]
-    with np.errstate(invalid="ignore"):  # between two infinite draws
-        low, high = np.quantile(draws, [0.025, 0.975])
-    return Factor(factor=ratio, low=float(low), high=float(high) if np.isfinite(high) else None)
+    from scipy.stats import bootstrap  # noqa: PLC0415 - loads slowly, and only repetitions need it
+
+    # A generator of its own with a fixed seed: the same records give the same interval.
+    angles = bootstrap(
+        (before, after),
+        _angle,
+        n_resamples=BOOTSTRAP_DRAWS,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    high = None if angles.high == np.pi / 2 else float(np.tan(angles.high))
+    return Factor(factor=ratio, low=float(np.tan(angles.low)), high=high)
 
 
-def _ratio(before: float, after: float) -> float:
-    """By how much less the increase is: infinitely, if none is left; a mean of noise may lie below 0."""
-    if before <= 0:
-        return 0.0
-    return before / after if after > 0 else math.inf
+def _angle(
+    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], axis: int
+) -> npt.NDArray[np.float64]:
+    """The angle whose tangent is the factor: a right one if nothing is left of the increase, and so finite.
+
+    A mean of noise may lie below 0. What was no increase before cannot have been cured: its factor is 0.
+    """
+    increase, left = before.mean(axis=axis), np.maximum(after.mean(axis=axis), 0)
+    return np.where(increase > 0, np.arctan2(increase, left), 0.0)
 
 
 BOOTSTRAP_DRAWS = 2000
