@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from weirlab.cli.conformance_command import command
 from weirlab.errors import UsageError
+from weirlab.ui import console
 
 RECORDINGS = Path(__file__).parent.parent / "vectors" / "linux-6.12"
 
@@ -36,7 +37,23 @@ def test_a_folder_of_recordings_is_judged_line_by_line(folder: Path) -> None:
         "verdict": "exact",
         "remark": "1800 packets",
     }
-    assert "2 exact, 0 agrees, 0 excepted, 0 fails" in run(folder).stdout
+    said = run(folder).stdout.splitlines()
+    assert said[0].strip() == "2 recordings: 2 exact, 0 agrees, 0 excepted, 0 fails"
+    assert said[2].split() == ["verdict", "recording", "remark"]
+    assert said[4].split() == ["exact", "codel-default-htb10", "1800", "packets"]
+    assert max(len(line) for line in said) <= 80
+
+
+def test_on_a_narrow_terminal_each_recording_is_a_paragraph(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_width", 40)
+    lines = [line.rstrip() for line in run(folder).stdout.splitlines()]
+    at = lines.index("exact")
+    assert [line.split() for line in lines[at + 1 : at + 3]] == [
+        ["recording", "codel-default-htb10"],
+        ["remark", "1800", "packets"],
+    ]
 
 
 def test_a_recording_that_is_not_met_fails_unless_it_is_excepted(folder: Path) -> None:

@@ -17,6 +17,7 @@ from rich.text import Text
 import weirlab
 from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
+from weirlab.cli.conformance_command import Line, verdict_table
 from weirlab.net.locate import Hop, Location
 from weirlab.record import open_record
 from weirlab.report import (
@@ -138,6 +139,16 @@ def tables_of_figures() -> Iterator[tuple[str, Table]]:
     of_metric |= {"world": "sim", "cells": 2, "runs": 4, "missing": 1, "reported": span}
     of_metric |= {"gaps": dict.fromkeys(calibration.TRUTHS, gap)}
     yield "study speedtest-aqm", calibration_table([calibration.Row(**of_metric)] * 2)
+    judged = [
+        Line("codel-default-htb10", "exact", "1800 packets"),
+        Line(
+            "fq_codel-10m-a-name-that-is-as-long-as-any",
+            "agrees",
+            "60 runs beside 20: least p 0.0123 (delay)",
+        ),
+        Line("pfifo", "fails", "packet 1234 left at 1.234567891 s and not at 1.234567999 s: " + "more " * 20),
+    ]
+    yield "conformance", verdict_table(judged)
     result = {
         "method": "ookla",
         "formula": "the one of its client, version 1.2.0.84",

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from rich.progress import track
+from rich.text import Text
 
 from weirlab import _native, reading
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
+from weirlab.report.tables import LOOK
+from weirlab.ui import console
+from weirlab.ui.table import Table
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ class Line:
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(folder: Path, *, as_json: bool) -> None:
-    """Replay recordings of real Linux queue disciplines through ours, a line each.
+    """Replay recordings of real Linux queue disciplines through ours, a row of a table each.
 
     An exact recording must agree packet by packet: order, drops, marks, times within 3 ns. Of one that
     depends on random numbers no test may tell 60 runs of ours from those of Linux, at a significance of
@@ -59,7 +63,7 @@ def command(folder: Path, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"counts": counts, "recordings": [asdict(line) for line in lines]}, indent=2))
     else:
-        _show(lines, counts)
+        console.print(verdict_table(lines))
     if counts[FAILS]:
         raise SystemExit(1)
 
@@ -89,14 +93,22 @@ def _judge(path: Path, exceptions: Mapping[str, str]) -> Line:
     return Line(path.stem, verdict, remark)
 
 
-def _show(lines: Sequence[Line], counts: Mapping[str, int]) -> None:
-    width = max(len(line.name) for line in lines)
+def verdict_table(lines: Sequence[Line]) -> Table:
+    """The verdicts: how many there are of each, and that of each recording."""
+    counts = Counter(line.verdict for line in lines)
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    recordings = "1 recording" if len(lines) == 1 else f"{len(lines)} recordings"
+    table = Table(title=f"{recordings}: {said}", title_justify="left", **LOOK)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("recording", overflow="fold")
+    table.add_column("remark", overflow="fold")
     for line in lines:
-        click.echo(f"{line.verdict:8}  {line.name:{width}}  {line.remark}")
-    click.echo("\n" + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+        table.add_row(Text(line.verdict, style=STYLES.get(line.verdict, "")), line.name, line.remark)
+    return table
 
 
 EXCEPTIONS: Final = "exceptions.json"
 EXCEPTED: Final = "excepted"
 FAILS: Final = "fails"
 VERDICTS: Final = ("exact", "agrees", EXCEPTED, FAILS)
+STYLES: Final = {"exact": "green", "agrees": "green", FAILS: "bold red"}
