@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from weirlab.net.locate import Hop, Location, another, begin
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.report.location import location_table
 from weirlab.scores import (
@@ -24,6 +23,7 @@ from weirlab.scores import (
     verdict_of_pings,
 )
 from weirlab.scores.bufferbloat import MEANING
+from weirlab.scores.locate import Hop, Location, another, begin
 from weirlab.stats import Distribution, describe
 from weirlab.worlds.machine import signal_dbm
 

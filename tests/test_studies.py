@@ -11,9 +11,9 @@ from weirlab.api import run_all
 from weirlab.errors import Interrupted, UsageError
 from weirlab.report.agreement import matrix_markdown
 from weirlab.studies import STUDIES, agreement, gallery, linux
-from weirlab.studies.sides import Side
 from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
+from weirlab.worlds.sides import Side
 from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:

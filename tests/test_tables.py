@@ -18,7 +18,6 @@ import weirlab
 from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
 from weirlab.cli.conformance_command import Line, verdict_table
-from weirlab.net.locate import Hop, Location
 from weirlab.record import open_record
 from weirlab.report import (
     assertion_table,
@@ -37,6 +36,7 @@ from weirlab.report.methods import method_table
 from weirlab.report.scores import score_table
 from weirlab.report.speedtest_study import calibration_table
 from weirlab.scores import measured, score_all
+from weirlab.scores.locate import Hop, Location
 from weirlab.stats import Assertion, Factor, Interval, agreement, compare, summarise
 from weirlab.studies import cfosspeed, gallery, linux, thesis
 from weirlab.studies.speedtest_aqm import calibration, study

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import importlib
 
+from weirlab.shown import render_with
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from weirlab.api import run
     from weirlab.errors import WeirError
     from weirlab.plots import draw, plot
@@ -49,6 +53,16 @@ _HOME = {
     "run": "weirlab.api",
     "summarise": "weirlab.stats",
 }
+
+
+def _html(kind: str, of: Any) -> str:
+    """What a notebook shows of a result; what makes it is loaded only then."""
+    from weirlab.report.html import HTML  # noqa: PLC0415 - only notebooks need it
+
+    return HTML[kind](of)
+
+
+render_with(_html)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
 from weirlab.record import Record, open_record
+from weirlab.record.set_ups import slug
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolve import given_again
-from weirlab.shown import Records
+from weirlab.shown import Shown
 from weirlab.stats.assertions import Assertion
 from weirlab.worlds import world_named, world_names
 
@@ -41,6 +41,12 @@ class Watcher(Protocol):
     def finished(self, number: int) -> None:
         """Run `number` has ended."""
         ...
+
+
+class Records(Shown, list[Record]):
+    """Records in a list that a notebook shows as a table."""
+
+    shown_as = "records"
 
 
 def run(  # noqa: PLR0913 - each is one word of a scenario
@@ -322,11 +328,6 @@ def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
         folder = out / f"{numbers[key]:02d}-{'-'.join(slug(word) for word in words)}"
         folders.append(folder / f"seed-{one.seed}" if repeated else folder)
     return folders
-
-
-def slug(text: str) -> str:
-    """`text` as a short file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"
 
 
 LISTEN_EVERY_S = 0.2

@@ -1,27 +1,35 @@
-"""Lists of results that a notebook shows as a table."""
+"""How a notebook shows results.
+
+Records and comparisons say that they can be shown; how is said above them, by the package (`render_with`). So
+the record does not know the report.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from weirlab.record import Record
-    from weirlab.stats import Comparison
+    from collections.abc import Callable
+    from typing import Any, ClassVar
 
 
-class Records(list["Record"]):
-    """A list of records."""
+class Shown:
+    """What a notebook shows as HTML.
 
-    def _repr_html_(self) -> str:
-        from weirlab.report.html import records_html  # noqa: PLC0415 - only notebooks need it
+    Attributes:
+        shown_as: the kind of thing that it is, by which the renderer knows it.
+    """
 
-        return records_html(self)
+    shown_as: ClassVar[str]
+
+    def _repr_html_(self) -> str | None:
+        """Its HTML; None while no renderer is known, and the notebook then shows its text."""
+        return None if _renderer is None else _renderer(self.shown_as, self)
 
 
-class Comparisons(list["Comparison"]):
-    """A list of set-ups beside each other."""
+def render_with(renderer: Callable[[str, Any], str]) -> None:
+    """Shows everything by `renderer`, which takes what kind of thing it is and the thing itself."""
+    global _renderer  # noqa: PLW0603 - one for the process, as a notebook is
+    _renderer = renderer
 
-    def _repr_html_(self) -> str:
-        from weirlab.report.html import comparisons_html  # noqa: PLC0415 - only notebooks need it
 
-        return comparisons_html(self)
+_renderer: Callable[[str, Any], str] | None = None

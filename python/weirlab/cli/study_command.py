@@ -18,16 +18,16 @@ from weirlab.report.agreement import agreement_verdict, matrix_markdown, matrix_
 from weirlab.report.linux_study import markdown, study_table, verdict
 from weirlab.scenario.units import time_ns
 from weirlab.studies import STUDIES, agreement, gallery, linux
-from weirlab.studies.sides import SIDES
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.ui.table import Table
 from weirlab.worlds import world_named
+from weirlab.worlds.sides import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.scenario import ResolvedRun
-    from weirlab.studies.sides import Side
+    from weirlab.worlds.sides import Side
 
 
 @click.command("study")

@@ -16,7 +16,6 @@ from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
-from weirlab.net.locate import locate
 from weirlab.net.methods import (
     METHODS,
     has_figures,
@@ -37,15 +36,15 @@ from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
 from weirlab.report.scores import advice, formulas, score_table
 from weirlab.scores import measured, score_all, verdict, verdict_of_pings
+from weirlab.scores.locate import locate
 from weirlab.stats.one_way import one_way
 from weirlab.ui import RunProgress, console, note, waiting, warn
 from weirlab.worlds.net import NetWorld
 
 if TYPE_CHECKING:
-    from weirlab.net.methods import Truth
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
-    from weirlab.scores import Measured
+    from weirlab.scores import Measured, Truth
 
 
 @click.command("test")

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.api import run_all, slug
+from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
-from weirlab.record.set_ups import set_ups
+from weirlab.record.set_ups import set_ups, slug
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
 from weirlab.scenario.resolve import given_again
 from weirlab.stats import Agreement, agreement
-from weirlab.studies.sides import SIDES, Side, names_of, sides_named, usual_sides
 from weirlab.ui import RunProgress, console, note, warn
+from weirlab.worlds.sides import SIDES, Side, names_of, sides_named, usual_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,8 @@ from weirlab import _native
 from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
-from weirlab.stats import Distribution, describe
+from weirlab.scores import Truth
+from weirlab.stats import describe
 from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
 
 if TYPE_CHECKING:
@@ -30,19 +31,6 @@ METHODS = tuple(name for name, _ in _native.methods())
 
 TLS_ONLY = frozenset(name for name, needs_tls in _native.methods() if needs_tls)
 """Those that need HTTP/2, and with it TLS."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Truth:
-    """What our own pings saw before and beside a foreign test, in milliseconds.
-
-    `began_s` is when the test began, in the time of the pings' record.
-    """
-
-    began_s: float
-    idle: Distribution
-    during: Distribution
-    lost: int
 
 
 def url_of(method: str, words: str, *, tls: bool = False) -> str:

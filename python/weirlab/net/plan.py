@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import UsageError
-from weirlab.net.locate import PERIOD, ROUTERS
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.units import time_ns
@@ -137,3 +136,10 @@ INTERVAL_NS = 500_000_000
 GAP_NS = 2_000_000_000
 COOLDOWN_NS = 500_000_000
 """At the end, so that the last pings of the load are answered."""
+
+ROUTERS = 6
+"""How many are asked: the home's, the access line's and the provider's first."""
+
+PERIOD = "100ms"
+"""Between two probes of one router: Linux answers a sender once a second after a burst of 6
+(`net.ipv4.icmp_ratelimit`), others ten times."""

@@ -14,9 +14,9 @@ from weirlab.stats import quantile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weirlab.net.locate import Location
     from weirlab.record import Record
     from weirlab.scores import Measured
+    from weirlab.scores.locate import Location
 
 
 def warnings_of(record: Record, figures: Measured, place: Location | None = None) -> list[str]:

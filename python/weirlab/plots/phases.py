@@ -17,9 +17,9 @@ from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
 from weirlab.plots.scope import Scope
 from weirlab.plots.series import pings
-from weirlab.report.scores import PHASES
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
+from weirlab.scores.measured import PHASES
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import polars as pl
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.store import MANIFEST, TABLES, open_store
+from weirlab.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +24,14 @@ EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
 
 
-class Record:
+class Record(Shown):
     """What happened in one run.
 
     The tables are Polars data frames, sorted by time; docs/record.md describes their columns. A record
     whose run was cut short reads like any other, up to where it was cut.
     """
+
+    shown_as = "record"
 
     manifest: Manifest
 
@@ -77,12 +80,6 @@ class Record:
             self.probe_names  # noqa: B018 - whether it can be told
         except (KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
             raise RecordError(f"`{self.path}`: its {MANIFEST} is damaged") from error
-
-    def _repr_html_(self) -> str:
-        """What was run and what came of it, for notebooks."""
-        from weirlab.report.html import record_html  # noqa: PLC0415 - only notebooks need it
-
-        return record_html(self)
 
     @property
     def label(self) -> str:

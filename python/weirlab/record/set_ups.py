@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,11 @@ def joined(names: Iterable[str], kind: str) -> str:
     """Different names in one phrase: `A`, `A / B`, or how many of that `kind` there are."""
     different = list(dict.fromkeys(names))
     return " / ".join(different) if len(different) <= 2 else f"{len(different)} {kind}"
+
+
+def slug(text: str) -> str:
+    """`text` as a short file name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"
 
 
 def _counted(records: Sequence[Record]) -> dict[str, Record]:

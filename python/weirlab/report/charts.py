@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.progress import track
 
-from weirlab.api import slug
 from weirlab.plots import draw
 from weirlab.record import set_ups
+from weirlab.record.set_ups import slug
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:

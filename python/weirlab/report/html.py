@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from weirlab.report.tables import COLUMNS
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from weirlab.record import Record
     from weirlab.stats import Comparison, Distribution
@@ -67,3 +68,14 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     return escape(text).replace("\n", "<br>")
+
+
+HTML: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "record": record_html,
+        "records": records_html,
+        "comparison": lambda one: comparisons_html([one]),
+        "comparisons": comparisons_html,
+    }
+)
+"""What a notebook shows, by `Shown.shown_as`."""

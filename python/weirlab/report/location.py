@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich import box
 
-from weirlab.report.scores import PHASES
+from weirlab.scores.measured import PHASES
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weirlab.net.locate import Location
+    from weirlab.scores.locate import Location
 
 
 def location_table(place: Location) -> Table:

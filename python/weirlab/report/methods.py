@@ -14,8 +14,8 @@ from weirlab.ui.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weirlab.net.methods import Truth
     from weirlab.record import Record
+    from weirlab.scores import Truth
 
 
 def method_tables(record: Record) -> Iterator[Table]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.text import Text
 
-from weirlab.scores.measured import WHEN
+from weirlab.scores.measured import PHASES, WHEN
 from weirlab.stats.one_way import one_way
 from weirlab.ui.table import Table
 
@@ -94,7 +94,3 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
         f"{' and '.join(shaped)}, 90 % of what was measured; then test again. On a Linux "
         "router `weir shape IFACE` finds the rates by itself."
     )
-
-
-PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
-"""What people call the phases."""

@@ -7,13 +7,14 @@ it. docs/test.md says which quantity of ours stands for which of theirs.
 
 from weirlab.scores.measured import Loaded, Measured, measured
 from weirlab.scores.scores import Score, Scores, score_all
-from weirlab.scores.speed_test import Verdict, verdict, verdict_of_pings
+from weirlab.scores.speed_test import Truth, Verdict, verdict, verdict_of_pings
 
 __all__ = [
     "Loaded",
     "Measured",
     "Score",
     "Scores",
+    "Truth",
     "Verdict",
     "measured",
     "score_all",

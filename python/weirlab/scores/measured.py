@@ -167,5 +167,8 @@ WHEN = {"download": "during the download", "upload": "during the upload", "load"
 
 LOADED = tuple(WHEN)
 
+PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
+"""What people call the phases with load."""
+
 SETTLING_NS = 1_000_000_000
 """Slow start and the first full buffer are no state of the line: at least so much is left out."""

@@ -14,6 +14,21 @@ from weirlab.scores.responsiveness import band
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weirlab.stats import Distribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What our own pings saw before and beside a foreign test, in milliseconds.
+
+    `began_s` is when the test began, in the time of the pings' record.
+    """
+
+    began_s: float
+    idle: Distribution
+    during: Distribution
+    lost: int
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:

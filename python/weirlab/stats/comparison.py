@@ -10,7 +10,7 @@ import numpy as np
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.set_ups import set_ups
-from weirlab.shown import Comparisons
+from weirlab.shown import Shown
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Factor:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """One set-up, over all its repetitions, beside the baseline.
 
     Attributes:
@@ -72,6 +72,8 @@ class Comparison:
         down_jain, up_jain: fairness, over the repetitions.
         factor: increase of the baseline / increase of this set-up.
     """
+
+    shown_as = "comparison"
 
     name: str
     runs: list[Summary]
@@ -94,12 +96,15 @@ class Comparison:
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
         return f"Comparison({self.name!r}, {runs}{loaded}{less})"
 
-    def _repr_html_(self) -> str:
-        return Comparisons([self])._repr_html_()
-
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for JSON."""
         return asdict(self)
+
+
+class Comparisons(Shown, list[Comparison]):
+    """Set-ups beside each other in a list that a notebook shows as a table."""
+
+    shown_as = "comparisons"
 
 
 def compare(records: Record | Sequence[Record]) -> list[Comparison]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from weirlab.api import Watcher
     from weirlab.record import Record
-    from weirlab.studies.sides import Side
+    from weirlab.worlds.sides import Side
 
 
 @dataclass(frozen=True, kw_only=True)

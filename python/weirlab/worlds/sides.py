@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError
-from weirlab.worlds import world_named
+from weirlab.worlds.base import world_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.scenario import ResolvedRun
-    from weirlab.worlds import World
+    from weirlab.worlds.base import World
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from weirlab.stats import describe
 
 if TYPE_CHECKING:
     from weirlab.record import Record
-    from weirlab.scores import Measured
+    from weirlab.scores.measured import Measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +139,3 @@ LEAST_MS = 5.0
 
 FEWEST = 5
 """Answers for a median; many routers answer a few a second only."""
-
-ROUTERS = 6
-"""How many are asked: the home's, the access line's and the provider's first."""
-
-PERIOD = "100ms"
-"""Between two probes of one router: Linux answers a sender once a second after a burst of 6
-(`net.ipv4.icmp_ratelimit`), others ten times."""
