@@ -9,6 +9,7 @@ mod packet;
 mod random;
 mod rate;
 mod tcp;
+mod ticker;
 mod time;
 pub mod units;
 
@@ -18,5 +19,6 @@ pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Priorit
 pub use random::{Draw, RNG_NAME, Rng, Seed};
 pub use rate::{Rate, Serializer};
 pub use tcp::{SackRanges, TcpFlags, TcpHeader, comes_before};
+pub use ticker::Ticker;
 pub use time::{Duration, Time};
 pub use units::UnitError;

@@ -13,9 +13,8 @@ use std::thread::JoinHandle;
 use std::time::Duration as WallDuration;
 
 use serde::Serialize;
-use weir_core::Time;
+use weir_core::{Ticker, Time};
 use weir_net::{Clock, TcpInfo};
-use weir_path::Ticker;
 use weir_world::{IpVersion, Scenario, ThroughputRow};
 
 use crate::datapath::PathSample;

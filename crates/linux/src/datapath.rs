@@ -14,10 +14,10 @@ use std::thread::JoinHandle;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
-use weir_core::{Duration, Packet, Seed, Time};
+use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_link::Trace;
 use weir_net::Clock;
-use weir_path::{End, Path, QueueSampler, Ticker};
+use weir_path::{End, Path, QueueSampler};
 use weir_wire::{Cut, Join, Limits, Virtio};
 use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 

@@ -6,10 +6,9 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration as WallDuration;
 
-use weir_core::{ETHERNET_HEADER, Time};
+use weir_core::{ETHERNET_HEADER, Ticker, Time};
 use weir_link::Framing;
 use weir_net::Clock;
-use weir_path::Ticker;
 use weir_qdisc::{DropReason, MarkReason};
 use weir_world::QueueRow;
 

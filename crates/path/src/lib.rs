@@ -10,4 +10,4 @@ mod sampler;
 
 pub use events::{Events, Source};
 pub use path::{End, Hop, Path, Place, Traffic};
-pub use sampler::{QueueSampler, Ticker};
+pub use sampler::QueueSampler;

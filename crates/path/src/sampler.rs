@@ -1,6 +1,6 @@
 //! Samples of queues, taken at fixed intervals.
 
-use weir_core::{Duration, Time};
+use weir_core::Time;
 use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
 use weir_world::{QueueRow, Sink};
 
@@ -80,26 +80,5 @@ impl Since {
             dropped_bytes: Some(self.dropped_bytes),
             marked: self.marked,
         }
-    }
-}
-
-/// Sampling at a fixed interval.
-#[derive(Clone, Copy, Debug)]
-pub struct Ticker {
-    period: Duration,
-}
-
-impl Ticker {
-    /// A ticker of that period, or `None` for a period of 0: never.
-    #[must_use]
-    pub const fn new(period_ns: u64) -> Option<Self> {
-        if period_ns == 0 { None } else { Some(Self { period: Duration::from_nanos(period_ns) }) }
-    }
-
-    /// The next tick after `now`.
-    #[must_use]
-    pub fn after(self, now: Time) -> Time {
-        let period = self.period.as_nanos();
-        Time::from_nanos((now.as_nanos() / period + 1) * period)
     }
 }

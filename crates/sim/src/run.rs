@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_core::{Duration, FlowKey, Seed, Time};
+use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
 use weir_link::{Trace, TraceError};
-use weir_path::{End, Path, Place, QueueSampler, Source, Ticker};
+use weir_path::{End, Path, Place, QueueSampler, Source};
 use weir_probe::Known;
 use weir_tcp::Endpoint;
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};

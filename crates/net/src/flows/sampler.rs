@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use weir_core::{Duration, Time};
-use weir_path::Ticker;
+use weir_core::{Duration, Ticker, Time};
 use weir_world::{FlowRow, ThroughputRow};
 
 use super::board::Board;
