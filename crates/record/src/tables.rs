@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use weir_core::{Duration, Time};
-use weir_qdisc::{DropReason, MarkReason};
+use weir_core::{DropReason, Duration, MarkReason, Time};
 use weir_world::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TcpRow, ThroughputRow,
 };

@@ -1,7 +1,6 @@
 //! Samples: one row type a table of the record, and the sink that takes them while a world runs.
 
-use weir_core::{Duration, Time};
-use weir_qdisc::{DropReason, MarkReason};
+use weir_core::{DropReason, Duration, MarkReason, Time};
 
 /// Takes samples as they come. Rows of one table come in order of time, except that latency rows come
 /// when the answer does.
