@@ -35,10 +35,10 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
     def late(number: int, frame: object) -> None:
         del number, frame
-        raise TimeoutError(f"the test has taken {LONGEST_S} s: something in it waits for ever")
+        raise TimeoutError(f"the test has taken {MAX_TEST_S} s: something in it waits for ever")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(LONGEST_S)
+    signal.alarm(MAX_TEST_S)
     try:
         return (yield)
     finally:
@@ -46,7 +46,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         signal.signal(signal.SIGALRM, before)
 
 
-LONGEST_S = 1800
+MAX_TEST_S = 1800
 """How long a test may take: five times longer than the longest on a busy machine."""
 
 

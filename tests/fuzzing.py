@@ -101,7 +101,7 @@ def check(target: Target, data: bytes, folder: Path) -> bool:
         target(data, folder)
     except WeirError as error:
         said = str(error)
-        assert 0 < len(said) <= LONGEST_SENTENCE, f"{len(said)} characters: {said[:200]}"
+        assert 0 < len(said) <= MAX_SENTENCE_CHARS, f"{len(said)} characters: {said[:200]}"
         return False
     return True
 
@@ -118,7 +118,7 @@ def mutations(corpus: list[bytes], rng: random.Random) -> Iterator[bytes]:
         for _ in range(rng.randint(1, 4)):
             other = _pieces(rng.choice(corpus))
             rng.choice(MUTATORS)(pieces, other, rng)
-        yield b"".join(pieces)[:LONGEST_INPUT]
+        yield b"".join(pieces)[:MAX_INPUT_BYTES]
 
 
 def _pieces(data: bytes) -> list[bytes]:
@@ -195,8 +195,8 @@ VALUES = [
 ]
 """What people and scripts get wrong."""
 
-LONGEST_INPUT = 20_000
-LONGEST_SENTENCE = 8_000
+MAX_INPUT_BYTES = 20_000
+MAX_SENTENCE_CHARS = 8_000
 
 TARGETS: dict[str, Target] = {
     "scenario_toml": scenario_toml,

@@ -43,7 +43,7 @@ def weir_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-MOST_LATE_MS = 5
+MAX_LATENESS_MS = 5
 """A lab that delivers one packet in a hundred later than this adds delays of its own as long as those that a
 controller takes for a queue: nothing can be said of the line then."""
 
@@ -52,8 +52,8 @@ def skip_if_late(warnings: str) -> None:
     """Skips a test whose lab says that it was itself too late to tell anything."""
     said = " ".join(warnings.split())
     late = re.search(r"1 % of packets left ([0-9.]+) ms or more after their time", said)
-    if (late and float(late[1]) > MOST_LATE_MS) or "this machine is too slow for the line" in said:
-        pytest.skip(f"the lab itself was later than {MOST_LATE_MS} ms, or lost packets: {said}")
+    if (late and float(late[1]) > MAX_LATENESS_MS) or "this machine is too slow for the line" in said:
+        pytest.skip(f"the lab itself was later than {MAX_LATENESS_MS} ms, or lost packets: {said}")
 
 
 def skip_if_disturbed(record: Record) -> None:

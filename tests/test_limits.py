@@ -15,8 +15,8 @@ import pytest
 from live import PATIENCE_S
 from weirlab import reading
 from weirlab.errors import (
-    MOST_OF_SENTENCE,
-    MOST_OF_VALUE,
+    MAX_SENTENCE_CHARS,
+    MAX_VALUE_CHARS,
     UsageError,
     WriteError,
     cannot_write,
@@ -146,7 +146,7 @@ def test_a_long_trace_takes_little_memory(tmp_path: Path) -> None:
     with trace.open("w") as file:
         for start in range(0, 8_300_000, 100_000):
             file.write("".join(f"{n}\n" for n in range(start, start + 100_000)))
-    assert trace.stat().st_size < reading.MOST_OF_TRACE
+    assert trace.stat().st_size < reading.MAX_TRACE_BYTES
     link = tmp_path / "link.toml"
     line = f'name = "line"\ntrace = "{trace}"\n'
     link.write_text(f'name = "l"\ntitle = "l"\nsource = "s"\n[[up]]\n{line}[[down]]\n{line}')
@@ -185,11 +185,11 @@ def test_an_assertion_that_is_too_long_or_too_deep_is_refused(text: str) -> None
 def test_what_an_error_quotes_is_short_and_cannot_steer_a_terminal() -> None:
     assert sentence("link `abc`: unknown") == "link `abc`: unknown"
     assert sentence("\x1b[31m\u202eevil\x07") == "\\x1b[31m\\u202eevil\\x07"
-    quoted = "x" * MOST_OF_VALUE
+    quoted = "x" * MAX_VALUE_CHARS
     assert sentence(f"unknown link `{quoted}`: no") == f"unknown link `{quoted}`: no"
     long = sentence(f"unknown link `{'x' * 3_000_000}` (known: `a`, `b`)")
     assert long == f"unknown link `{'x' * 200}... (3000000 characters)` (known: `a`, `b`)"
-    assert len(sentence("x" * 3_000_000)) < MOST_OF_SENTENCE
+    assert len(sentence("x" * 3_000_000)) < MAX_SENTENCE_CHARS
     with pytest.raises(UsageError) as refused:
         load_link("x" * 3_000_000)
     assert len(str(refused.value)) < 1000

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from live import MOST_LATE_MS, skip_if_late, together, weir_in
+from live import MAX_LATENESS_MS, skip_if_late, together, weir_in
 from weirlab.lab.check import try_lab
 from weirlab.plots.distribution import pings_by_probe
 from weirlab.record import open_record
@@ -74,7 +74,7 @@ class Measured:
         skip_if_late(self.done.stderr)
         if (self.folder / "o").exists():
             late = quantile(open_record(self.folder / "o").latency["timer_error_ns"], 0.99)
-            if late is not None and late > MOST_LATE_MS * 1e6:
+            if late is not None and late > MAX_LATENESS_MS * 1e6:
                 pytest.skip(f"pings left up to {late / 1e6:.1f} ms late (p99): this machine was busy")
 
 

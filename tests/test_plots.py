@@ -310,7 +310,7 @@ def test_cdf_box_and_table_tell_the_same_of_a_run_with_lost_pings(rrul: list[Rec
     )
     assert (curve.sent, curve.lost) == (table.sent, table.lost) == (7, 3)
     assert (curve.rtt_ms[0], curve.rtt_ms[-1]) == (table.loaded.min, table.loaded.max)
-    assert curve.rtt_ms.size <= distribution.MOST_POINTS + 1
+    assert curve.rtt_ms.size <= distribution.MAX_POINTS + 1
 
 
 def test_probes_are_told_apart(rrul: list[Record]) -> None:

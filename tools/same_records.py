@@ -9,7 +9,7 @@
 `make` runs short scenarios: every test, queue discipline, marker, congestion control, kind of speed test and
 shaper case. `compare` reads the part files of each table and compares them column by column: names, types and
 values. It leaves out what differs between two runs of the same code: where part files are cut, times of day,
-the machine. Exit code 0: the records are the same; 1: they differ; 2: a run failed, or a folder has no records.
+the machine. Exit code 0: the records are the same; 1: they differ; 2: a run failed, or a folder is empty.
 """
 
 from __future__ import annotations

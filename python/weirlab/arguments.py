@@ -48,8 +48,8 @@ def _is_record(given: object) -> bool:
 
 def _shown(given: object) -> str:
     text = repr(given)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
 
 
-MOST_SHOWN = 60
+MAX_SHOWN_CHARS = 60
 """Characters of a wrong value in a message."""

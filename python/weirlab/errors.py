@@ -67,8 +67,8 @@ def cannot_write(what: str, error: OSError) -> WeirError:
 def sentence(message: str) -> str:
     """`message` as it is told: long values are cut, and signs that steer a terminal are written out."""
     message = _LONG_VALUE.sub(lambda quoted: f"{quoted[1]}{_cut(quoted[2])}{quoted[1]}", message)
-    if len(message) > MOST_OF_SENTENCE:
-        message = _cut(message, MOST_OF_SENTENCE)
+    if len(message) > MAX_SENTENCE_CHARS:
+        message = _cut(message, MAX_SENTENCE_CHARS)
     return "".join(
         sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii")
         for sign in message
@@ -76,17 +76,17 @@ def sentence(message: str) -> str:
 
 
 def _cut(value: str, most: int = 0) -> str:
-    kept = (most or MOST_OF_VALUE) * 2 // 3
+    kept = (most or MAX_VALUE_CHARS) * 2 // 3
     return f"{value[:kept]}... ({len(value)} characters)"
 
 
-MOST_OF_VALUE = 300
+MAX_VALUE_CHARS = 300
 """Signs of a quoted value: a queue set-up of several classes is shown whole."""
 
-MOST_OF_SENTENCE = 6000
+MAX_SENTENCE_CHARS = 6000
 """Signs of a whole sentence: one with the faults of a file, a line each, has 4000."""
 
-_LONG_VALUE = re.compile(rf"""([`'"])((?:(?!\1)[\s\S]){{{MOST_OF_VALUE + 1},}}+)\1""")
+_LONG_VALUE = re.compile(rf"""([`'"])((?:(?!\1)[\s\S]){{{MAX_VALUE_CHARS + 1},}}+)\1""")
 
 _WRONG_NAME = {
     errno.EACCES,

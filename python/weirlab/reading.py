@@ -63,7 +63,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     deep = _LONG_KEY.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
-        raise Unreadable(f"line {line}: a key has more than {MOST_PARTS} parts")
+        raise Unreadable(f"line {line}: a key has more than {MAX_KEY_PARTS} parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -84,18 +84,18 @@ def _in_words(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-MOST_OF_TOML = 1 << 20
+MAX_TOML_BYTES = 1 << 20
 """Bytes of a scenario, link, list of rules or set of settings: the longest that are shipped have 20 kB."""
 
-MOST_OF_TRACE = 64 << 20
+MAX_TRACE_BYTES = 64 << 20
 """Bytes of a recorded line: 9 million packets, an hour and a half at 20 Mbit/s."""
 
-MOST_OF_RECORDING = 256 << 20
+MAX_RECORDING_BYTES = 256 << 20
 """Bytes of a recording of queues or of a shaper's log: a day and a half of it."""
 
-MOST_PARTS = 32
+MAX_KEY_PARTS = 32
 """A dotted key of n parts takes memory in proportion to the square of n: 100 kB of it take 4 GB."""
 
 _LONG_KEY = re.compile(
-    rf"""(?<![\w-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{MOST_PARTS}}}""", re.ASCII
+    rf"""(?<![\w-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}""", re.ASCII
 )

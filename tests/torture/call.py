@@ -23,7 +23,7 @@ PATIENCE_S = 60
 LIMIT_S = 120
 """How long a call may take then. What hangs, hangs longer; a busy machine takes half a minute for a start."""
 
-MOST_MEMORY = 3 << 30
+MAX_MEMORY_BYTES = 3 << 30
 """Bytes of a process: the greatest study takes a tenth."""
 
 
@@ -120,7 +120,7 @@ def _wrong(code: int, told: str, length: int, *, heard: bool) -> str | None:
         return f"exit code {code}: {told[-200:]}"
     if code in {1, 2, 3} and heard and not told:
         return f"exit code {code} without a word"
-    return f"{length} bytes of errors" if length > LONGEST_TELLING else None
+    return f"{length} bytes of errors" if length > MAX_STDERR_BYTES else None
 
 
 def _before_ours(code: int, told: str) -> bool:
@@ -132,7 +132,7 @@ def _before_ours(code: int, told: str) -> bool:
 
 
 def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
@@ -149,5 +149,5 @@ def _pasteable(word: str) -> str:
     return shlex.quote(word)
 
 
-LONGEST_TELLING = 200_000
+MAX_STDERR_BYTES = 200_000
 """Bytes of errors: longer than the help of all commands together."""

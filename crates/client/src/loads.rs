@@ -165,7 +165,7 @@ impl Loads {
     /// Does what is due, and says how long nothing will be.
     fn act(&mut self) -> Duration {
         let now = self.setting.clock.now();
-        let mut next = now + LONGEST_WAIT;
+        let mut next = now + MAX_WAIT;
         for flow in self.loads.keys().copied().collect::<Vec<_>>() {
             let load = self.loads.get_mut(&flow).expect("it is one of them");
             let Order { start, stop, .. } = load.order;
@@ -261,7 +261,7 @@ impl Loads {
             let period = periods[number];
             due[number] = Some(Time::from_nanos((now.as_nanos() / period + 1) * period));
         }
-        due.iter().flatten().min().map_or(LONGEST_WAIT, |&at| clock.until(at))
+        due.iter().flatten().min().map_or(MAX_WAIT, |&at| clock.until(at))
     }
 
     fn throughput(&mut self, at: Time) {
@@ -457,7 +457,7 @@ fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
     }
     choose_congestion(order, &socket)?;
     if order.direction == Direction::Up {
-        socket.set_tcp_notsent_lowat(MOST_NOT_SENT)?;
+        socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)?;
     }
     Ok(socket)
 }
@@ -480,12 +480,12 @@ const READ: usize = 4 << 20;
 const ANSWER: usize = 4 << 10;
 const EVENTS: usize = 256;
 /// Data that waits in a sender's socket: what loads of the lab have (crate `net`).
-const MOST_NOT_SENT: u32 = 128 << 10;
+const MAX_UNSENT_BYTES: u32 = 128 << 10;
 /// Where packets come faster than this, the thread looks no oftener: waking it for each costs more than the
 /// packet.
 const NAP: Duration = Duration::from_micros(500);
 /// How soon a new order is seen.
-const LONGEST_WAIT: Duration = Duration::from_millis(10);
+const MAX_WAIT: Duration = Duration::from_millis(10);
 /// What is under way at the end of a load may still arrive; what takes longer is cut off, since it would
 /// disturb what is measured next.
 const GRACE: Duration = Duration::from_millis(1_000);

@@ -254,7 +254,7 @@ impl<'r> Run<'r> {
             congestion: (down && named).then(|| flow.tcp.congestion_control.clone()),
             dscp: flow.dscp,
             pacing_bps: None,
-            unsent_bytes: Some(MOST_NOT_SENT),
+            unsent_bytes: Some(MAX_UNSENT_BYTES),
             sample_ns: sample.map(|ns| ns.max(self.session.grant.limits.sample_ns)),
         };
         self.session.say(&ClientMessage::Open(request))
@@ -632,7 +632,7 @@ const LEAD: Duration = Duration::from_millis(1_500);
 const POLL: WallDuration = WallDuration::from_millis(10);
 const PATIENCE: WallDuration = WallDuration::from_secs(5);
 /// Data that waits unsent in the server's socket: what loads of the lab have (crate `net`).
-const MOST_NOT_SENT: u32 = 128 << 10;
+const MAX_UNSENT_BYTES: u32 = 128 << 10;
 /// RFC 9293, section 3.1, with time stamps (RFC 7323), as all Linux has them.
 const TCP_HEADER: u32 = 20 + 12;
 

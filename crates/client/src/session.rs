@@ -12,7 +12,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
 use weir_net::sys::time::monotonic_ns;
 use weir_protocol::weir::{
-    CONTROL, ClientMessage, LONGEST_MESSAGE, Limits, SUBPROTOCOL, Secret, ServerMessage, Token,
+    CONTROL, ClientMessage, Limits, MAX_MESSAGE_BYTES, SUBPROTOCOL, Secret, ServerMessage, Token,
     VERSION,
 };
 
@@ -63,8 +63,8 @@ impl Session {
         let name = HeaderValue::from_static(SUBPROTOCOL);
         request.headers_mut().insert("Sec-WebSocket-Protocol", name);
         let config = WebSocketConfig::default()
-            .max_message_size(Some(LONGEST_MESSAGE))
-            .max_frame_size(Some(LONGEST_MESSAGE));
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let (socket, _) = tungstenite::client::client_with_config(request, stream, Some(config))
             .map_err(|error| refused(server, &error))?;
         let mut talk = Talk { socket, server };

@@ -99,7 +99,7 @@ impl Auto {
         let loads = [0, 1].map(|side| self.sides[side].load());
         let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
         [0, 1].map(|side| match self.sides[side].rate() {
-            _ if loads[side] < LEAST_LOAD => 0.0,
+            _ if loads[side] < MIN_LOAD_BPS => 0.0,
             // Whoever chose its rate knows that the line carries it.
             _ if self.sides[side].is_fixed() => 0.0,
             // A side with a share of the traffic may be at fault however high its rate is.
@@ -161,7 +161,7 @@ impl Auto {
         let packets = own.packet_time() + other_packet;
         // Packets in front account for a third of their time as jitter: that of two even draws.
         let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
-        let noise = (JITTERS * jitter).min(MOST_JITTER) + self.late.allowance(now);
+        let noise = (JITTERS * jitter).min(MAX_JITTER_S) + self.late.allowance(now);
         own.threshold() + own.slack() + packets + noise
     }
 
@@ -296,7 +296,7 @@ const BESIDE: f64 = 0.25;
 /// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
 const LONG: Duration = Duration::from_secs(2);
 /// Bit/s that make no queue on any line that this is for, nor tell what one carries.
-const LEAST_LOAD: f64 = 200_000.0;
+const MIN_LOAD_BPS: f64 = 200_000.0;
 /// The share of the ingress rate that arrives where answers stay out for another reason.
 const ARRIVES: f64 = 0.8;
 /// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
@@ -307,7 +307,7 @@ const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// hundred lies beyond, and the middle of three far fewer.
 const JITTERS: f64 = 3.0;
 /// Seconds: no line is so erratic that a longer queue on it is not worth fighting.
-const MOST_JITTER: f64 = 0.05;
+const MAX_JITTER_S: f64 = 0.05;
 /// Until something is known: the jitter of a wireless LAN.
 const QUIET_AT_FIRST: f64 = 0.005;
 /// Ticks that stay out for so long were slept through.

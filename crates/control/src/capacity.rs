@@ -69,13 +69,13 @@ fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Opti
     };
     let bytes = history.bytes_between(from, to)?;
     let grown = last.of(side) - first.of(side);
-    (took >= SHORTEST && bytes >= FEWEST_BYTES).then(|| Measured { bps: bytes * 8.0 / took, grown })
+    (took >= MIN_SPAN_S && bytes >= MIN_BYTES).then(|| Measured { bps: bytes * 8.0 / took, grown })
 }
 
 /// Seconds: two ticks of the counters.
-const SHORTEST: f64 = 0.04;
+const MIN_SPAN_S: f64 = 0.04;
 /// Three full packets: with one more or less at the ends it is right within a third.
-const FEWEST_BYTES: f64 = 4_500.0;
+const MIN_BYTES: f64 = 4_500.0;
 /// Longer than any window.
 const LOOK_BACK: Duration = Duration::from_secs(3);
 

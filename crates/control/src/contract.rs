@@ -279,8 +279,8 @@ impl Control {
     /// If one does not fit: which, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let least = |what: &str, bps: Option<u64>| match bps {
-            Some(bps) if bps < LEAST_BPS => {
-                Err(format!("{what} {bps} bit/s: write {LEAST_BPS} or more"))
+            Some(bps) if bps < MIN_RATE_BPS => {
+                Err(format!("{what} {bps} bit/s: write {MIN_RATE_BPS} or more"))
             }
             _ => Ok(()),
         };
@@ -333,4 +333,4 @@ impl Control {
 /// that the calls themselves cost none of it.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
-pub(crate) const LEAST_BPS: u64 = 100_000;
+pub(crate) const MIN_RATE_BPS: u64 = 100_000;

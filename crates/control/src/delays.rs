@@ -105,7 +105,7 @@ impl Delays {
 
     /// The latest samples: one of each source that votes, at least three, none older than `age`.
     pub fn latest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
-        let count = self.voters(now).count().clamp(3, MOST_VOTES);
+        let count = self.voters(now).count().clamp(3, MAX_VOTES);
         self.newest(age, now).take(count)
     }
 
@@ -231,8 +231,8 @@ impl Delays {
         if let Some(place) = self.sources.iter().position(|source| source.id == delay.source) {
             return &mut self.sources[place];
         }
-        if self.sources.len() == MOST_SOURCES {
-            let oldest = (0..MOST_SOURCES).min_by_key(|&place| self.sources[place].heard);
+        if self.sources.len() == MAX_SOURCES {
+            let oldest = (0..MAX_SOURCES).min_by_key(|&place| self.sources[place].heard);
             self.sources.swap_remove(oldest.expect("there are some"));
         }
         self.sources.push(Source::new(delay, now));
@@ -343,9 +343,9 @@ const KEEP: Duration = Duration::from_secs(4);
 /// No answer is waited for longer; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// A connection of the user's is a source too; of more than so many the longest silent makes room.
-const MOST_SOURCES: usize = 64;
+const MAX_SOURCES: usize = 64;
 /// More votes would take in older samples.
-const MOST_VOTES: usize = 7;
+const MAX_VOTES: usize = 7;
 
 #[cfg(test)]
 mod tests {

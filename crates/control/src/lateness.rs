@@ -33,14 +33,14 @@ impl Lateness {
     pub fn allowance(&self, now: Time) -> f64 {
         let recent = self.spans.iter().rev().take_while(|&&(_, end)| now.since(end) <= SHOWS);
         let longest = recent.map(|&(since, end)| end.since(since)).max();
-        longest.unwrap_or(Duration::ZERO).as_secs_f64().min(MOST)
+        longest.unwrap_or(Duration::ZERO).as_secs_f64().min(MAX_LATENESS_S)
     }
 }
 
 /// A burst is gone as soon as the rate leaves room for it: 15 ms at 97 % of the line.
 const SHOWS: Duration = Duration::from_millis(500);
 /// Seconds: a machine that is later than this for long cannot keep delays short, and is not forgiven either.
-const MOST: f64 = 0.02;
+const MAX_LATENESS_S: f64 = 0.02;
 
 #[cfg(test)]
 mod tests {
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(late.allowance(ms(650)), 0.003);
         assert_eq!(late.allowance(ms(704)), 0.0);
         late.note(ms(800), ms(900));
-        assert_eq!(late.allowance(ms(900)), MOST);
+        assert_eq!(late.allowance(ms(900)), MAX_LATENESS_S);
     }
 }

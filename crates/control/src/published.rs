@@ -155,8 +155,8 @@ impl Line {
         let rested = self.bloated_at.is_none_or(|at| now.since(at) > REST);
         if bloated {
             if rested {
-                let share = ((mean - delayed) / (MOST_DOWN_MS - DELAYED_MS)).clamp(0.0, 1.0);
-                let factor = LEAST_DOWN - share * (LEAST_DOWN - MOST_DOWN);
+                let share = ((mean - delayed) / (FULL_CUT_DELAY_MS - DELAYED_MS)).clamp(0.0, 1.0);
+                let factor = MIN_CUT - share * (MIN_CUT - MAX_CUT);
                 self.bloated_at = Some(now);
                 self.drifted_at = now;
                 self.set(self.rate * factor, State::BackingOff, (Reason::Delay, mean));
@@ -164,8 +164,8 @@ impl Line {
         } else if self.achieved > HIGH_LOAD * self.rate {
             if self.fresh && rested {
                 self.fresh = false;
-                let share = ((delayed - mean) / (DELAYED_MS - MOST_UP_MS)).clamp(0.0, 1.0);
-                let factor = LEAST_UP + share * (MOST_UP - LEAST_UP);
+                let share = ((delayed - mean) / (DELAYED_MS - FULL_RAISE_DELAY_MS)).clamp(0.0, 1.0);
+                let factor = MIN_RAISE + share * (MAX_RAISE - MIN_RAISE);
                 self.drifted_at = now;
                 let percent = (factor - 1.0) * 100.0;
                 self.set(self.rate * factor, State::Probing, (Reason::Probe, percent));
@@ -204,13 +204,13 @@ const BLOATED: usize = 3;
 /// The rest after bufferbloat.
 const REST: Duration = Duration::from_millis(300);
 /// At this mean delay the rate is lowered most.
-const MOST_DOWN_MS: f64 = 60.0;
-const LEAST_DOWN: f64 = 0.99;
-const MOST_DOWN: f64 = 0.75;
+const FULL_CUT_DELAY_MS: f64 = 60.0;
+const MIN_CUT: f64 = 0.99;
+const MAX_CUT: f64 = 0.75;
 /// Up to this mean delay the rate is raised most.
-const MOST_UP_MS: f64 = 10.0;
-const LEAST_UP: f64 = 1.0;
-const MOST_UP: f64 = 1.04;
+const FULL_RAISE_DELAY_MS: f64 = 10.0;
+const MIN_RAISE: f64 = 1.0;
+const MAX_RAISE: f64 = 1.04;
 const HIGH_LOAD: f64 = 0.75;
 const DRIFT_EVERY: Duration = Duration::from_secs(1);
 const DRIFT_DOWN: f64 = 0.99;

@@ -108,7 +108,7 @@ impl Buffers {
         let memory = std::mem::take(&mut piece.bytes);
         self.pieces[number] = None;
         let spare = &mut self.spare[size_class(memory.len())];
-        if spare.len() < MOST_SPARE {
+        if spare.len() < MAX_SPARE_BUFFERS {
             spare.push(memory);
         }
         self.free.push(number as u32);
@@ -194,4 +194,4 @@ fn size_class(len: usize) -> usize {
 /// Single packets, some segments, full super-packets.
 const SIZES: [usize; 3] = [2_048, 16_384, 65_536];
 /// Pieces of memory of one size that are kept for later.
-const MOST_SPARE: usize = 4_096;
+const MAX_SPARE_BUFFERS: usize = 4_096;

@@ -19,7 +19,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 /// milliseconds. The kernel keeps a twentieth of the processor for others (`sched_rt_runtime_us`), and
 /// programs that the thread starts do not inherit it.
 pub fn go_first() {
-    if !set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, LEAST_REAL_TIME) {
+    if !set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, MIN_REAL_TIME_PRIORITY) {
         // SAFETY: plain numbers; 0 is the calling thread. Whether it worked changes nothing but how late
         // packets are, which is recorded anyway.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, URGENT) };
@@ -29,7 +29,7 @@ pub fn go_first() {
 /// The same for all threads that the calling one starts from now on, until each of them says otherwise: for
 /// a process that is about to lose the right to.
 pub(crate) fn go_first_with_threads() {
-    set_policy(libc::SCHED_FIFO, LEAST_REAL_TIME);
+    set_policy(libc::SCHED_FIFO, MIN_REAL_TIME_PRIORITY);
 }
 
 /// The calling thread, and those that it starts, go like others again.
@@ -48,6 +48,6 @@ fn set_policy(policy: libc::c_int, priority: libc::c_int) -> bool {
 }
 
 /// The least real-time priority goes before every program without one.
-pub(crate) const LEAST_REAL_TIME: libc::c_int = 1;
+pub(crate) const MIN_REAL_TIME_PRIORITY: libc::c_int = 1;
 /// The nice value of the data path.
 const URGENT: libc::c_int = -19;

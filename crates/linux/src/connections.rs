@@ -70,7 +70,7 @@ impl ConnectionWatch {
                 let mut next = ticker.after(clock.now());
                 while !stopped.load(Ordering::Relaxed) {
                     let wait = WallDuration::from_nanos(clock.until(next).as_nanos());
-                    std::thread::sleep(wait.min(LONGEST_SLEEP));
+                    std::thread::sleep(wait.min(MAX_SLEEP));
                     let now = clock.now();
                     if now < next {
                         continue;
@@ -244,7 +244,7 @@ fn read(body: &[u8]) -> Option<End> {
 }
 
 /// How long it may take until a request to stop is heard.
-const LONGEST_SLEEP: WallDuration = WallDuration::from_millis(20);
+const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
 // include/uapi/linux/sock_diag.h, inet_diag.h, netlink.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_DUMP: u16 = 0x300;

@@ -23,7 +23,7 @@ use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::buffers::{Buffers, FlowFate, index_of};
 use crate::clock::{self, thread_cpu_ns};
-use crate::device::{Device, LONGEST};
+use crate::device::{Device, MAX_PACKET_BYTES};
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
 use crate::router::Router;
@@ -122,7 +122,7 @@ impl DataPath {
             stop: Arc::clone(&stop),
             packets: 0,
             refused: 0,
-            buffer: vec![0; LONGEST + 1],
+            buffer: vec![0; MAX_PACKET_BYTES + 1],
         };
         let thread = std::thread::Builder::new()
             .name("data path".to_owned())
@@ -256,10 +256,10 @@ impl Carrier {
     fn wait(&mut self, sample: Time) -> Result<(), LinuxError> {
         let due = self.router.path.events.earliest().unwrap_or(Time::MAX).min(sample);
         let now = self.clock.now();
-        if due <= now.saturating_add(SHORTEST_SLEEP) {
+        if due <= now.saturating_add(MIN_SLEEP) {
             return Ok(());
         }
-        let sleep = due.since(now).as_nanos().min(LONGEST_SLEEP.as_nanos());
+        let sleep = due.since(now).as_nanos().min(MAX_SLEEP.as_nanos());
         let [client, server] = &self.devices;
         let mut waited = [client.fd(), server.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep));
@@ -352,7 +352,7 @@ impl Carrier {
         let mut head = [0; Join::MAX_HEADERS];
         let (written, virtio) = train.join.finish(&mut head).expect("the longest headers fit");
         let traffic = &self.router.path.traffic;
-        let mut payload = [IoSlice::new(&[]); MOST_JOINED];
+        let mut payload = [IoSlice::new(&[]); MAX_GRO_SEGMENTS];
         for (part, (packet, _)) in payload.iter_mut().zip(&train.packets) {
             let piece = traffic.get(packet.handle);
             let cut = piece.cut.expect("only segments are joined");
@@ -407,7 +407,7 @@ struct Train {
 impl Train {
     /// Takes a packet with these headers in, if it continues the train.
     fn take(&mut self, head: &[u8], packet: (Packet, Time)) -> bool {
-        let continues = self.packets.len() < MOST_JOINED && self.join.push(head);
+        let continues = self.packets.len() < MAX_GRO_SEGMENTS && self.join.push(head);
         if continues {
             self.packets.push(packet);
         }
@@ -423,10 +423,11 @@ const REFUSALS: &[io::ErrorKind] = &[io::ErrorKind::InvalidInput, io::ErrorKind:
 /// Packets read from one end before the other has its turn.
 const READS: usize = 16;
 /// Segments that are handed over as one: what a TCP sender cuts at most from one super-packet.
-pub(crate) const MOST_JOINED: usize = 46;
-const LIMITS: Limits = Limits { max_len: LONGEST, max_segments: MOST_JOINED, udp: false };
+pub(crate) const MAX_GRO_SEGMENTS: usize = 46;
+const LIMITS: Limits =
+    Limits { max_len: MAX_PACKET_BYTES, max_segments: MAX_GRO_SEGMENTS, udp: false };
 const EMULATOR_EVERY: Duration = Duration::from_millis(100);
 /// A sleep shorter than this takes longer than it says.
-const SHORTEST_SLEEP: Duration = Duration::from_micros(5);
+const MIN_SLEEP: Duration = Duration::from_micros(5);
 /// How long it may take until a request to stop is heard.
-const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+const MAX_SLEEP: Duration = Duration::from_millis(20);

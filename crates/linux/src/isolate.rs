@@ -15,7 +15,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 
 use crate::LinuxError;
-use crate::clock::{LEAST_REAL_TIME, go_as_others, go_first_with_threads};
+use crate::clock::{MIN_REAL_TIME_PRIORITY, go_as_others, go_first_with_threads};
 
 /// Moves the calling process into user, network, mount and process namespaces of its own, in which it is
 /// root and may do as it likes. Nothing outside changes.
@@ -37,8 +37,8 @@ pub fn isolate() -> Result<(), LinuxError> {
         )));
     }
     // Whoever may lets the data path go before other programs later; inside of the lab nobody may.
-    let _ = setrlimit(Resource::RLIMIT_NICE, MOST_URGENT, MOST_URGENT);
-    let real_time = LEAST_REAL_TIME as u64;
+    let _ = setrlimit(Resource::RLIMIT_NICE, MAX_PRIORITY, MAX_PRIORITY);
+    let real_time = MIN_REAL_TIME_PRIORITY as u64;
     if setrlimit(Resource::RLIMIT_RTPRIO, real_time, real_time).is_err() {
         // Limits may be fixed where priorities are not: the data path's thread inherits one then.
         go_first_with_threads();
@@ -195,7 +195,7 @@ impl AsFd for Namespace {
 }
 
 /// The limit that allows any priority (getrlimit(2): 20 less the nice value).
-const MOST_URGENT: u64 = 40;
+const MAX_PRIORITY: u64 = 40;
 /// A process that a signal ended is told so, as shells do.
 const SIGNAL_EXIT: i32 = 128;
 const SWITCHES: &[Switch] = &[

@@ -16,7 +16,7 @@ pub(crate) struct Lateness {
 
 impl Lateness {
     pub fn new() -> Self {
-        let empty = || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("sound bounds");
+        let empty = || Histogram::new_with_bounds(1, MAX_LATENESS_NS, 3).expect("sound bounds");
         Self { interval: empty(), whole: empty(), cpu_ns: 0 }
     }
 
@@ -56,4 +56,4 @@ impl Lateness {
 }
 
 /// Ten seconds: later than that is as good as never.
-const LONGEST_NS: u64 = 10_000_000_000;
+const MAX_LATENESS_NS: u64 = 10_000_000_000;

@@ -200,7 +200,7 @@ impl Router {
         self.path.traffic.release(packet.handle);
         let Ok(headers) = parse(&original) else { return };
         let address = self.scenario.router_address(passed);
-        let mut out = [0; LONGEST_ANSWER];
+        let mut out = [0; MAX_ICMP_ERROR_BYTES];
         let Some(len) = time_exceeded(&original, &headers, address, &mut out) else { return };
         let answer = &out[..len];
         let Ok(answer_headers) = parse(answer) else { return };
@@ -232,7 +232,7 @@ impl Router {
 
 /// The owner of packets that no flow or probe of the scenario has sent.
 pub(crate) const NOBODY: u32 = u32::MAX;
-const LONGEST_ANSWER: usize = 1_280;
+const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 
 #[cfg(test)]
 mod tests {

@@ -66,7 +66,7 @@ impl Device for Tun {
 
     fn send(&mut self, virtio: &Virtio, head: &[u8], payload: &[IoSlice<'_>]) -> io::Result<()> {
         let header = virtio.to_bytes();
-        let mut parts = [IoSlice::new(&[]); MOST_PARTS];
+        let mut parts = [IoSlice::new(&[]); MAX_IO_SLICES];
         parts[0] = IoSlice::new(&header);
         parts[1] = IoSlice::new(head);
         parts[2..2 + payload.len()].copy_from_slice(payload);
@@ -93,7 +93,7 @@ struct InterfaceRequest {
 
 pub(crate) const NODE: &str = "/dev/net/tun";
 /// Header, headers of the packet, and its payload in up to as many pieces as segments are joined.
-const MOST_PARTS: usize = 2 + crate::datapath::MOST_JOINED;
+const MAX_IO_SLICES: usize = 2 + crate::datapath::MAX_GRO_SEGMENTS;
 // include/uapi/linux/if_tun.h
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;

@@ -72,7 +72,7 @@ fn watch(
     let mut next = ticker.after(clock.now());
     while !stop.load(Ordering::Relaxed) {
         let wait = WallDuration::from_nanos(clock.until(next).as_nanos());
-        std::thread::sleep(wait.min(LONGEST_SLEEP));
+        std::thread::sleep(wait.min(MAX_SLEEP));
         let now = clock.now();
         if now < next {
             continue;
@@ -183,7 +183,7 @@ const NOTHING: Counts = Counts {
     },
 };
 /// How long it may take until a request to stop is heard.
-const LONGEST_SLEEP: WallDuration = WallDuration::from_millis(20);
+const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

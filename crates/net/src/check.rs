@@ -9,7 +9,7 @@ use weir_tcp::Profile;
 use weir_world::{Flow, Probe, ProbeKind, Scenario};
 
 use crate::error::NetError;
-use crate::probes::UDP_LEAST;
+use crate::probes::MIN_UDP_PAYLOAD_BYTES;
 use crate::sys::option;
 
 /// The congestion controls that this kernel offers.
@@ -95,9 +95,9 @@ pub(crate) fn set_rto_min(socket: &Socket, rto_min: Duration) -> io::Result<()> 
 
 fn check_probe(probe: &Probe) -> Result<(), String> {
     let (least, most) = match probe.kind {
-        ProbeKind::Udp => (UDP_LEAST as u32, MOST_PAYLOAD),
-        ProbeKind::Tcp => (1, MOST_REQUEST),
-        ProbeKind::Icmp | ProbeKind::UdpTtl => (0, MOST_PAYLOAD),
+        ProbeKind::Udp => (MIN_UDP_PAYLOAD_BYTES as u32, MAX_PAYLOAD_BYTES),
+        ProbeKind::Tcp => (1, MAX_REQUEST_BYTES),
+        ProbeKind::Icmp | ProbeKind::UdpTtl => (0, MAX_PAYLOAD_BYTES),
     };
     if (least..=most).contains(&probe.payload_bytes) {
         return Ok(());
@@ -127,8 +127,8 @@ const PACES_ALWAYS: [&str; 1] = ["bbr"];
 /// `include/uapi/linux/tcp.h` since Linux 6.15.
 const TCP_RTO_MIN_US: i32 = 45;
 /// What fits into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
-const MOST_PAYLOAD: u32 = 65_000;
+const MAX_PAYLOAD_BYTES: u32 = 65_000;
 /// What a fresh socket's send buffer takes at once (`tcp_wmem`).
-const MOST_REQUEST: u32 = 16_384;
+const MAX_REQUEST_BYTES: u32 = 16_384;
 /// Standard streams, epoll, the record, and some room.
 const OTHER_FILES: u64 = 100;

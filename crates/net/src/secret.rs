@@ -20,16 +20,16 @@ pub fn read_secret(file: &Path) -> Result<Secret, NetError> {
     }
     let mut text = String::new();
     let opened = File::open(file).map_err(unreadable)?;
-    opened.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(NetError::new(format!("{}: it is longer than {MOST_BYTES} bytes", name())));
+    opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(NetError::new(format!("{}: it is longer than {MAX_FILE_BYTES} bytes", name())));
     }
     Secret::new(text.lines().next().unwrap_or_default())
         .map_err(|error| NetError::new(format!("{}: {error}", name())))
 }
 
 /// Far more than any secret: whatever else the file is, it is not read whole.
-const MOST_BYTES: u64 = 65_536;
+const MAX_FILE_BYTES: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -40,7 +40,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-secret-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let long = folder.join("long");
-        std::fs::write(&long, vec![b'x'; 1 + MOST_BYTES as usize]).unwrap();
+        std::fs::write(&long, vec![b'x'; 1 + MAX_FILE_BYTES as usize]).unwrap();
         let refusal = |file: &Path| read_secret(file).unwrap_err().to_string();
         assert!(refusal(Path::new("/dev/zero")).ends_with("`: it is no regular file"));
         assert!(refusal(&folder).ends_with("`: it is no regular file"));

@@ -62,8 +62,8 @@ mod tests {
         let mut receiver = listener.accept().unwrap().0;
         let socket = Socket::from(sender.try_clone().unwrap());
         let mut unsent = Unsent::default();
-        assert_eq!(unsent.look(&socket), Some(UnsentBound::LEAST), "nothing was delivered");
-        assert_eq!(socket.tcp_notsent_lowat().unwrap(), UnsentBound::LEAST);
+        assert_eq!(unsent.look(&socket), Some(UnsentBound::MIN_BYTES), "nothing was delivered");
+        assert_eq!(socket.tcp_notsent_lowat().unwrap(), UnsentBound::MIN_BYTES);
         assert_eq!(unsent.look(&socket), None, "it is too early");
         let data = vec![1; 1 << 20];
         let reader = std::thread::spawn(move || receiver.read_exact(&mut vec![0; 8 << 20]));
@@ -85,7 +85,7 @@ mod tests {
         let _receiver = listener.accept().unwrap().0;
         sender.set_nonblocking(true).unwrap();
         let socket = Socket::from(sender);
-        socket.set_tcp_notsent_lowat(UnsentBound::LEAST).unwrap();
+        socket.set_tcp_notsent_lowat(UnsentBound::MIN_BYTES).unwrap();
         let piece = [0; 4096];
         let refused = loop {
             if let Err(error) = write(&socket, &[IoSlice::new(&piece)]) {
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_small_bound_holds_where_writes_end_segments() {
-        assert!(waits(write_apart) < UnsentBound::LEAST + 4096);
+        assert!(waits(write_apart) < UnsentBound::MIN_BYTES + 4096);
         let joined = waits(Socket::send_vectored);
-        assert!(joined >= UnsentBound::LEAST + 4096, "{joined}: then there is no need for it");
+        assert!(joined >= UnsentBound::MIN_BYTES + 4096, "{joined}: then there is no need for it");
     }
 }

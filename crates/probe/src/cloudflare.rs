@@ -114,7 +114,7 @@ impl Cloudflare {
         self.probe_due = None;
         let probes = std::mem::take(&mut self.set_probes);
         let Some(least) = self.set_least.take() else { return };
-        if least >= LEAST_LOADED_MS {
+        if least >= MIN_LOADED_REQUEST_MS {
             self.loaded[way as usize].extend(probes);
         }
         if least > FINISH_MS && !bypass {
@@ -151,7 +151,7 @@ impl Cloudflare {
                     Way::Up => ttfb.as_millis_f64(),
                 };
                 self.set_least = Some(self.set_least.map_or(took, |least| least.min(took)));
-                if took >= LEAST_MS && !bypass {
+                if took >= MIN_REQUEST_MS && !bypass {
                     let bits = request.bytes as f64 * 8.0 * HEADERS;
                     self.rates[way as usize].push(bits / took * 1e3);
                 }
@@ -281,11 +281,11 @@ fn sequence() -> Vec<Step> {
 /// `estimatedHeaderFraction`.
 const HEADERS: f64 = 1.005;
 /// `bandwidthMinRequestDuration`.
-const LEAST_MS: f64 = 10.0;
+const MIN_REQUEST_MS: f64 = 10.0;
 /// `bandwidthFinishRequestDuration`.
 const FINISH_MS: f64 = 1_000.0;
 /// `loadedRequestMinDuration`.
-const LEAST_LOADED_MS: f64 = 250.0;
+const MIN_LOADED_REQUEST_MS: f64 = 250.0;
 /// `loadedLatencyThrottle`.
 const PAUSE: Duration = Duration::from_millis(400);
 /// After the beginning of a set.

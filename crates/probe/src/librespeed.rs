@@ -156,9 +156,9 @@ impl Librespeed {
             return;
         }
         let rate = self.bytes as f64 / took.as_secs_f64();
-        self.bonus_ms += (rate * BONUS_MS).min(MOST_BONUS_MS);
+        self.bonus_ms += (rate * BONUS_MS).min(MAX_BONUS_MS);
         self.mbps[way as usize] = Some(rate * 8.0 * OVERHEAD / 1e6);
-        if took.as_millis_f64() + self.bonus_ms > LONGEST.as_millis_f64() {
+        if took.as_millis_f64() + self.bonus_ms > MAX_DIRECTION_DURATION.as_millis_f64() {
             match way {
                 Way::Down => self.pause(Way::Up, now, actions),
                 Way::Up => self.finish(actions),
@@ -197,7 +197,7 @@ impl Librespeed {
             return;
         }
         let last = self.pings.last().copied();
-        let took = if took < LEAST_MS { last.unwrap_or(LEAST_MS) } else { took };
+        let took = if took < MIN_PING_MS { last.unwrap_or(MIN_PING_MS) } else { took };
         if let Some(last) = last {
             let step = (took - last).abs();
             // Rises faster than it falls.
@@ -270,13 +270,13 @@ const STAGGER: Duration = Duration::from_millis(300);
 const DOWN_GRACE: Duration = Duration::from_millis(1_500);
 const UP_GRACE: Duration = Duration::from_millis(3_000);
 /// `time_dl_max`, `time_ul_max`.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_DIRECTION_DURATION: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(200);
 /// `_` in `test_order`.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Of `time_auto`, a tick: of the bytes a second, and at most.
 const BONUS_MS: f64 = 5.0 / 1e5;
-const MOST_BONUS_MS: f64 = 400.0;
+const MAX_BONUS_MS: f64 = 400.0;
 /// `garbagePhp_chunkSize`, MiB.
 const CHUNK: u32 = 100;
 /// `xhr_ul_blob_megabytes`.
@@ -284,7 +284,7 @@ const BLOB: u64 = 20 << 20;
 /// `count_ping`.
 const PINGS: usize = 10;
 /// The worker: some browsers show 0 ms.
-const LEAST_MS: f64 = 1.0;
+const MIN_PING_MS: f64 = 1.0;
 /// `overheadCompensationFactor`.
 const OVERHEAD: f64 = 1.06;
 

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::ndt7::{DOWNLOAD, DURATION_NS, LONGEST_NS, SUBPROTOCOL, UPLOAD, message_size};
+use weir_protocol::ndt7::{DOWNLOAD, DURATION_NS, MAX_TEST_NS, SUBPROTOCOL, UPLOAD, message_size};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
@@ -74,7 +74,7 @@ impl Ndt7 {
         let elapsed = now.checked_since(self.began).unwrap_or(Duration::ZERO);
         let over = match self.stage {
             // The client's own patience; the server ends it at 10 s.
-            Stage::Download => elapsed.as_nanos() >= LONGEST_NS,
+            Stage::Download => elapsed.as_nanos() >= MAX_TEST_NS,
             Stage::Upload => elapsed.as_nanos() >= DURATION_NS,
             Stage::Before | Stage::Over => false,
         };
@@ -97,7 +97,7 @@ impl Method for Ndt7 {
             }
             Event::Opened { id, .. } if id == current => {
                 self.began = now;
-                let patience = if id == DOWN { LONGEST_NS } else { DURATION_NS };
+                let patience = if id == DOWN { MAX_TEST_NS } else { DURATION_NS };
                 actions.push(Action::WakeAt(now + Duration::from_nanos(patience)));
                 if id == UP {
                     actions.push(Action::Load { id, sizes: message_size() });
@@ -144,7 +144,7 @@ impl Method for Ndt7 {
         let sent = field(&self.download, "BytesSent").filter(|&sent| sent > 0.0);
         let again = sent.and_then(|sent| Some(field(&self.download, "BytesRetrans")? / sent));
         let last = |half: &Half| field(half, "ElapsedTime").map(|micros| micros / 1e6);
-        let truncated = |told: Option<f64>| told.is_none_or(|told| told < LEAST_SECONDS);
+        let truncated = |told: Option<f64>| told.is_none_or(|told| told < MIN_TEST_S);
         let failures: Vec<_> = [("download", &self.download), ("upload", &self.upload)]
             .into_iter()
             .filter_map(|(way, half)| Some(format!("{way}: {}", half.failure.as_ref()?)))
@@ -175,7 +175,7 @@ fn open(id: Id, path: &str) -> Action {
 }
 
 /// Nine tenths of the nominal ten seconds: what ended sooner is truncated (reference, lesson 6).
-const LEAST_SECONDS: f64 = 9.0;
+const MIN_TEST_S: f64 = 9.0;
 
 #[cfg(test)]
 mod tests {

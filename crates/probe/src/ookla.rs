@@ -154,7 +154,7 @@ impl Ookla {
         let connections = if self.estimate_mbps < SLOW_MBPS { FEW } else { MANY };
         let sizes: &[u64] = if way == Way::Down { &FILES } else { &CHUNKS };
         let share = self.estimate_mbps * 1e6 / 8.0 / connections as f64;
-        let lasts = |bytes: &u64| *bytes as f64 / share >= LEAST.as_secs_f64();
+        let lasts = |bytes: &u64| *bytes as f64 / share >= MIN_REQUEST_DURATION.as_secs_f64();
         let first = sizes.iter().position(lasts).unwrap_or(sizes.len() - 1);
         self.sizes = vec![first; connections];
         (self.began, self.bytes) = (now, 0);
@@ -187,7 +187,7 @@ impl Ookla {
             }
             Stage::Before | Stage::Latency | Stage::Counting | Stage::Over => return,
         };
-        if answer.took < LEAST && self.sizes[place] + 1 < sizes.len() {
+        if answer.took < MIN_REQUEST_DURATION && self.sizes[place] + 1 < sizes.len() {
             self.sizes[place] += 1;
         }
         self.ask(place, now, actions);
@@ -358,7 +358,7 @@ fn sliced(samples: &[Sample]) -> Option<f64> {
         })
         .collect();
     rates.sort_by(f64::total_cmp);
-    mean(&rates[SLOWEST..SLICES - FASTEST])
+    mean(&rates[SLOWEST_SLICES_LEFT_OUT..SLICES - FASTEST_SLICES_LEFT_OUT])
 }
 
 /// The mean of the greater half; of an odd number, the middle one belongs to it.
@@ -374,8 +374,8 @@ const PROBES: u32 = 1 << 20;
 const PINGS: usize = 10;
 /// Article: 20 slices, without the fastest 10 % and the slowest 30 %.
 const SLICES: usize = 20;
-const FASTEST: usize = 2;
-const SLOWEST: usize = 6;
+const FASTEST_SLICES_LEFT_OUT: usize = 2;
+const SLOWEST_SLICES_LEFT_OUT: usize = 6;
 /// Article: up to 30 samples a second.
 const SAMPLE: Duration = Duration::from_nanos(33_333_333);
 /// `initialtest` of `speedtest-config.php`.
@@ -387,7 +387,7 @@ const MANY: usize = 8;
 /// `testlength`.
 const LENGTH: Duration = Duration::from_secs(10);
 /// Ours: a file or chunk that takes a connection less than this is followed by a larger one.
-const LEAST: Duration = Duration::from_millis(500);
+const MIN_REQUEST_DURATION: Duration = Duration::from_millis(500);
 /// Ours: between an answer under load and the next request.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The files of Ookla's servers: `random350x350.jpg` and so on.

@@ -4,7 +4,7 @@
 //! endless transfers are begun, one more connection each interval, while pairs of probes go out: a foreign
 //! one on a connection of its own, a self one on a connection that carries load. Goodput, then
 //! responsiveness have to be stable over [`MAD`] intervals. The interval is the second of draft 08 and of
-//! goresponsiveness, not the five seconds of draft 09, so that a direction ends within [`MOST`].
+//! goresponsiveness, not the five seconds of draft 09, so that a direction ends within [`MAX_DIRECTION_DURATION`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -167,12 +167,12 @@ impl Responsiveness {
             self.responses.push(draft);
         }
         let stable = self.saturated && is_stable(&self.responses);
-        if stable || now.since(self.began) >= MOST {
+        if stable || now.since(self.began) >= MAX_DIRECTION_DURATION {
             self.end_direction(stable, now, actions);
         } else {
             self.next_interval = now + INTERVAL;
             actions.push(Action::WakeAt(self.next_interval));
-            if self.loads.len() < MOST_CONNECTIONS {
+            if self.loads.len() < MAX_CONNECTIONS {
                 self.add_load(actions);
             }
         }
@@ -396,12 +396,12 @@ const TOLERANCE: f64 = 0.05;
 /// Section 4.3.1: `TMP`, the share that is kept.
 const TRIMMED: f64 = 0.95;
 /// Section 4.4: `MNP`.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A tenth of `MPS`: new connections of a hundred a second would be a load themselves on slow lines.
 const PROBE_EVERY: Duration = Duration::from_millis(100);
 /// Half of the draft's 40 s example for both directions.
-const MOST: Duration = Duration::from_secs(20);
+const MAX_DIRECTION_DURATION: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {

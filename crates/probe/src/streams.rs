@@ -155,7 +155,7 @@ impl Streams {
             stream.connection == id || stream.request.is_some_and(|request| request.id == id)
         })?;
         self.failures += 1;
-        if !self.streams[place].is_open || self.failures > MOST_FAILURES {
+        if !self.streams[place].is_open || self.failures > MAX_FAILURES {
             return Some(Heard::Failed(reason.to_owned()));
         }
         // A server that keeps no connection alive is one too.
@@ -183,7 +183,7 @@ impl Streams {
 }
 
 /// A server that breaks off so many requests in a row would do so for ever.
-const MOST_FAILURES: u32 = 20;
+const MAX_FAILURES: u32 = 20;
 
 #[cfg(test)]
 mod tests {

@@ -278,7 +278,7 @@ impl Web {
         match self.stage {
             Stage::Kind => {
                 self.small += bytes;
-                if self.small > self.known().map_or(LEAST_FILE, |kind| kind.small.1) {
+                if self.small > self.known().map_or(MIN_FILE_BYTES, |kind| kind.small.1) {
                     self.on_many(now, actions);
                 }
             }
@@ -299,7 +299,7 @@ impl Web {
 
     /// Whether all that there is to load is a file too short to fill a line.
     const fn is_small_file(&self) -> bool {
-        self.known().is_none() && self.file < LEAST_FILE
+        self.known().is_none() && self.file < MIN_FILE_BYTES
     }
 
     /// What Weir's own protocol would have told.
@@ -426,7 +426,7 @@ const PING: Duration = Duration::from_millis(100);
 /// Of an upload: LibreSpeed's blob, which servers are set up to take.
 const CHUNK: u64 = 20 << 20;
 /// A smaller file is over before a line is full.
-const LEAST_FILE: u64 = 1_000_000;
+const MIN_FILE_BYTES: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -488,7 +488,7 @@ mod tests {
         test.on(now, Event::Opened { id, tcp: Duration::ZERO, tls: None }, &mut actions);
         test.on(now, Event::Head { id: id + 1, status: 200, server: None }, &mut actions);
         actions.clear();
-        test.on(now, Event::Received { id: id + 1, bytes: LEAST_FILE + 1 }, &mut actions);
+        test.on(now, Event::Received { id: id + 1, bytes: MIN_FILE_BYTES + 1 }, &mut actions);
         let closed = [Action::Close { id: id + 1 }, Action::Close { id }, Action::WakeAt(now)];
         assert_eq!(actions, closed);
         assert_eq!(test.result()["server_kind"], "a file");

@@ -141,8 +141,8 @@ pub fn ookla(request: &Request<'_>) -> Result<Answer, QueryError> {
             Answer::Words("text/xml; charset=utf-8", ookla::config(request.client))
         }
         "/download" => {
-            let size = request.query.number("size", ookla::MOST_BYTES)?;
-            noise(size.unwrap_or(ookla::MOST_BYTES))
+            let size = request.query.number("size", ookla::MAX_BYTES)?;
+            noise(size.unwrap_or(ookla::MAX_BYTES))
         }
         _ => ookla::image_bytes(path).map_or(Answer::NotFound, noise),
     })

@@ -12,7 +12,7 @@ pub const UP: &str = "/__up";
 /// # Errors
 /// If it is no number, or more than Cloudflare's own server gives.
 pub fn bytes(query: Query<'_>) -> Result<u64, QueryError> {
-    Ok(query.number("bytes", MOST_BYTES)?.unwrap_or(0))
+    Ok(query.number("bytes", MAX_BYTES)?.unwrap_or(0))
 }
 
 /// The header `server-timing` for an answer that took so many nanoseconds to make.
@@ -30,18 +30,18 @@ pub fn server_time(header: &str) -> Option<u64> {
         let (name, rest) = entry.trim().split_once(';')?;
         let known = name == "cfRequestDuration" || name.starts_with("cfSpeed");
         let value = rest.split(';').find_map(|part| part.trim().strip_prefix("dur="))?;
-        value.parse::<f64>().ok().filter(|&ms| known && ms > LEAST_SERVER_MS && ms < MOST_SERVER_MS)
+        value.parse::<f64>().ok().filter(|&ms| known && ms > MIN_SERVER_MS && ms < MAX_SERVER_MS)
     });
     let sum: f64 = times.sum();
     (sum > 0.0).then_some((sum * 1e6) as u64)
 }
 
 /// The engine: what is shorter is no measurement.
-const LEAST_SERVER_MS: f64 = 0.01;
+const MIN_SERVER_MS: f64 = 0.01;
 /// No request lasts an hour.
-const MOST_SERVER_MS: f64 = 3.6e6;
+const MAX_SERVER_MS: f64 = 3.6e6;
 /// The largest step of the test's own sequence is 250 MB; the bound leaves room for those of others.
-const MOST_BYTES: u64 = 10_000_000_000;
+const MAX_BYTES: u64 = 10_000_000_000;
 
 #[cfg(test)]
 mod tests {

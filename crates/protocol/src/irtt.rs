@@ -143,7 +143,7 @@ impl Params {
     pub fn bounded(mut self, longest_ns: i64, interval_ns: i64, length: i64) -> Self {
         self.version = VERSION;
         self.duration_ns = self.duration_ns.min(longest_ns);
-        self.interval_ns = self.interval_ns.clamp(interval_ns, LONGEST_INTERVAL_NS);
+        self.interval_ns = self.interval_ns.clamp(interval_ns, MAX_INTERVAL_NS);
         self.length = self.length.clamp(0, length);
         self.dscp &= 0xff;
         // Padding is sent back as it came: what a client asks for may be anything.
@@ -164,7 +164,7 @@ impl Params {
             if key == SERVER_FILL {
                 let length = usize::try_from(uvarint(&mut bytes)?).ok()?;
                 let (text, rest) = bytes.split_at_checked(length)?;
-                if length > LONGEST_FILL {
+                if length > MAX_FILL_BYTES {
                     return None;
                 }
                 params.server_fill = String::from_utf8(text.to_vec()).ok()?;
@@ -348,10 +348,10 @@ const HMAC: u8 = 8;
 const HMAC_BYTES: usize = 16;
 const VERSION: i64 = 1;
 const SERVER_FILL: u64 = 9;
-const LONGEST_FILL: usize = 32;
+const MAX_FILL_BYTES: usize = 32;
 const STAMP_MIDDLE: i64 = 4;
 /// A quarter of the time after which irtt's server forgets a silent client.
-const LONGEST_INTERVAL_NS: i64 = 15_000_000_000;
+const MAX_INTERVAL_NS: i64 = 15_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -38,7 +38,7 @@ impl Endpoint {
 /// If `ckSize` is no number. As LibreSpeed does, one that is too large counts as the largest.
 pub fn garbage_bytes(query: Query<'_>) -> Result<u64, QueryError> {
     let chunks = query.number("ckSize", u64::MAX)?.unwrap_or(DEFAULT_CHUNKS);
-    Ok(chunks.clamp(1, MOST_CHUNKS) * CHUNK)
+    Ok(chunks.clamp(1, MAX_CHUNKS) * CHUNK)
 }
 
 /// The answer to `getIP`.
@@ -59,7 +59,7 @@ pub fn address(client: IpAddr) -> String {
 /// LibreSpeed: `ckSize` counts MiB, is 4 if not given and 1024 at most.
 const CHUNK: u64 = 1 << 20;
 const DEFAULT_CHUNKS: u64 = 4;
-const MOST_CHUNKS: u64 = 1024;
+const MAX_CHUNKS: u64 = 1024;
 
 #[cfg(test)]
 mod tests {

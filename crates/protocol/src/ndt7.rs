@@ -17,9 +17,9 @@ pub const SUBPROTOCOL: &str = "net.measurementlab.ndt.v7";
 /// How long a test takes, in nanoseconds.
 pub const DURATION_NS: u64 = 10_000_000_000;
 /// After how long the server closes it whatever happens ("Requirements for non-interactive clients").
-pub const LONGEST_NS: u64 = 15_000_000_000;
+pub const MAX_TEST_NS: u64 = 15_000_000_000;
 /// The longest message that a receiver takes.
-pub const LONGEST_MESSAGE: u64 = 1 << 24;
+pub const MAX_MESSAGE_BYTES: u64 = 1 << 24;
 /// The time between two measurements.
 pub const MEASUREMENTS: Interval =
     Interval { mean_ns: 250_000_000, min_ns: 25_000_000, max_ns: 625_000_000 };

@@ -37,7 +37,7 @@ impl<'a> Command<'a> {
     /// Reads a line without its end.
     ///
     /// # Errors
-    /// If it is no command, or asks for more than [`MOST_BYTES`].
+    /// If it is no command, or asks for more than [`MAX_BYTES`].
     pub fn parse(line: &'a [u8]) -> Result<Self, LineError> {
         let length = line.len() as u64 + 1;
         let line = std::str::from_utf8(line).map_err(|_| LineError("a command is ASCII text"))?;
@@ -46,13 +46,13 @@ impl<'a> Command<'a> {
         let mut size = || {
             let word = words.next().ok_or(LineError("a number of bytes is missing"))?;
             let size = word.parse().map_err(|_| LineError("a number of bytes is no number"))?;
-            if size > MOST_BYTES { Err(LineError("more bytes than allowed")) } else { Ok(size) }
+            if size > MAX_BYTES { Err(LineError("more bytes than allowed")) } else { Ok(size) }
         };
         match command {
-            "HI" => Ok(Self::Hello(words.next().filter(|name| name.len() <= LONGEST_NAME))),
+            "HI" => Ok(Self::Hello(words.next().filter(|name| name.len() <= MAX_NAME_BYTES))),
             "PING" => Ok(Self::Ping),
             "DOWNLOAD" => match size()? {
-                total if total < SHORTEST_DOWNLOAD => {
+                total if total < MIN_DOWNLOAD_BYTES => {
                     Err(LineError("fewer bytes than the answer has"))
                 }
                 total => Ok(Self::Download(total)),
@@ -77,7 +77,7 @@ pub const HELLO: &str = "HELLO 2.9 (2.9.0) 2021-09-01.0000.weir\n";
 /// What a download begins with, and counts among its bytes.
 pub const DOWNLOAD_PREFIX: &[u8] = b"DOWNLOAD ";
 /// The longest line that is read.
-pub const LONGEST_LINE: usize = 256;
+pub const MAX_LINE_BYTES: usize = 256;
 
 /// The answer to [`Command::Ping`]: 19 bytes with the line's end, which one client insists on.
 #[must_use]
@@ -110,14 +110,14 @@ impl<'a> LossDatagram<'a> {
     /// Reads one, `None` if it is something else.
     #[must_use]
     pub fn parse(datagram: &'a [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(datagram.get(..datagram.len().min(LONGEST_LINE))?).ok()?;
+        let text = std::str::from_utf8(datagram.get(..datagram.len().min(MAX_LINE_BYTES))?).ok()?;
         let mut words = text.split_ascii_whitespace();
         if words.next()? != "LOSS" {
             return None;
         }
         let (_nonce, index, name) = (words.next()?, words.next()?, words.next()?);
-        let index = index.parse().ok().filter(|&index| index < MOST_DATAGRAMS)?;
-        (name.len() <= LONGEST_NAME).then_some(Self { index, name })
+        let index = index.parse().ok().filter(|&index| index < MAX_DATAGRAMS)?;
+        (name.len() <= MAX_NAME_BYTES).then_some(Self { index, name })
     }
 }
 
@@ -134,7 +134,7 @@ pub struct LossCount {
 impl LossCount {
     /// One arrived. An index that [`LossDatagram::parse`] would not give is left out.
     pub fn arrived(&mut self, index: u32) {
-        if index >= MOST_DATAGRAMS {
+        if index >= MAX_DATAGRAMS {
             return;
         }
         let (word, bit) = (index as usize / 64, 1_u64 << (index % 64));
@@ -218,13 +218,13 @@ pub fn config(client: std::net::IpAddr) -> String {
 }
 
 /// What `/download` gives if no size is asked for, and the most that anything may ask for: OoklaServer.
-pub const MOST_BYTES: u64 = 10 << 30;
+pub const MAX_BYTES: u64 = 10 << 30;
 /// `DOWNLOAD ` and the line's end.
-const SHORTEST_DOWNLOAD: u64 = 10;
+const MIN_DOWNLOAD_BYTES: u64 = 10;
 /// A name is a UUID.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Bits for a hundred times what clients send.
-const MOST_DATAGRAMS: u32 = 1 << 16;
+const MAX_DATAGRAMS: u32 = 1 << 16;
 /// Side in pixels and bytes of the files of real servers.
 const IMAGES: [(u32, u64); 10] = [
     (350, 245_388),

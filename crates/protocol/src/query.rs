@@ -74,8 +74,8 @@ impl<'a> Query<'a> {
     /// # Errors
     /// If there is too much, or a parameter is empty or given twice.
     pub fn check_metadata(self) -> Result<(), QueryError> {
-        if self.0.len() > MOST_METADATA {
-            return Err(QueryError::Long { length: self.0.len(), most: MOST_METADATA });
+        if self.0.len() > MAX_METADATA_BYTES {
+            return Err(QueryError::Long { length: self.0.len(), most: MAX_METADATA_BYTES });
         }
         let mut seen = std::collections::BTreeSet::new();
         for (number, (name, value)) in self.pairs().enumerate() {
@@ -99,12 +99,12 @@ impl QueryError {
 
 /// As much of a stranger's words as an answer repeats.
 fn shortened(text: &str) -> String {
-    text.chars().take(LONGEST_QUOTE).collect()
+    text.chars().take(MAX_QUOTE_CHARS).collect()
 }
 
 /// ndt7 specification, section "Query string parameters".
-const MOST_METADATA: usize = 4096;
-const LONGEST_QUOTE: usize = 40;
+const MAX_METADATA_BYTES: usize = 4096;
+const MAX_QUOTE_CHARS: usize = 40;
 
 #[cfg(test)]
 mod tests {

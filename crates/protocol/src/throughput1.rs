@@ -13,7 +13,7 @@ pub const UPLOAD: &str = "/throughput/v1/upload";
 /// The name of the protocol in `Sec-WebSocket-Protocol`.
 pub const SUBPROTOCOL: &str = "net.measurementlab.throughput.v1";
 /// The longest that a stream may take, in nanoseconds.
-pub const LONGEST_NS: u64 = 25_000_000_000;
+pub const MAX_STREAM_NS: u64 = 25_000_000_000;
 /// The time between two measurements.
 pub const MEASUREMENTS: Interval =
     Interval { mean_ns: 250_000_000, min_ns: 100_000_000, max_ns: 400_000_000 };
@@ -46,7 +46,7 @@ impl Options {
                 return Err(QueryError::Missing(needed));
             }
         }
-        let longest_ms = LONGEST_NS / 1_000_000;
+        let longest_ms = MAX_STREAM_NS / 1_000_000;
         let duration_ms = query.number("duration", longest_ms)?.unwrap_or(DEFAULT_DURATION_MS);
         let congestion = match query.get("cc").as_deref() {
             None | Some("") => None,

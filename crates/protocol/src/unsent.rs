@@ -17,10 +17,10 @@ impl UnsentBound {
     pub const LOOK: Duration = Duration::from_millis(50);
     /// Four segments. Half of the bound is left when the sender is woken: the two that Linux sends at least at
     /// once (`tcp_min_tso_segs`).
-    pub const LEAST: u32 = 4 * 1460;
+    pub const MIN_BYTES: u32 = 4 * 1460;
     /// 5 ms at 1.7 Gbit/s. What an application is late by does not grow with the rate, and this is memory of
     /// every connection.
-    pub const MOST: u32 = 1 << 20;
+    pub const MAX_BYTES: u32 = 1 << 20;
 
     /// The bound in bytes, now that the rate is so many bit/s.
     pub fn look(&mut self, rate_bps: u64) -> u32 {
@@ -34,7 +34,7 @@ impl UnsentBound {
     #[must_use]
     pub fn at(rate_bps: u64) -> u32 {
         let share = rate_bps / 8 / SHARES_OF_SECOND;
-        share.clamp(Self::LEAST.into(), Self::MOST.into()) as u32
+        share.clamp(Self::MIN_BYTES.into(), Self::MAX_BYTES.into()) as u32
     }
 
     /// The bound of an upload over a WebSocket, which shares its connection with nothing: that of 200 Mbit/s,
@@ -48,13 +48,13 @@ impl UnsentBound {
     /// socket: they delay as much. 64 KiB are rustls' own bound.
     #[must_use]
     pub const fn of_records(bound: u32) -> u32 {
-        if bound < MOST_RECORDS { bound } else { MOST_RECORDS }
+        if bound < MAX_RECORD_BYTES { bound } else { MAX_RECORD_BYTES }
     }
 }
 
 /// 5 ms.
 const SHARES_OF_SECOND: u64 = 200;
-const MOST_RECORDS: u32 = 64 << 10;
+const MAX_RECORD_BYTES: u32 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn the_bound_is_five_milliseconds_of_the_rate() {
         let mut bound = UnsentBound::default();
-        assert_eq!(bound.look(0), UnsentBound::LEAST);
+        assert_eq!(bound.look(0), UnsentBound::MIN_BYTES);
         assert_eq!(bound.look(100_000_000), 62_500);
-        assert_eq!(bound.look(20_000_000_000), UnsentBound::MOST);
+        assert_eq!(bound.look(20_000_000_000), UnsentBound::MAX_BYTES);
         assert_eq!(UnsentBound::of_websocket(), 125_000);
     }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn records_of_tls_wait_no_longer_than_what_the_socket_has() {
-        assert_eq!(UnsentBound::of_records(UnsentBound::LEAST), UnsentBound::LEAST);
-        assert_eq!(UnsentBound::of_records(UnsentBound::MOST), 64 << 10);
+        assert_eq!(UnsentBound::of_records(UnsentBound::MIN_BYTES), UnsentBound::MIN_BYTES);
+        assert_eq!(UnsentBound::of_records(UnsentBound::MAX_BYTES), 64 << 10);
     }
 }

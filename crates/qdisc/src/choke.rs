@@ -189,21 +189,21 @@ pub(crate) static CHOKE: Discipline = Discipline {
         Param {
             name: "limit",
             aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, MOST_PACKETS) },
+            kind: Kind::Number { unit: "packets", range: (1, MAX_PACKETS) },
             default: DefaultValue::Required,
             meaning: "most packets that may wait",
         },
         Param {
             name: "min",
             aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, MOST_PACKETS) },
+            kind: Kind::Number { unit: "packets", range: (0, MAX_PACKETS) },
             default: DefaultValue::Absent("max / 3"),
             meaning: "average queue up to which nothing is dropped",
         },
         Param {
             name: "max",
             aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, MOST_PACKETS) },
+            kind: Kind::Number { unit: "packets", range: (0, MAX_PACKETS) },
             default: DefaultValue::Absent("limit / 4"),
             meaning: "average queue above which everything is dropped or marked",
         },
@@ -229,7 +229,7 @@ pub(crate) static CHOKE: Discipline = Discipline {
 };
 
 /// `CHOKE_MAX_QUEUE`.
-const MOST_PACKETS: u64 = 128 * 1024 - 1;
+const MAX_PACKETS: u64 = 128 * 1024 - 1;
 
 /// How often a place is drawn before the first packet is taken instead (`choke_peek_random`).
 const TRIES: usize = 3;

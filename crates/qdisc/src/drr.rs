@@ -84,7 +84,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     let mut quanta = Vec::new();
     for class in &set_up.classes {
         let params = Params::read("drr class", CLASS_PARAMS, &class.words, device)?;
-        quanta.push((params.number("quantum")? as u32).max(SMALLEST_QUANTUM));
+        quanta.push((params.number("quantum")? as u32).max(MIN_QUANTUM_BYTES));
     }
     let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
     let leaves = Leaves::read(set_up, device)?;
@@ -122,4 +122,4 @@ const CLASS_PARAMS: &[Param] = &[Param {
 }];
 
 /// `drr_change_class` and `ets_quantum_parse` raise smaller ones in silence.
-pub(crate) const SMALLEST_QUANTUM: u32 = 256;
+pub(crate) const MIN_QUANTUM_BYTES: u32 = 256;

@@ -180,14 +180,14 @@ impl EarlyDrop {
 /// A typical packet's length as a queue counts it.
 pub(crate) fn typical_packet(params: &Params) -> Result<u32, SetUpError> {
     let size = params.size("avpkt")?.expect("a default").get();
-    if (1..=MOST_AVPKT).contains(&size) {
+    if (1..=MAX_AVPKT_BYTES).contains(&size) {
         Ok(size as u32)
     } else {
         Err(params.bad("avpkt", &size.to_string(), "write from 1 to 65535 bytes"))
     }
 }
 
-const MOST_AVPKT: u64 = 65_535;
+const MAX_AVPKT_BYTES: u64 = 65_535;
 
 /// Floyd and Jacobson 1993, section 6: averages over some hundred packets.
 pub(crate) const WQ: Param = Param {

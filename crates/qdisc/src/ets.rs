@@ -7,7 +7,7 @@ use weir_core::{Packet, Time};
 
 use crate::Device;
 use crate::contract::{Fates, Qdisc};
-use crate::drr::{RoundRobin, SMALLEST_QUANTUM};
+use crate::drr::{MIN_QUANTUM_BYTES, RoundRobin};
 use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
@@ -48,15 +48,15 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     if count == 0 {
         return Err(SetUpError::new("ets: one of `bands`, `strict` and `quanta` is required"));
     }
-    if needed > count || count > MOST_BANDS {
+    if needed > count || count > MAX_BANDS {
         return Err(SetUpError::new(format!(
             "ets: `strict {strict}` and {} quanta make {needed} bands; write as many `bands` at least, \
-             and {MOST_BANDS} at most",
+             and {MAX_BANDS} at most",
             quanta.len()
         )));
     }
     // Bands without a quantum have that of a full packet; strict ones have none.
-    quanta.resize((count - strict) as usize, device.full_packet().max(SMALLEST_QUANTUM));
+    quanta.resize((count - strict) as usize, device.full_packet().max(MIN_QUANTUM_BYTES));
     let map = PrioMap::all(count as u8 - 1).overwritten(&params, count as u8)?;
     let sharing = RoundRobin::new(std::iter::repeat_n(0, strict as usize).chain(quanta));
     let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count as usize);
@@ -68,7 +68,7 @@ fn quanta(params: &Params) -> Result<Vec<u32>, SetUpError> {
     let words = params.words("quanta");
     let quantum = |word: &&str| {
         let quantum = word.parse().ok().filter(|quantum| (1..=1 << 20).contains(quantum));
-        quantum.map(|quantum: u32| quantum.max(SMALLEST_QUANTUM)).ok_or_else(|| {
+        quantum.map(|quantum: u32| quantum.max(MIN_QUANTUM_BYTES)).ok_or_else(|| {
             params.bad("quanta", word, "write bytes from 1 to 1048576, one number a band")
         })
     };
@@ -83,14 +83,14 @@ pub(crate) static ETS: Discipline = Discipline {
         Param {
             name: "bands",
             aliases: &[],
-            kind: Kind::Bands { range: (1, MOST_BANDS) },
+            kind: Kind::Bands { range: (1, MAX_BANDS) },
             default: DefaultValue::Absent("strict + quanta"),
             meaning: "number of bands, which are the classes 1: and on; band 0 is class 1",
         },
         Param {
             name: "strict",
             aliases: &[],
-            kind: Kind::Number { unit: "bands", range: (0, MOST_BANDS) },
+            kind: Kind::Number { unit: "bands", range: (0, MAX_BANDS) },
             default: DefaultValue::Is("0"),
             meaning: "how many bands, from the first, go before all behind them",
         },
@@ -125,4 +125,4 @@ fn numbers(behind: &[&str]) -> usize {
 }
 
 /// `TCQ_ETS_MAX_BANDS`.
-const MOST_BANDS: u64 = 16;
+const MAX_BANDS: u64 = 16;

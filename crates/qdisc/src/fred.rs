@@ -136,7 +136,7 @@ impl FredRules {
         let Holding { packets, strikes } = self.flows.holding(packet);
         let holds = f64::from(packets);
         let most = if above_max && self.fairness.spare_above_max {
-            f64::from(MOST_OF_MANY)
+            f64::from(MAX_PACKETS_PER_MANY_FLOW)
         } else {
             self.fairness.packets(self.drop.min())
         };
@@ -300,7 +300,7 @@ pub(crate) const ON_DEPARTURE: Param = Param {
 };
 
 /// Packets that each of many flows may hold above the upper threshold (Lin and Morris 1997, section 5).
-const MOST_OF_MANY: u32 = 2;
+const MAX_PACKETS_PER_MANY_FLOW: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -81,9 +81,9 @@ impl Line {
 
     /// Refuses a rate of which the tiers would have nothing.
     fn for_tiers(&self) -> Result<&Self, SetUpError> {
-        if self.kbit < LEAST_FOR_TIERS {
+        if self.kbit < MIN_TIERED_RATE_KBIT {
             return Err(SetUpError::new(format!(
-                "{}: `rate {}`: its tiers need a rate of at least {LEAST_FOR_TIERS}kbit",
+                "{}: `rate {}`: its tiers need a rate of at least {MIN_TIERED_RATE_KBIT}kbit",
                 self.name,
                 Rate::from_kbit(self.kbit)
             )));
@@ -121,7 +121,7 @@ impl Line {
     /// `fq_codel` in class `parent`, with a target that a full packet does not exceed on a slow line
     /// (`adapt_target_to_slow_link`).
     fn fq_codel(&self, parent: &str, handle: &str, quantum: Option<u32>) -> String {
-        let target = (SLOWEST_PACKET_US / self.kbit).max(5_000);
+        let target = (FULL_PACKET_AT_1_KBIT_US / self.kbit).max(5_000);
         let interval = 95_000 + target;
         let quantum = quantum.map_or(String::new(), |bytes| format!(" quantum {bytes}"));
         format!(
@@ -320,9 +320,9 @@ const PARAMS: &[Param] = &[
 const SQM: &str = "sqm-scripts of 2026, src/*.qos, functions.sh, defaults.sh";
 
 /// The priority tier's 128 kbit/s must fit into its third.
-const LEAST_FOR_TIERS: u64 = 384;
+const MIN_TIERED_RATE_KBIT: u64 = 384;
 /// A full packet in 33 cells of 53 bytes at 1 kbit/s, in microseconds.
-const SLOWEST_PACKET_US: u64 = 33 * 53 * 8 * 1_000;
+const FULL_PACKET_AT_1_KBIT_US: u64 = 33 * 53 * 8 * 1_000;
 /// TOS bytes.
 const LOW_DELAY: u8 = 0x10;
 const CS1: u8 = 0x20;

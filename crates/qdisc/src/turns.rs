@@ -30,7 +30,7 @@ struct Chain {
 impl Turns {
     pub fn new(flows: usize, quantum: u32) -> Self {
         // A quantum below 256 would spend all time on turns; Linux raises it in silence.
-        let quantum = quantum.max(SMALLEST_QUANTUM) as i32;
+        let quantum = quantum.max(MIN_QUANTUM_BYTES) as i32;
         let flows = vec![Turn::default(); flows];
         Self { quantum, flows, new: Chain::default(), old: Chain::default() }
     }
@@ -108,7 +108,7 @@ impl Chain {
 }
 
 /// `sch_fq_codel.c` and `sch_fq_pie.c`.
-const SMALLEST_QUANTUM: u32 = 256;
+const MIN_QUANTUM_BYTES: u32 = 256;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-/// Up to [`MOST`] bytes that no line compresses. All loads send the same ones: making new ones would be the
+/// Up to [`MAX_CHUNK_BYTES`] bytes that no line compresses. All loads send the same ones: making new ones would be the
 /// slowest part of a test.
 pub(crate) fn bytes(length: usize) -> Bytes {
     DATA.slice(..length)
@@ -16,10 +16,10 @@ pub(crate) fn random() -> u64 {
 }
 
 /// A mebibyte: the longest message of ndt7.
-pub(crate) const MOST: usize = 1 << 20;
+pub(crate) const MAX_CHUNK_BYTES: usize = 1 << 20;
 
 static DATA: LazyLock<Bytes> = LazyLock::new(|| {
-    let mut data = vec![0; MOST];
+    let mut data = vec![0; MAX_CHUNK_BYTES];
     getrandom::fill(&mut data).expect("the system has random bits");
     data.into()
 });

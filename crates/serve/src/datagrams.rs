@@ -161,7 +161,7 @@ fn answer_main(
     let Some(request) = EchoRequest::parse(datagram).filter(|_| server.echoes) else {
         return Fate::Unknown;
     };
-    if datagram.len() > LONGEST_ECHO {
+    if datagram.len() > MAX_ECHO_BYTES {
         return Fate::Limited;
     }
     let tos = received.tos.unwrap_or(0);
@@ -210,7 +210,7 @@ impl Counts {
 }
 
 /// What fits into an Ethernet frame over IPv4; longer ones would come in fragments.
-pub(crate) const LONGEST_ECHO: usize = 1472;
+pub(crate) const MAX_ECHO_BYTES: usize = 1472;
 /// A thousand datagrams at their size in memory.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// The longest datagram.

@@ -93,7 +93,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             OpCode::Control(control) => control,
         };
         // Section 5.5.
-        if length > LONGEST_CONTROL || !header.is_final {
+        if length > MAX_CONTROL_BYTES || !header.is_final {
             return Err(wrong("length"));
         }
         let end = start + length as usize;
@@ -148,7 +148,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 
     async fn frame(&mut self, opcode: OpCode, payload: Bytes) -> io::Result<()> {
         let header = FrameHeader { opcode, ..FrameHeader::default() };
-        let mut bytes = Vec::with_capacity(LONGEST_HEADER);
+        let mut bytes = Vec::with_capacity(MAX_HEADER_BYTES);
         header.format(payload.len() as u64, &mut bytes).map_err(io::Error::other)?;
         self.to.write_all_buf(&mut Bytes::from(bytes).chain(payload)).await?;
         self.to.flush().await
@@ -158,14 +158,14 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 /// Reads `data` as what a client sends, whole and a few bytes at a time: that makes no difference.
 #[cfg(any(test, fuzzing))]
 pub fn exercise(data: &[u8]) {
-    let whole = tell(FrameReader::new(data, &[], LONGEST));
+    let whole = tell(FrameReader::new(data, &[], MAX_MESSAGE_BYTES));
     let (begun, rest) = data.split_at(data.len().min(3));
-    assert_eq!(tell(FrameReader::new(OneByOne(rest), begun, LONGEST)), whole);
+    assert_eq!(tell(FrameReader::new(OneByOne(rest), begun, MAX_MESSAGE_BYTES)), whole);
     assert!(whole.0 <= data.len() as u64);
 }
 
 #[cfg(any(test, fuzzing))]
-const LONGEST: u64 = 1 << 24;
+const MAX_MESSAGE_BYTES: u64 = 1 << 24;
 
 /// Bytes of messages, pings, and whether the end was a good one.
 #[cfg(any(test, fuzzing))]
@@ -220,9 +220,9 @@ fn wrong(what: &str) -> io::Error {
 /// What is read at once.
 const BUFFER: usize = 64 << 10;
 /// RFC 6455, section 5.5.
-const LONGEST_CONTROL: u64 = 125;
+const MAX_CONTROL_BYTES: u64 = 125;
 /// RFC 6455, section 5.2, without a mask.
-const LONGEST_HEADER: usize = 10;
+const MAX_HEADER_BYTES: usize = 10;
 /// RFC 6455, section 7.4.1.
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 

@@ -11,7 +11,7 @@ use weir_net::sys::message::Received;
 use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
 
 use crate::data;
-use crate::datagrams::{Fate, LONGEST_ECHO, clock, send};
+use crate::datagrams::{Fate, MAX_ECHO_BYTES, clock, send};
 use crate::shared::{Shared, Test};
 
 /// The connections of one socket.
@@ -90,7 +90,7 @@ impl Irtt {
         if is_near(from) {
             return true;
         }
-        if self.credits.len() >= MOST_CONNECTIONS {
+        if self.credits.len() >= MAX_CONNECTIONS {
             return false;
         }
         let (credit, last) = self.credits.entry(from.to_canonical()).or_insert((0, now));
@@ -113,11 +113,11 @@ impl Irtt {
         let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
         let refused = !params.same_version();
         let longest = i64::try_from(server.options.max_duration.as_nanos()).unwrap_or(i64::MAX);
-        let params = params.bounded(longest, SHORTEST_INTERVAL_NS, LONGEST_ECHO as i64);
+        let params = params.bounded(longest, MIN_INTERVAL_NS, MAX_ECHO_BYTES as i64);
         if refused || and_close {
             return Some(opened(0, &params, true, key));
         }
-        if self.connections.len() >= MOST_CONNECTIONS {
+        if self.connections.len() >= MAX_CONNECTIONS {
             return None;
         }
         // 0 means that there is no connection.
@@ -154,11 +154,11 @@ impl Irtt {
             connection.test = Some(test);
         }
         let now = Instant::now();
-        let interval = connection.params.interval_ns.max(SHORTEST_INTERVAL_NS) as f64;
+        let interval = connection.params.interval_ns.max(MIN_INTERVAL_NS) as f64;
         let earned = now.saturating_duration_since(connection.last).as_nanos() as f64 / interval;
         connection.credit = (connection.credit + earned).min(BURST);
         connection.last = now;
-        if connection.credit < 1.0 || datagram.len() > LONGEST_ECHO {
+        if connection.credit < 1.0 || datagram.len() > MAX_ECHO_BYTES {
             return Fate::Limited;
         }
         connection.credit -= 1.0;
@@ -223,7 +223,7 @@ fn unix_ns() -> u64 {
 
 /// irtt's own bounds, but for the interval, which it has at 10 ms: tests of voice send every 20 ms and
 /// `irtt client -i 5ms` is what its manual calls reasonable between machines that are near.
-const SHORTEST_INTERVAL_NS: i64 = 1_000_000;
+const MIN_INTERVAL_NS: i64 = 1_000_000;
 const BURST: f64 = 5.0;
 const SILENCE: Duration = Duration::from_secs(65);
 const GRACE: Duration = Duration::from_secs(2);
@@ -234,7 +234,7 @@ const TOKEN_BYTES: usize = 8;
 /// Longer than the pauses of a client that repeats its request: up to 8 s.
 const CREDIT: Duration = Duration::from_secs(10);
 /// About 200 bytes each.
-const MOST_CONNECTIONS: usize = 4096;
+const MAX_CONNECTIONS: usize = 4096;
 
 #[cfg(test)]
 mod tests {

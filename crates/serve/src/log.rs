@@ -53,7 +53,7 @@ pub(crate) fn flush() {
     let (done, written) = channel();
     if queue.try_send(Entry::Flush(done)).is_ok() {
         // Standard error may stand still.
-        let _ = written.recv_timeout(LONGEST_FLUSH);
+        let _ = written.recv_timeout(MAX_FLUSH);
     }
 }
 
@@ -130,7 +130,7 @@ static QUEUE: OnceLock<SyncSender<Entry>> = OnceLock::new();
 static LOST_LINES: AtomicU64 = AtomicU64::new(0);
 /// About 300 bytes each.
 const QUEUE_LINES: usize = 4096;
-const LONGEST_FLUSH: Duration = Duration::from_secs(1);
+const MAX_FLUSH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

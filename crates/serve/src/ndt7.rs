@@ -56,9 +56,9 @@ fn plan(direction: Direction, options: Options, longest: Duration) -> Plan {
     Plan {
         direction,
         duration: Duration::from_nanos(ndt7::DURATION_NS).min(longest),
-        longest: Duration::from_nanos(ndt7::LONGEST_NS),
+        longest: Duration::from_nanos(ndt7::MAX_TEST_NS),
         sizes: ndt7::message_size(),
-        longest_message: ndt7::LONGEST_MESSAGE,
+        longest_message: ndt7::MAX_MESSAGE_BYTES,
         every: ndt7::MEASUREMENTS,
         limit: options.early_exit_bytes.map_or(Limit::None, Limit::Acknowledged),
         pings: true,

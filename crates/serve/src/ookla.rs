@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::time::{Instant, timeout_at};
 use weir_protocol::ookla::{
-    Command, DOWNLOAD_PREFIX, HELLO, LONGEST_LINE, LossCount, LossDatagram, pong, uploaded,
+    Command, DOWNLOAD_PREFIX, HELLO, LossCount, LossDatagram, MAX_LINE_BYTES, pong, uploaded,
 };
 
 use crate::connection::{Connection, Ends};
@@ -65,13 +65,13 @@ pub(crate) async fn serve(
     connection: Connection,
     ends: Ends,
 ) -> io::Result<()> {
-    let mut stream = BufStream::with_capacity(LONGEST_LINE, 1024, connection);
+    let mut stream = BufStream::with_capacity(MAX_LINE_BYTES, 1024, connection);
     let mut line = Vec::new();
     let mut name = None;
     let mut loss = None;
     loop {
         line.clear();
-        let mut limited = (&mut stream).take(LONGEST_LINE as u64);
+        let mut limited = (&mut stream).take(MAX_LINE_BYTES as u64);
         limited.read_until(b'\n', &mut line).await?;
         let Some(said) = line.strip_suffix(b"\n") else { return Ok(()) };
         let command = match Command::parse(said) {
@@ -127,7 +127,7 @@ async fn download(stream: &mut BufStream<Connection>, bytes: u64) -> io::Result<
     stream.write_all(DOWNLOAD_PREFIX).await?;
     let mut left = bytes - DOWNLOAD_PREFIX.len() as u64 - 1;
     while left > 0 {
-        let part = left.min(data::MOST as u64);
+        let part = left.min(data::MAX_CHUNK_BYTES as u64);
         stream.write_all(&data::bytes(part as usize)).await?;
         left -= part;
     }

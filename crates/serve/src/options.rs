@@ -207,16 +207,16 @@ impl fmt::Display for PublicUrl {
 fn duration(text: &str) -> Result<Duration, String> {
     let time = parse_time(text).ok().filter(|_| has_unit(text));
     let duration = time.map(|time| Duration::from_nanos(time.as_nanos()));
-    let (least, most) = (SHORTEST.as_secs(), LONGEST.as_secs());
+    let (least, most) = (MIN_DURATION.as_secs(), MAX_DURATION.as_secs());
     duration
-        .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
+        .filter(|duration| (MIN_DURATION..=MAX_DURATION).contains(duration))
         .ok_or_else(|| format!("write a time from {least}s to {most}s with its unit"))
 }
 
 fn bits_per_second(text: &str) -> Result<u64, String> {
     let rate = parse_rate(text).ok().filter(|_| has_unit(text));
     rate.map(weir_core::Rate::as_bps)
-        .filter(|bps| *bps >= SLOWEST_BPS)
+        .filter(|bps| *bps >= MIN_RATE_BPS)
         .ok_or_else(|| "write a rate of 1kbit or more with its unit, such as 100mbit".into())
 }
 
@@ -237,9 +237,9 @@ fn count(text: &str) -> Result<u32, String> {
 /// OoklaServer's, and one that needs no privilege.
 const PORT: u16 = 8080;
 /// Slower than any test: whoever writes less has forgotten the unit.
-const SLOWEST_BPS: u64 = 1_000;
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MIN_RATE_BPS: u64 = 1_000;
+const MIN_DURATION: Duration = Duration::from_secs(1);
+const MAX_DURATION: Duration = Duration::from_secs(86_400);
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use weir_protocol::ookla::LONGEST_LINE;
+use weir_protocol::ookla::MAX_LINE_BYTES;
 
 use crate::admission::Refusal;
 use crate::http::unavailable;
@@ -36,13 +36,13 @@ pub(crate) async fn connection(
             Speech::Ookla => {
                 let mut stream = stream;
                 // What is not read when a connection is closed resets it, and the answer with it.
-                let _ = stream.read(&mut [0; LONGEST_LINE]).await?;
+                let _ = stream.read(&mut [0; MAX_LINE_BYTES]).await?;
                 stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
             }
         }
     };
     tokio::select! {
-        ended = timeout(LONGEST, told) => ended.unwrap_or(Ok(())),
+        ended = timeout(MAX_REFUSAL_DURATION, told) => ended.unwrap_or(Ok(())),
         () = server.stop.cancelled() => Ok(()),
     }
 }
@@ -72,4 +72,4 @@ where
 /// Of the files that are set aside for other things.
 pub(crate) const MAX_AT_A_TIME: usize = 32;
 /// From the first byte to the last: several round trips.
-const LONGEST: Duration = Duration::from_secs(3);
+const MAX_REFUSAL_DURATION: Duration = Duration::from_secs(3);

@@ -311,7 +311,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     stream.set_nodelay(true)?;
     let first = timeout(PATIENCE, Speech::sniff(&stream)).await??;
     let metrics = Arc::clone(&shared.metrics);
-    let connection = Connection::new(stream, permit, metrics, LONGEST_CONNECTION);
+    let connection = Connection::new(stream, permit, metrics, MAX_CONNECTION_DURATION);
     let socket = Arc::clone(connection.socket());
     match first {
         Speech::Tls => {
@@ -348,14 +348,14 @@ async fn speak_http(
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(BUFFER)
-        .max_headers(MOST_HEADERS);
+        .max_headers(MAX_HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(Some(HEARTBEAT))
         .keep_alive_timeout(PATIENCE)
-        .max_concurrent_streams(MOST_STREAMS)
-        .max_header_list_size(LONGEST_HEADERS)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADERS_BYTES)
         .max_send_buf_size(BUFFER)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
@@ -399,7 +399,7 @@ const BACKLOG: i32 = 4096;
 const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// As long as the longest session, and a moment.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(3700);
+const MAX_CONNECTION_DURATION: Duration = Duration::from_secs(3700);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long everything may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -407,10 +407,10 @@ const DRAIN_HTTP: Duration = Duration::from_secs(1);
 const OTHER_FILES: u64 = 64;
 /// Memory of a connection: what waits to be written, what may come unasked.
 const BUFFER: usize = 512 << 10;
-const MOST_HEADERS: usize = 64;
-const LONGEST_HEADERS: u32 = 16 << 10;
+const MAX_HEADERS: usize = 64;
+const MAX_HEADERS_BYTES: u32 = 16 << 10;
 /// The responsiveness test has 100 probes a second beside its load.
-const MOST_STREAMS: u32 = 128;
+const MAX_STREAMS: u32 = 128;
 /// 4 MiB in 20 ms are 1.6 Gbit/s.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;

@@ -53,10 +53,10 @@ fn plan(direction: Direction, options: &Options, longest: Duration) -> Plan {
     Plan {
         direction,
         duration: Duration::from_nanos(options.duration_ns).min(longest),
-        longest: Duration::from_nanos(throughput1::LONGEST_NS) + FAREWELL,
+        longest: Duration::from_nanos(throughput1::MAX_STREAM_NS) + FAREWELL,
         sizes: throughput1::message_size(),
         // The same bound as for messages that are sent.
-        longest_message: data::MOST as u64,
+        longest_message: data::MAX_CHUNK_BYTES as u64,
         every: throughput1::MEASUREMENTS,
         limit: options.bytes.map_or(Limit::None, Limit::Bytes),
         pings: false,

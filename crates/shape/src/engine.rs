@@ -404,11 +404,11 @@ fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeE
 
 /// The rate, never below the least with which a line still works.
 fn bounded(rate: Rate) -> Rate {
-    rate.max(Rate::from_kbit(LEAST_KBIT))
+    rate.max(Rate::from_kbit(MIN_RATE_KBIT))
 }
 
 /// Whatever a controller says: a full packet then takes 120 ms, and TCP still makes progress.
-const LEAST_KBIT: u64 = 100;
+const MIN_RATE_KBIT: u64 = 100;
 /// Later than this it matters: half of the queue that a controller takes for one.
 const LATE: Duration = Duration::from_millis(1);
 /// Views a second: 5.

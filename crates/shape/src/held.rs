@@ -59,7 +59,7 @@ impl HeldPackets {
 
     /// A packet has gone.
     pub fn give_back(&mut self, held: Held) {
-        if self.spare.len() < MOST_SPARE {
+        if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(held.bytes);
         }
     }
@@ -81,4 +81,4 @@ impl Fates for HeldPackets {
 }
 
 /// Pieces of memory that are kept for packets to come.
-const MOST_SPARE: usize = 1024;
+const MAX_SPARE_BUFFERS: usize = 1024;

@@ -89,7 +89,7 @@ impl Hindrances {
             let above = sides[side as usize].as_ref().filter(|it| {
                 it.rate_bps.is_some()
                     && it.rate_bps == self.set[side as usize]
-                    && it.load_bps >= LEAST_BPS
+                    && it.load_bps >= MIN_TRAFFIC_BPS
                     && used(it).is_some_and(|used| used < FULL)
                     && keeps_up(it)
                     && is_busier(it, sides[1 - side as usize].as_ref())
@@ -138,7 +138,7 @@ impl Hindrances {
         }
         let (device, seen) = sums;
         let past = device.saturating_sub(seen);
-        let fast = past * 8 / u64::from(LASTING) >= LEAST_BPS;
+        let fast = past * 8 / u64::from(LASTING) >= MIN_TRAFFIC_BPS;
         (fast && past * PAST_PARTS >= device).then(|| {
             format!(
                 "{}: {:.0} % of what crosses the device goes past the shaper, {:.1} Mbit/s: hardware or flowtable \
@@ -242,7 +242,7 @@ const FULL: f64 = 0.9;
 /// Two packets: a queue of ours that keeps nothing waiting.
 const EMPTY_BYTES: u64 = 2 * 1_538;
 /// Traffic below that proves nothing.
-const LEAST_BPS: u64 = 500_000;
+const MIN_TRAFFIC_BPS: u64 = 500_000;
 /// A fifth of the least rate above it is at it.
 const FLOOR_BPS: u64 = 120_000;
 /// A fifth of the traffic.

@@ -42,7 +42,7 @@ impl Passive {
                 }
                 let source = FIRST_SOURCE + self.next_source;
                 let connection = self.connections.entry(*key).or_insert_with(|| {
-                    self.next_source = (self.next_source + 1) % MOST_SOURCES;
+                    self.next_source = (self.next_source + 1) % MAX_SOURCES;
                     Connection { source, seen: now, under_way: VecDeque::new() }
                 });
                 connection.seen = now;
@@ -50,7 +50,7 @@ impl Passive {
                 // Timestamps wrap: of two, the later is less than half of all numbers ahead.
                 if under_way.back().is_none_or(|&(last, _)| is_later(value, last)) {
                     under_way.push_back((value, now));
-                    if under_way.len() > MOST_UNDER_WAY {
+                    if under_way.len() > MAX_PENDING_TIMESTAMPS {
                         under_way.pop_front();
                     }
                 }
@@ -76,7 +76,7 @@ impl Passive {
 
     /// Whether there is room for a connection, one that is silent perhaps being forgotten.
     fn make_room(&mut self, now: Time) -> bool {
-        if self.connections.len() < MOST_CONNECTIONS {
+        if self.connections.len() < MAX_CONNECTIONS {
             return true;
         }
         let silent = self.connections.iter().min_by_key(|(_, connection)| connection.seen);
@@ -94,12 +94,12 @@ const fn is_later(one: u32, than: u32) -> bool {
 
 /// Numbers of sources beyond those of any reflectors.
 pub(crate) const FIRST_SOURCE: u32 = 1 << 16;
-const MOST_SOURCES: u32 = 1 << 15;
+const MAX_SOURCES: u32 = 1 << 15;
 /// Enough connections to know the line by.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 const SILENT_AFTER: f64 = 5.0;
 /// At 1 ms a timestamp, a round trip of two seconds.
-const MOST_UNDER_WAY: usize = 2048;
+const MAX_PENDING_TIMESTAMPS: usize = 2048;
 
 #[cfg(test)]
 mod tests {

@@ -126,7 +126,7 @@ impl Reflectors {
 
     /// The user's traffic goes to `address`, or comes from it.
     pub fn traffic_with(&mut self, address: IpAddr, bytes: u64) {
-        if self.learn && (self.peers.len() < MOST_PEERS || self.peers.contains_key(&address)) {
+        if self.learn && (self.peers.len() < MAX_PEERS || self.peers.contains_key(&address)) {
             *self.peers.entry(address).or_default() += bytes;
         }
     }
@@ -252,7 +252,7 @@ impl Reflectors {
         let port = self.next_port();
         let (reflector, least) = match target {
             Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
-            Target::Tcp(address) => (Reflector::tcp(address, port), CONNECT_LEAST),
+            Target::Tcp(address) => (Reflector::tcp(address, port), MIN_CONNECT_INTERVAL),
             Target::Udp(server) => {
                 let keeper =
                     EchoKeeper::start(server, self.secret.clone()).map(|it| (server, it, None));
@@ -328,14 +328,14 @@ fn ways(row: &LatencyRow, rtt: Duration) -> Option<OneWay> {
 const WELL_KNOWN: [[u8; 4]; 3] = [[1, 1, 1, 1], [8, 8, 8, 8], [9, 9, 9, 9]];
 /// Reflectors of which one may lie and is outvoted.
 const ENOUGH: usize = 3;
-const MOST_PEERS: usize = 256;
+const MAX_PEERS: usize = 256;
 /// Bytes within a second that make a peer worth a try: 0.2 Mbit/s.
 const WORTH: u64 = 25_000;
 const LOOK: Duration = Duration::from_secs(1);
 /// A peer that has not answered for so long is left out.
 const SILENT: Duration = Duration::from_secs(5);
 /// Between two connections to one host: a load that no server notices.
-const CONNECT_LEAST: Duration = Duration::from_millis(100);
+const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
 /// After so long, those that could not be had are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);

@@ -74,11 +74,11 @@ impl Settings {
         if self.queues.iter().all(Option::is_none) {
             return Err(ShapeError::input("neither egress nor ingress is to be shaped: leave one"));
         }
-        if self.device.is_empty() || self.device.len() >= MOST_NAME {
+        if self.device.is_empty() || self.device.len() >= MAX_DEVICE_NAME_BYTES {
             return Err(ShapeError::input(format!(
                 "`{}` is no name of a device: write 1 to {} characters",
                 self.device,
-                MOST_NAME - 1
+                MAX_DEVICE_NAME_BYTES - 1
             )));
         }
         // The kernel may have what ours have not.
@@ -102,4 +102,4 @@ impl Settings {
 /// The set-ups where nothing else is asked for.
 pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
 /// IFNAMSIZ, with the zero at the end.
-const MOST_NAME: usize = 16;
+const MAX_DEVICE_NAME_BYTES: usize = 16;

@@ -169,7 +169,7 @@ impl RateSampler {
 
     #[cold]
     fn grow(&mut self, outstanding: std::ops::Range<u32>) {
-        let size = (2 * self.ring.len()).max(LEAST_RING);
+        let size = (2 * self.ring.len()).max(MIN_RING_ENTRIES);
         let mut ring = vec![Stamp::default(); size];
         for seq in outstanding {
             ring[seq as usize & (size - 1)] = *self.at(seq);
@@ -231,7 +231,7 @@ impl Sender {
     }
 }
 
-const LEAST_RING: usize = 64;
+const MIN_RING_ENTRIES: usize = 64;
 
 #[cfg(test)]
 mod tests {

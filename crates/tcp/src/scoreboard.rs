@@ -405,7 +405,7 @@ impl Scoreboard {
 
     #[cold]
     fn grow(&mut self) {
-        let size = (self.ring.len() * 2).max(LEAST_RING);
+        let size = (self.ring.len() * 2).max(MIN_RING_ENTRIES);
         let mut ring = vec![EMPTY; size];
         for seq in self.una..self.nxt {
             ring[seq as usize & (size - 1)] = *self.get(seq);
@@ -425,7 +425,7 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
 }
 
 /// An end that sends nothing has no ring; one that sends starts with this many places.
-const LEAST_RING: usize = 16;
+const MIN_RING_ENTRIES: usize = 16;
 
 /// No segment: the end of the order of transmission.
 const NONE: u32 = u32::MAX;

@@ -121,7 +121,7 @@ impl Sender {
         }
         let least = match self.algorithm.rate_control() {
             Some(control) => control.least_burst(&self.window),
-            None => LEAST_BURST,
+            None => MIN_BURST_SEGMENTS,
         };
         ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(least)
     }
@@ -262,6 +262,6 @@ enum Limit {
 /// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
 const OFFLOAD_MAX: u32 = 65_536;
 /// Fewest segments of a burst (`tcp_min_tso_segs`).
-const LEAST_BURST: u32 = 2;
+const MIN_BURST_SEGMENTS: u32 = 2;
 /// RFC 6928.
 const INITIAL_WINDOW: u32 = 10;

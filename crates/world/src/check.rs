@@ -22,7 +22,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::check`].
     pub fn check_elsewhere(&self) -> Result<(), ScenarioError> {
-        self.check_with(MOST_ROUTERS)
+        self.check_with(MAX_ROUTERS)
     }
 
     fn check_with(&self, routers: usize) -> Result<(), ScenarioError> {
@@ -228,7 +228,7 @@ fn check_ttl(probe: &Probe, routers: usize) -> Result<(), ScenarioError> {
 }
 
 /// Initial time to live of most systems (RFC 1700).
-const MOST_ROUTERS: usize = 64;
+const MAX_ROUTERS: usize = 64;
 /// A week: longer runs would not fit times in microseconds of 32 bits in places where Linux keeps them.
 const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
 /// RFC 791: what every host must take; the largest jumbo frame.

@@ -72,7 +72,7 @@ def _exceptions(path: Path) -> Mapping[str, str]:
     if not path.exists():
         return {}
     try:
-        reasons = json.loads(reading.read_text(path, reading.MOST_OF_TOML))
+        reasons = json.loads(reading.read_text(path, reading.MAX_TOML_BYTES))
     except (reading.Unreadable, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
@@ -82,7 +82,7 @@ def _exceptions(path: Path) -> Mapping[str, str]:
 
 def _judge(path: Path, exceptions: Mapping[str, str]) -> Line:
     try:
-        _, verdict, remark = _native.conformance(reading.read_text(path, reading.MOST_OF_RECORDING))
+        _, verdict, remark = _native.conformance(reading.read_text(path, reading.MAX_RECORDING_BYTES))
     except (reading.Unreadable, _native.NativeError) as error:
         verdict, remark = FAILS, str(error)
     if path.stem in exceptions:

@@ -92,7 +92,7 @@ class Whole(click.IntRange):
         """
         text = str(value)
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdecimal()) or len(digits) > LONGEST_NUMBER:
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > MAX_NUMBER_DIGITS:
             self.fail(f"`{text}` is not a whole number: write {self._allowed()}", param, ctx)
         found = int(text)
         if (self.min is not None and found < self.min) or (self.max is not None and found > self.max):
@@ -145,5 +145,5 @@ def _times(count: int) -> str:
     return "twice" if count == 2 else f"{count} times"
 
 
-LONGEST_NUMBER = 30
+MAX_NUMBER_DIGITS = 30
 """Digits: more than any number here has, and few enough to convert at once."""

@@ -221,7 +221,7 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
         click.echo(line if as_json else _decision(json.loads(line)))
 
     try:
-        text = reading.read_bytes(log, reading.MOST_OF_RECORDING).decode("utf-8", "replace")
+        text = reading.read_bytes(log, reading.MAX_RECORDING_BYTES).decode("utf-8", "replace")
     except reading.Unreadable as error:
         raise UsageError(f"log `{log}` cannot be read: {error}") from error
     logged, made, same = _ask(lambda: _native.replay_shaper(text, mode, show))
@@ -251,7 +251,7 @@ WORDS = (
     "time",
 )
 """The options that a file may have too."""
-LONGEST_LOAD_S = 100.0
+MAX_LOAD_S = 100.0
 """Below what `weir serve` allows a flow if nothing else is said."""
 LOAD_PATIENCE_S = 2.0
 """Between asking a load to end and killing it."""
@@ -452,7 +452,7 @@ def _load_from(server: str, auth: str | None, total_s: float) -> list[str]:
     words = [sys.executable, "-m", "weirlab", "run", "rrul_be", "--world", "net"]
     words += ["--host", _authority(server)]
     words += [] if auth is None else ["--auth", auth]
-    once = shlex.join([*words, "--idle", "0s", "--load", f"{min(total_s + 2, LONGEST_LOAD_S):g}s"])
+    once = shlex.join([*words, "--idle", "0s", "--load", f"{min(total_s + 2, MAX_LOAD_S):g}s"])
     return ["/bin/sh", "-c", f"while {once} --no-charts; do :; done"]
 
 

@@ -201,7 +201,7 @@ def _span(name: str, written: str) -> int:
         span_ns = time_ns(written)
     except ValueError as error:
         raise UsageError(f"--{name}: {error}") from error
-    if span_ns < SHORTEST_SPAN_NS:
+    if span_ns < MIN_SPAN_NS:
         raise UsageError(f"--{name} {written}: write 2s or more")
     return span_ns
 
@@ -292,7 +292,7 @@ def _run(  # noqa: PLR0913 - what was said on the line
     ]
 
 
-SHORTEST_SPAN_NS = 2_000_000_000
+MIN_SPAN_NS = 2_000_000_000
 """Ten of the pings that the report sent, every 200 ms."""
 
 

@@ -138,7 +138,7 @@ def _speaks(method: str, url: str, *, verify: bool) -> bool:
         if method == "ndt7":
             # Refused as no WebSocket, where others have no such file.
             return answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UPGRADE_REQUIRED}
-        said = json.loads(answer.read(LONGEST_CONFIG))
+        said = json.loads(answer.read(MAX_CONFIG_BYTES))
         return answer.status == HTTPStatus.OK and isinstance(said, dict) and "urls" in said
     except (OSError, HTTPException, ValueError):
         return False
@@ -270,11 +270,11 @@ def _truth(folder: Path, began_s: float) -> Truth | None:
 
 
 IDLE_S = 3
-LONGEST_S = 200
+MAX_METHOD_S = 200
 """Longer than any method may take."""
-ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{LONGEST_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
+ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{MAX_METHOD_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
 """Pings beside a foreign test."""
 CLIENTS_OF = {"Cloudflare": "cloudflare", "LibreSpeed": "librespeed", "Ookla": "ookla"}
 """The method whose official client a kind of server is made for."""
 ANSWER_S = 5
-LONGEST_CONFIG = 65_536
+MAX_CONFIG_BYTES = 65_536

@@ -65,11 +65,11 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
         UsageError: if a length cannot be read, or is too short.
     """
     idle, load = _time("idle", plan.idle), _time("load", plan.load)
-    if load < SHORTEST_LOAD_NS:
+    if load < MIN_LOAD_NS:
         raise UsageError(f"load {plan.load}: write 3s or more, since a line takes time to fill")
-    if idle < SHORTEST_IDLE_NS:
+    if idle < MIN_IDLE_NS:
         raise UsageError(f"idle {plan.idle}: write 1s or more")
-    if _time("ping", plan.ping) > LONGEST_PING_NS:
+    if _time("ping", plan.ping) > MAX_PING_NS:
         raise UsageError(f"ping {plan.ping}: write 200ms or less")
     written = {
         "test": {
@@ -127,9 +127,9 @@ def _time(name: str, text: str) -> int:
 
 
 MACHINES_OWN = "default"
-SHORTEST_IDLE_NS = 1_000_000_000
-SHORTEST_LOAD_NS = 3_000_000_000
-LONGEST_PING_NS = 200_000_000
+MIN_IDLE_NS = 1_000_000_000
+MIN_LOAD_NS = 3_000_000_000
+MAX_PING_NS = 200_000_000
 """Five within the shortest idle phase."""
 INTERVAL_NS = 500_000_000
 """Between two looks whether the line is full."""

@@ -85,7 +85,7 @@ def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str
     if not (offloads.get("tso") or offloads.get("gso")) or upload is None or not upload.up_mbps:
         return
     burst_ms = SUPER_PACKET_BYTES * 8 / (upload.up_mbps * 1e3)
-    if burst_ms > 1 and LEAST_WAIT_MS < upload.increase_ms < 2 * burst_ms:
+    if burst_ms > 1 and MIN_WAIT_MS < upload.increase_ms < 2 * burst_ms:
         yield (
             f"`{name}` sends super-packets (tso, gso), up to {burst_ms:.0f} ms of this line each: waits of "
             f"{upload.increase_ms:.0f} ms in the upload may be theirs, not a router's"
@@ -107,7 +107,7 @@ def of_second_bottlenecks(figures: Measured, place: Location | None) -> Iterator
     if not down_alone or not up_alone or both.increase_ms > SHORT_WAIT_MS:
         return
     shares = (down / down_alone, up / up_alone)
-    if max(shares) < MOST_SHARED and sum(shares) < MOST_TOGETHER:
+    if max(shares) < MAX_SHARED and sum(shares) < MAX_SUM_OF_SHARES:
         yield (
             f"download and upload at once reached {shares[0]:.0%} and {shares[1]:.0%} of what each had "
             "alone: they share something, such as a radio or a processor, besides the line"
@@ -120,10 +120,10 @@ def _far(ms: float) -> str:
 
 def _of_this_machine(record: Record, said: dict[str, Any]) -> Iterator[str]:
     cpu = said.get("own_cpu_percent") or 0.0
-    if cpu > MOST_CPU_PERCENT:
+    if cpu > MAX_CPU_PERCENT:
         yield f"this program used {cpu:.0f} % of a processor: the machine may be the bottleneck"
     late = quantile(record.latency["timer_error_ns"], 0.99)
-    if late is not None and late > MOST_LATE_NS:
+    if late is not None and late > MAX_LATENESS_NS:
         yield f"pings left up to {late / 1e6:.1f} ms late (p99): this machine was busy"
 
 
@@ -141,11 +141,11 @@ def _of_the_server(said: dict[str, Any], figures: Measured) -> Iterator[str]:
 
 
 def _of_the_samples(record: Record, said: dict[str, Any], figures: Measured) -> Iterator[str]:
-    few = [name for name, one in figures.loaded.items() if one.rtt_ms.size < FEWEST]
-    if figures.idle.count < FEWEST:
+    few = [name for name, one in figures.loaded.items() if one.rtt_ms.size < MIN_PINGS]
+    if figures.idle.count < MIN_PINGS:
         few.insert(0, "idle")
     if few:
-        yield f"fewer than {FEWEST} pings were answered in phase {', '.join(few)}: too few for percentiles"
+        yield f"fewer than {MIN_PINGS} pings were answered in phase {', '.join(few)}: too few for percentiles"
     for ramp in said.get("ramps", []):
         if ramp["full_ns"] is None:
             yield (
@@ -165,7 +165,7 @@ def _of_the_flows(record: Record) -> Iterator[str]:
             continue
         inside = rows.filter((pl.col("t_ns") > span[0]) & (pl.col("t_ns") <= span[1]))["t_ns"].max()
         last = inside if isinstance(inside, int) else span[0]
-        if last - span[0] < LEAST_SHARE * (span[1] - span[0]):
+        if last - span[0] < MIN_PHASE_SHARE * (span[1] - span[0]):
             yield (
                 f"the {name} stopped after {(last - span[0]) / 1e9:.1f} of "
                 f"{(span[1] - span[0]) / 1e9:.1f} s: it is truncated"
@@ -176,27 +176,27 @@ def _of_the_flows(record: Record) -> Iterator[str]:
         pl.col("busy_ns").max(), window=pl.col("receive_window_limited_ns").max()
     )
     busy, window = int(ends["busy_ns"].sum() or 0), int(ends["window"].sum() or 0)
-    if busy and window > MOST_WINDOW * busy:
+    if busy and window > MAX_WINDOW_SHARE * busy:
         yield (
             f"senders waited {window / busy:.0%} of their time for the receiver's window: "
             "the line may carry more"
         )
 
 
-MOST_CPU_PERCENT = 80.0
-MOST_LATE_NS = 2_000_000
+MAX_CPU_PERCENT = 80.0
+MAX_LATENESS_NS = 2_000_000
 FAR_MS = 100.0
 BUSY_MS = 10.0
-FEWEST = 100
-LEAST_SHARE = 0.9
+MIN_PINGS = 100
+MIN_PHASE_SHARE = 0.9
 """Of a phase in which data must have come: less is a truncated test."""
-MOST_WINDOW = 0.2
+MAX_WINDOW_SHARE = 0.2
 WEAK_DBM = -75.0
 """802.11n asks of a receiver -64 dBm for its fastest rate and -74 dBm for the middle one (20 MHz)."""
 SUPER_PACKET_BYTES = 65_536
-LEAST_WAIT_MS = 1.0
+MIN_WAIT_MS = 1.0
 SHORT_WAIT_MS = 30.0
-MOST_SHARED = 0.8
+MAX_SHARED = 0.8
 """Of what a direction has alone: a full-duplex line gives all of it but what acknowledgements take."""
-MOST_TOGETHER = 1.3
+MAX_SUM_OF_SHARES = 1.3
 """Of both shares: on a shared medium they add up to about 1."""

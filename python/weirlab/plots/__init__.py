@@ -180,8 +180,8 @@ def check(
     known = KINDS.get(kind)
     if known is None:
         raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
-    if title is not None and len(title) > LONGEST_TITLE:
-        raise UsageError(f"a title of {len(title)} characters: write {LONGEST_TITLE} or fewer")
+    if title is not None and len(title) > MAX_TITLE_CHARS:
+        raise UsageError(f"a title of {len(title)} characters: write {MAX_TITLE_CHARS} or fewer")
     if span_s is not None and kind != SPANNED:
         raise UsageError(f"span {span_s[0]:g}s..{span_s[1]:g}s: it belongs to the chart `{SPANNED}`")
     if span_s is not None and not 0 <= span_s[0] < span_s[1]:
@@ -213,5 +213,5 @@ def _write(target: Path, content: bytes) -> None:
 SPANNED = "windows"
 """The chart of which a part of the time may be chosen."""
 
-LONGEST_TITLE = 200
+MAX_TITLE_CHARS = 200
 """Characters; two lines of a chart."""

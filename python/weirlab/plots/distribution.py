@@ -71,7 +71,7 @@ def cumulative(pings: Pings) -> Cumulative:
     """The distribution of the answered pings."""
     answered = np.sort(pings.rtt_ms.to_numpy())
     # More points than can be seen only make files large. First and last are always among them.
-    points = min(answered.size, MOST_POINTS)
+    points = min(answered.size, MAX_POINTS)
     ranks = np.linspace(0, answered.size - 1, points).round().astype(int)
     figures = pings.distribution
     return Cumulative(
@@ -85,5 +85,5 @@ def cumulative(pings: Pings) -> Cumulative:
     )
 
 
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """Of a distribution's curve: finer than a printer's dots."""

@@ -42,8 +42,8 @@ class _Drawn:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the set-ups of `records`, of which the first is the baseline.
 
-    Records of a single set-up are drawn each by itself. Of more than `MOST` the first is drawn and the one
-    under which pings take least longer.
+    Records of a single set-up are drawn each by itself. Of more than `MAX_SET_UPS` the first is drawn and the
+    one under which pings take least longer.
     """
     every = _set_ups(records)
     drawn = _chosen(every)
@@ -92,7 +92,7 @@ def _set_ups(records: Sequence[Record]) -> list[_Drawn]:
 
 
 def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
-    if len(every) <= MOST:
+    if len(every) <= MAX_SET_UPS:
         return list(every)
 
     def increase(one: _Drawn) -> float:
@@ -151,5 +151,5 @@ def _cells(one: Comparison) -> list[str]:
     ]
 
 
-MOST = 4
+MAX_SET_UPS = 4
 """More set-ups than this hide each other's points."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`, one above the other."""
     rows = [series.pings(record) for record in records]
-    high = max(LEAST_ROW, 5.2 / len(records))
+    high = max(MIN_ROW_INCHES, 5.2 / len(records))
     note = (
         f"Every ping of all probes is a point. Dashed: average {caption.when(records)}, dotted: of "
         "the idle line. Ticks at the top: lost pings. Shaded: no load."
@@ -88,5 +88,5 @@ AVERAGE: dict[str, Any] = {
     "path_effects": parts.halo(1.2),
 }
 
-LEAST_ROW = 1.0
+MIN_ROW_INCHES = 1.0
 """Height of a run in inches, if there are many."""

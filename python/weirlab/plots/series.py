@@ -175,7 +175,7 @@ def wide(values: Numbers) -> bool:
 def _edges(record: Record) -> NDArray[np.int64]:
     """Borders of the steps in nanoseconds: as short as Flent's, longer for long runs."""
     reached = record.reached_ns
-    step = next(step for step in STEPS_NS if reached <= MOST_STEPS * step or step == STEPS_NS[-1])
+    step = next(step for step in STEPS_NS if reached <= MAX_STEPS * step or step == STEPS_NS[-1])
     if reached < step:
         return np.array([0, reached] if reached else [0])
     return np.arange(0, reached + 1, step)
@@ -235,7 +235,7 @@ STEPS_NS = tuple(
 )
 """Lengths of a step: 200 ms is Flent's; then as a clock has them."""
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 """About as many as can be told apart on a line as wide as a page."""
 
 ABOVE = 1.02

@@ -92,7 +92,7 @@ def blank(
         UsageError: if it would be higher than an image can be.
     """
     height = height or HEIGHT
-    if height > HIGHEST:
+    if height > MAX_HEIGHT_INCHES:
         raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
     lines = (
         caption.title_of(title, records),
@@ -193,7 +193,7 @@ def width_of(text: str, size: float, *, weight: str = "normal") -> float:
 WIDTH, HEIGHT, MARGIN = 10.0, 7.0, 0.2
 """Of a chart, in inches."""
 
-HIGHEST = 200.0
+MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""
 
 LINE = 1.35

@@ -39,7 +39,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         raise UsageError(f"span {start:g}s..{end:g}s: the run ends at {longest:g} s")
     rows = [_samples(record, start, end) for record in records]
     flows = max(one["flow"].n_unique() for one in rows)
-    high = max(ROW, 0.45 + LEGEND_ROW * (min(flows, MOST_FLOWS) + 1))
+    high = max(ROW, 0.45 + LEGEND_ROW * (min(flows, MAX_FLOWS) + 1))
     note = (
         "Coloured: the congestion window of each flow. Black: their average. Ticks at the top: a flow "
         "began to retransmit, one row for each flow."
@@ -82,7 +82,7 @@ def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str]) -> None:
     times = table["t_ns"].to_numpy() / 1e9
     windows = table.select(str(number) for number in numbers).to_numpy().astype(float)
     top = float(np.nanmax(windows)) * (1 + MARGIN)
-    many = len(numbers) > MOST_FLOWS
+    many = len(numbers) > MAX_FLOWS
     grey = theme.Style(theme.QUIET, "-", "o")
     styles = [grey] * len(numbers) if many else theme.styles(len(numbers))
     legend: list[tuple[Artist, str]] = []
@@ -133,7 +133,7 @@ def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> No
 ROW, LEGEND_ROW = 1.5, 0.17
 """Least height of a run, and that of a line of its legend; inches."""
 
-MOST_FLOWS = 24
+MAX_FLOWS = 24
 """More flows than this cannot be told apart: all are grey then."""
 
 MARGIN = 0.35

@@ -95,7 +95,9 @@ def table(title: str, headings: Mapping[str, str], rows: Sequence[Sequence[str]]
     shown = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=legend)
     for number, heading in enumerate(headings):
         if number < WORDS:
-            shown.add_column(heading, overflow="fold", no_wrap=number == 0, min_width=LEAST_WIDTH * number)
+            shown.add_column(
+                heading, overflow="fold", no_wrap=number == 0, min_width=MIN_WIDTH_CHARS * number
+            )
         else:
             shown.add_column(heading, justify="right")
     for row in rows:
@@ -130,5 +132,5 @@ def _factor(found: Factor, *, intervals: bool) -> str:
 WORDS = 2
 """Columns of words; the others are numbers."""
 
-LEAST_WIDTH = 16
+MIN_WIDTH_CHARS = 16
 """Of the second column: a control's name in two lines."""

@@ -14,7 +14,7 @@ from weirlab.report.gallery import NOT_SEEN, SEEN, UNDECIDED
 from weirlab.studies.speedtest_aqm import calibration, design
 from weirlab.studies.speedtest_aqm.figures import WAYS
 from weirlab.studies.speedtest_aqm.findings import Judged, judged
-from weirlab.studies.speedtest_aqm.lab import MOST_LATE_MS
+from weirlab.studies.speedtest_aqm.lab import MAX_LATENESS_MS
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def _how_quiet(found: Found) -> Sequence[str]:
     spoiled = len(runs) - len(kept)
     if spoiled:
         told += (
-            f" {spoiled} more in which either was over {MOST_LATE_MS:g} ms, or packets were lost in front of "
-            f"the emulator, count nowhere; each had been made again."
+            f" {spoiled} more in which either was over {MAX_LATENESS_MS:g} ms, or packets were lost in front "
+            f"of the emulator, count nowhere; each had been made again."
         )
     return ["", told]
 

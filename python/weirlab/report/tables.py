@@ -108,9 +108,9 @@ def cautions(records: Sequence[Record]) -> list[str]:
         for record, name in zip(records, run_names(records), strict=True)
         for text in record.manifest.warnings
     ]
-    if len(told) > MOST_CAUTIONS:
-        rest = len(told) - MOST_CAUTIONS
-        told[MOST_CAUTIONS:] = [f"{rest} more of that kind: `weir show` has all"]
+    if len(told) > MAX_CAUTIONS:
+        rest = len(told) - MAX_CAUTIONS
+        told[MAX_CAUTIONS:] = [f"{rest} more of that kind: `weir show` has all"]
     return told
 
 
@@ -256,7 +256,7 @@ LOOK: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 """Nobody expects these to shorten a wait."""
 
-MOST_CAUTIONS = 5
+MAX_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""
 
 NOTICEABLE = 1.1

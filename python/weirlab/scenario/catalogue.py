@@ -52,7 +52,7 @@ def load_trace(name: str) -> str:
     shipped = {file.name: file for file in (_data() / "traces").iterdir()}
     source = shipped.get(name, Path(name))
     try:
-        return reading.read_text(source, reading.MOST_OF_TRACE)
+        return reading.read_text(source, reading.MAX_TRACE_BYTES)
     except reading.Unreadable as error:
         raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error
 
@@ -83,7 +83,7 @@ def read_toml(source: Traversable, where: str) -> tuple[dict[str, Any], str]:
         UsageError: if it cannot be read.
     """
     try:
-        text = reading.read_text(source, reading.MOST_OF_TOML)
+        text = reading.read_text(source, reading.MAX_TOML_BYTES)
         return reading.parse_toml(text), text
     except reading.Unreadable as error:
         raise UsageError(f"{where} cannot be read: {error}") from error

@@ -40,7 +40,7 @@ class Fault:
 
 def _shortened(text: str) -> str:
     """`text`, or the start of a long one: what was written may be of any length."""
-    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
+    return text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}..."
 
 
 def faults(error: ValidationError, kind: type[BaseModel], data: object) -> list[Fault]:
@@ -57,7 +57,7 @@ def told(
     With the text of the file several are a line each, in the order of their lines, and each says its line.
     Keys that have a name of their own, such as an option of the command line, are called so.
     """
-    first, rest = found[:MOST_FAULTS], len(found) - MOST_FAULTS
+    first, rest = found[:MAX_FAULTS], len(found) - MAX_FAULTS
     more = [f"and {rest} more"] if rest > 0 else []
     if text is not None:
         lines = sorted((line_of(one.path, text), str(one)) for one in first)
@@ -252,7 +252,7 @@ def _is_model(of: Any) -> bool:
 
 def _shown(value: object) -> str:
     text = f"`{value}`" if isinstance(value, str) else repr(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 3]}..."
 
 
 def _either(names: Sequence[str]) -> str:
@@ -296,10 +296,10 @@ def _any_of(tags: str) -> str:
     return _either(tags.split(", "))
 
 
-MOST_QUOTED = 300
+MAX_QUOTED_CHARS = 300
 """Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits."""
 
-MOST_FAULTS = 20
+MAX_FAULTS = 20
 """That are told; who has more has another kind of file."""
-MOST_SHOWN = 60
+MAX_SHOWN_CHARS = 60
 """Letters of a value that is shown."""

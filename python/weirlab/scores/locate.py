@@ -74,7 +74,7 @@ def locate(record: Record, figures: Measured) -> Location | None:
 def begin(phase: str, hops: list[Hop]) -> str | None:
     """The first hop from which on at least half of the last one's increase is there."""
     whole = hops[-1].increase_ms.get(phase)
-    if whole is None or whole < LEAST_MS:
+    if whole is None or whole < MIN_INCREASE_MS:
         return None
     found = hops[-1].name
     for hop in reversed(hops):
@@ -105,7 +105,7 @@ def another(phase: str, hops: list[Hop]) -> str | None:
         least = min(behind)
         steps.append((least - before, hop.name))
         before = max(before, least)
-    others = [step for step in steps if step[1] != first and step[0] >= max(whole / 4, LEAST_MS)]
+    others = [step for step in steps if step[1] != first and step[0] >= max(whole / 4, MIN_INCREASE_MS)]
     return max(others)[1] if others else None
 
 
@@ -123,7 +123,7 @@ def _hop(  # noqa: PLR0913 - a row of a table
     def median(span: tuple[int, int]) -> float | None:
         inside = rows.filter((pl.col("t_ns") >= span[0]) & (pl.col("t_ns") < span[1]))
         figures = describe(inside["rtt_ns"] / 1e6)
-        return figures.median if figures is not None and figures.count >= FEWEST else None
+        return figures.median if figures is not None and figures.count >= MIN_ANSWERS else None
 
     before = median(idle)
     loaded = {phase: median(span) for phase, span in spans.items()}
@@ -134,8 +134,8 @@ def _hop(  # noqa: PLR0913 - a row of a table
     return Hop(name=name, ttl=ttl, idle_ms=before, increase_ms=increase, answered=answered)
 
 
-LEAST_MS = 5.0
+MIN_INCREASE_MS = 5.0
 """An increase below this cannot be placed: routers answer that unevenly."""
 
-FEWEST = 5
+MIN_ANSWERS = 5
 """Answers for a median; many routers answer a few a second only."""

@@ -113,7 +113,7 @@ class Prover:
     def _await_load(self, load_mbps: float, now: float) -> None:
         """The first stage begins once there is traffic: a busy machine starts the load late."""
         self._first = now if self._first is None else self._first
-        self._loaded = load_mbps >= LEAST_MBPS or now >= self._first + LONGEST_START_S
+        self._loaded = load_mbps >= MIN_MBPS or now >= self._first + MAX_START_S
         self._began = now
 
     def _length(self) -> float:
@@ -123,12 +123,12 @@ class Prover:
     def proof(self) -> Proof | str:
         """What came of it, or why nothing did."""
         rates = [float(np.mean(self._loads[kind] or [0.0])) for kind in ("before", "after", "idle")]
-        if self._own_traffic and rates[0] < LEAST_OWN_MBPS:
+        if self._own_traffic and rates[0] < MIN_OWN_MBPS:
             return (
                 f"your own traffic was {rates[0]:.2f} Mbit/s, which shows nothing: name a `weir serve` with "
                 "`--server`, or a command that loads the line with `--load`"
             )
-        if rates[0] < LEAST_MBPS or rates[0] < LEAST_LOAD * rates[2]:
+        if rates[0] < MIN_MBPS or rates[0] < MIN_LOAD_RATIO * rates[2]:
             return (
                 f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
                 "it was to be idle; `--load` takes a command that loads it"
@@ -184,12 +184,12 @@ SETTLE_OPEN_S = 3.0
 """Until the queue of a bloated line is full, or empty again."""
 SETTLE_SHAPED_S = 5.0
 """Until a controller that knows nothing of the line has found its rate; docs/shape.md has the figures."""
-LONGEST_START_S = 20.0
+MAX_START_S = 20.0
 """Until a load that was started is there; what never comes is no load, and the proof says so."""
 FIRST_PASSIVE = 1 << 16
 """Sources from here on are the user's connections (crates/shape/src/passive.rs): none of them is idle."""
-LEAST_MBPS = 0.1
-LEAST_OWN_MBPS = 1.0
+MIN_MBPS = 0.1
+MIN_OWN_MBPS = 1.0
 """Traffic that may fill a line: a call alone, or a page now and then, is less."""
-LEAST_LOAD = 2.0
+MIN_LOAD_RATIO = 2.0
 """A loaded line carries so much more than an idle one."""

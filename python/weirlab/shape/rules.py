@@ -91,7 +91,7 @@ def rules_text(name: str) -> str:
     if name in shipped_rules():
         return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
     try:
-        return reading.read_text(Path(name), reading.MOST_OF_TOML)
+        return reading.read_text(Path(name), reading.MAX_TOML_BYTES)
     except reading.Unreadable as why:
         shipped = ", ".join(f"`{one}`" for one in shipped_rules())
         raise UsageError(
@@ -136,8 +136,8 @@ def _cap(file: str, class_name: str, rate: str | None) -> int | None:
         bps = rate_bps(rate)
     except ValueError as error:
         raise UsageError(f"{file}: class `{class_name}`: {error}") from error
-    if bps < LEAST_BPS:
-        raise UsageError(f"{file}: class `{class_name}`: {rate}: write {LEAST_BPS} bit/s or more")
+    if bps < MIN_RATE_BPS:
+        raise UsageError(f"{file}: class `{class_name}`: {rate}: write {MIN_RATE_BPS} bit/s or more")
     return bps
 
 
@@ -209,5 +209,5 @@ DSCPS = (
     | {f"AF{row}{column}": row * 8 + column * 2 for row in range(1, 5) for column in range(1, 4)}
 )
 """RFC 2474, 2597, 3246, 5865, 8622."""
-LEAST_BPS = 100_000
+MIN_RATE_BPS = 100_000
 """The least rate of any shaper (crates/control/src/contract.rs)."""

@@ -160,15 +160,15 @@ def _rate(name: str, written: str) -> int:
         bps = rate_bps(written)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
-    if bps < LEAST_BPS:
+    if bps < MIN_RATE_BPS:
         raise UsageError(f"{name} {written}: write 100kbit or more")
     return bps
 
 
 def _reflector(written: str) -> dict[str, str]:
-    if len(written) > MOST_LETTERS:
+    if len(written) > MAX_REFLECTOR_CHARS:
         long = f"reflector `{written[:40]}...` of {len(written)} letters"
-        raise UsageError(f"{long}: write {MOST_LETTERS} at most")
+        raise UsageError(f"{long}: write {MAX_REFLECTOR_CHARS} at most")
     kind, colon, rest = written.partition(":")
     if kind not in KINDS or not colon:
         return {"icmp": _address(written)}
@@ -208,7 +208,7 @@ def _address(host: str) -> str:
         raise UsageError(f"reflector `{host}`: no such host is known") from error
 
 
-LEAST_BPS = 100_000
+MIN_RATE_BPS = 100_000
 """The controller's own least rate: below it a line would be strangled."""
 
 NATIVE = {"up": "egress", "down": "ingress"}
@@ -228,5 +228,5 @@ KINDS = ("udp", "tcp")
 SERVE_PORT = 8080
 """Where `weir serve` listens if nothing else is said."""
 
-MOST_LETTERS = 300
+MAX_REFLECTOR_CHARS = 300
 """Of a reflector: a name has 253 at most (RFC 1035), and a port and a method stand around it."""

@@ -60,8 +60,8 @@ class Assertion:
             UsageError: if it is no assertion: what is wrong, and what may stand there.
         """
         self.text = text
-        if len(text) > MOST_CHARACTERS:
-            raise self._error(f"it has {len(text)} characters: write {MOST_CHARACTERS} or fewer")
+        if len(text) > MAX_CHARS:
+            raise self._error(f"it has {len(text)} characters: write {MAX_CHARS} or fewer")
         self._tokens = _tokens(text)
         self._at = 0
         self._selections: list[_Selection] = []
@@ -135,8 +135,8 @@ class Assertion:
         word = self._take("a figure or a quantity")
         if word == "(":
             self._depth += 1
-            if self._depth > MOST_DEPTH:
-                raise self._error(f"more than {MOST_DEPTH} brackets stand within one another")
+            if self._depth > MAX_DEPTH:
+                raise self._error(f"more than {MAX_DEPTH} brackets stand within one another")
             inner = self._sum()
             self._take("`)`", (")",))
             self._depth -= 1
@@ -409,8 +409,8 @@ _READERS: Mapping[_Dimension, Callable[[object], int]] = {_TIME: time_ns, _RATE:
 
 _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
-MOST_CHARACTERS = 1000
-MOST_DEPTH = 20
+MAX_CHARS = 1000
+MAX_DEPTH = 20
 """What is longer or deeper would take more calls within one another than Python allows."""
 
 _UNITS: Mapping[str, tuple[float, _Dimension]] = {

@@ -92,7 +92,7 @@ def separate(
     rows = [[1.0, 0.0, x[i]] for i in least_f] + [[0.0, 1.0, -x[i]] for i in least_b]
     limits = [f[i] for i in least_f] + [b[i] for i in least_b]
     weights = [-count, -count, -(sum(x[i] for i in least_f) - sum(x[i] for i in least_b))]
-    slope = (-MOST_DRIFT_PPM / 1e3, MOST_DRIFT_PPM / 1e3)
+    slope = (-MAX_DRIFT_PPM / 1e3, MAX_DRIFT_PPM / 1e3)
     found = linprog(
         weights, A_ub=rows, b_ub=limits, bounds=[(None, None), (None, None), slope], method="highs"
     )
@@ -117,5 +117,5 @@ def separate(
 
 SECOND_NS = 1_000_000_000
 
-MOST_DRIFT_PPM = 500.0
+MAX_DRIFT_PPM = 500.0
 """What NTP lets a clock be wrong by (RFC 5905, section 11.3); quartz is within 100."""

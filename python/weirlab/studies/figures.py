@@ -114,7 +114,7 @@ def window_correlation(record: Record, direction: Direction, flows: str) -> floa
     table = samples.pivot(on="flow", index="t_ns", values="cwnd_segments", aggregate_function="first")
     windows = table.drop("t_ns").drop_nulls().to_numpy().astype(float)
     srtt_ns = samples["srtt_ns"].drop_nulls().to_numpy()
-    if windows.shape[0] < FEWEST_SAMPLES or not srtt_ns.size:
+    if windows.shape[0] < MIN_SAMPLES or not srtt_ns.size:
         return None
     lag = max(1, round(srtt_ns.mean() / record.manifest.scenario["sampling"]["tcp_ns"]))
     changes = windows[lag:] - windows[:-lag]
@@ -221,7 +221,7 @@ def _until(times: NDArray[np.float64], reached: NDArray[np.bool_], start: float,
 SECOND: Final = 1_000_000_000
 NEAR: Final = 0.8
 """From what part of its share on a test has it."""
-FEWEST_SAMPLES: Final = 20
+MIN_SAMPLES: Final = 20
 """Below this many samples a correlation says nothing."""
 
 FIGURES: Final[Mapping[str, Figure]] = {

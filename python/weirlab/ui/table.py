@@ -151,7 +151,7 @@ class Table(RichTable):
         grid = RichTable.grid()
         longest = max(_longest_word(value) for _, value, _ in there)
         named = max(cell_len(heading.plain) for heading, _, _ in there)
-        named = max(min(named, LEAST_HEADING), min(named, width - 4 - longest)) if named else 0
+        named = max(min(named, MIN_HEADING_CHARS), min(named, width - 4 - longest)) if named else 0
         grid.add_column(width=2)
         grid.add_column(overflow="fold", width=named)
         grid.add_column(width=2 if named else 0)
@@ -182,7 +182,7 @@ class _Sizes:
             self.least = self.readable = max(widest, _longest_word(header), 1)
             return
         word = max([_longest_word(header), *(_longest_word(cell) for cell in cells)])
-        self.least = max(min(word, LONGEST_WORD), min(self.natural, LEAST_WORDS))
+        self.least = max(min(word, MAX_WORD_CHARS), min(self.natural, MIN_WORDS_CHARS))
         self.readable = max(self.least, min(self.natural, max(column.min_width or 0, READABLE_WORDS)))
 
 
@@ -217,10 +217,10 @@ LIST_BELOW = 60
 WIDEST_NUMBER = 32
 """A wider cell is no number but a sentence, and may be folded."""
 
-LONGEST_WORD = 24
+MAX_WORD_CHARS = 24
 """Longer words, such as paths, may be broken."""
 
-LEAST_WORDS, READABLE_WORDS, LEAST_HEADING = 10, 18, 8
+MIN_WORDS_CHARS, READABLE_WORDS, MIN_HEADING_CHARS = 10, 18, 8
 """Widths of columns of words in which a name of a queue stands on few lines; and of headings in lists."""
 
 UNLIMITED = 10_000

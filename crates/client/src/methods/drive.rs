@@ -198,8 +198,10 @@ impl Drive {
             if progress(now) == Verdict::Stop {
                 return Err(ClientError::new("the test was interrupted"));
             }
-            if now >= LONGEST {
-                return Err(ClientError::new(format!("the test did not end within {LONGEST}")));
+            if now >= MAX_TEST_DURATION {
+                return Err(ClientError::new(format!(
+                    "the test did not end within {MAX_TEST_DURATION}"
+                )));
             }
             let due = self.wakes.peek().map_or(Time::MAX, |wake| wake.0);
             let wait = self.clock.until(due).min(POLL);
@@ -367,7 +369,7 @@ async fn open_http(
 
 /// Numbers of sending tasks stand apart from those of connections.
 const LOADS: Id = 1 << 31;
-const LONGEST: Time = Time::from_millis(180_000);
+const MAX_TEST_DURATION: Time = Time::from_millis(180_000);
 const POLL: Duration = Duration::from_millis(50);
 /// The longest message.
 const NOISE: usize = 1 << 20;
@@ -395,7 +397,7 @@ mod tests {
         const DOWNLOAD: Id = 2;
         const LATER: Id = 3;
         /// Ten times what a loaded machine should need.
-        const MOST: Id = 1_000;
+        const MAX_EVENTS: Id = 1_000;
 
         fn ask(&mut self, actions: &mut Vec<Action>) {
             self.asked += 1;
@@ -422,7 +424,7 @@ mod tests {
                 Event::Opened { id: Self::LATER, .. } | Event::Wake => self.ask(actions),
                 Event::Head { id, status, .. } if id > Self::LATER => self.status = status,
                 Event::Ended { id } if id > Self::LATER => {
-                    if self.status == 200 || self.asked == Self::MOST {
+                    if self.status == 200 || self.asked == Self::MAX_EVENTS {
                         actions.push(Action::Finish);
                     } else {
                         actions.push(Action::WakeAt(now + Duration::from_millis(10)));

@@ -151,7 +151,7 @@ async fn try_request(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| error.to_string())?;
         let Some(data) = frame.data_ref() else { continue };
-        if let Some(text) = text.as_mut().filter(|text| text.len() < LONGEST_TEXT) {
+        if let Some(text) = text.as_mut().filter(|text| text.len() < MAX_TEXT_BYTES) {
             text.extend_from_slice(data);
         }
         tell(told, Event::Received { id, bytes: data.len() as u64 });
@@ -246,4 +246,4 @@ const WINDOW: u32 = 16 << 20;
 pub(super) const CHUNK: usize = 16 << 10;
 /// How often it is looked what was acknowledged.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
-const LONGEST_TEXT: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;

@@ -8,7 +8,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_core::Duration;
 use weir_probe::{Event, Id, News};
-use weir_protocol::ookla::LONGEST_LINE;
+use weir_protocol::ookla::MAX_LINE_BYTES;
 
 use super::drive::{Told, tell};
 use super::transport::Dialer;
@@ -41,7 +41,7 @@ pub(super) async fn receive(id: Id, reads: OwnedReadHalf, told: UnboundedSender<
     let end = loop {
         let mut line = Vec::new();
         // The rest of a longer one counts as the next: no server has such.
-        let read = (&mut reader).take(LONGEST_LINE as u64).read_until(b'\n', &mut line).await;
+        let read = (&mut reader).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line).await;
         match read {
             Ok(0) => break News::Event(Event::Ended { id }),
             Ok(_) => {

@@ -37,8 +37,8 @@ pub(super) async fn open(
         request.headers_mut().insert("Authorization", bearer.clone());
     }
     let config = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST))
-        .max_frame_size(Some(LONGEST))
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES))
         .write_buffer_size(0);
     stream.hold(UnsentBound::of_websocket());
     let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
@@ -94,4 +94,4 @@ pub(super) async fn load(
 }
 
 /// ndt7: a receiver takes messages of so many bytes.
-const LONGEST: usize = 1 << 24;
+const MAX_MESSAGE_BYTES: usize = 1 << 24;

@@ -14,9 +14,9 @@ pub fn recording(data: &[u8]) {
         Err(error) => Some(error.to_string()),
     };
     if let Some(said) = sentence {
-        assert!(said.len() <= LONGEST_SENTENCE, "{} bytes: {said}", said.len());
+        assert!(said.len() <= MAX_SENTENCE_BYTES, "{} bytes: {said}", said.len());
         assert!(!said.is_empty() && !said.contains('\n'), "{said:?}");
     }
 }
 
-const LONGEST_SENTENCE: usize = 2_000;
+const MAX_SENTENCE_BYTES: usize = 2_000;

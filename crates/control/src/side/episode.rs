@@ -3,8 +3,8 @@
 
 use weir_core::{Duration, Time};
 
-use super::{MOST_SLACK, STEADY, STEP_LEAST, SideControl, View, seconds};
-use crate::contract::{LEAST_BPS, Reason, State};
+use super::{MAX_SLACK_S, MIN_STEP, STEADY, SideControl, View, seconds};
+use crate::contract::{MIN_RATE_BPS, Reason, State};
 
 /// A time with a queue at the line.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ impl SideControl {
             // Too short a span says nothing, but what crossed the line while its queue grew is more than it
             // carries.
             let capacity = measured.map_or_else(|| self.load(), |found| found.bps);
-            self.capacity = Some(capacity.max(LEAST_BPS as f64));
+            self.capacity = Some(capacity.max(MIN_RATE_BPS as f64));
         }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess * 1e3)
@@ -71,14 +71,14 @@ impl SideControl {
             return verdict;
         }
         self.episode.certain &= view.certain;
-        let load = self.load().max(LEAST_BPS as f64);
+        let load = self.load().max(MIN_RATE_BPS as f64);
         self.capacity.get_or_insert(load);
         if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
             let capacity = self.capacity.unwrap_or(found.bps);
             // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
             if view.certain && (found.bps > capacity || found.grown.abs() > view.clear()) {
                 let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
-                self.capacity = Some(blended.max(LEAST_BPS as f64));
+                self.capacity = Some(blended.max(MIN_RATE_BPS as f64));
             }
         }
         self.rate = Some(self.draining(view));
@@ -97,7 +97,7 @@ impl SideControl {
         }
         let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
         let found = found.or(self.capacity).unwrap_or_else(|| self.load());
-        if self.episode.peak <= MOST_SLACK
+        if self.episode.peak <= MAX_SLACK_S
             && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED)
         {
             // It carried all that it was given: that was no queue for want of capacity.
@@ -115,9 +115,9 @@ impl SideControl {
                     true => (took.as_secs_f64() / LONG_EPISODE).min(1.0),
                     false => 1.0,
                 };
-                (before + (found - before) * sure * long).max(LEAST_BPS as f64)
+                (before + (found - before) * sure * long).max(MIN_RATE_BPS as f64)
             }
-            None => found.max(LEAST_BPS as f64),
+            None => found.max(MIN_RATE_BPS as f64),
         });
         if let (Some(before), Some(after)) = (before, self.capacity) {
             // A packet more or less at each end is no change.
@@ -155,7 +155,7 @@ impl SideControl {
             return None;
         }
         let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
-        if self.episode.tests >= if overrun { MOST_TESTS } else { TESTS } {
+        if self.episode.tests >= if overrun { MAX_TESTS } else { TESTS } {
             return Some(self.reroute(view));
         }
         self.episode.tests += 1;
@@ -179,10 +179,10 @@ impl SideControl {
             // What is stuck may be stuck on the other side.
             self.episode.certain = view.alone;
         }
-        if view.now.since(self.episode.halved) >= seconds(view.feedback.max(STEP_LEAST)) {
+        if view.now.since(self.episode.halved) >= seconds(view.feedback.max(MIN_STEP)) {
             self.episode.halved = view.now;
             let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
-            let share = if self.episode.certain { LEAST_SHARE } else { LEAST_SHARE_BESIDE };
+            let share = if self.episode.certain { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
             let least = self.capacity.unwrap_or(rate) * share;
             self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
@@ -216,9 +216,9 @@ const DRAIN_TIME: f64 = 0.1;
 /// However long the queue: a fifth of the line keeps TCP's clock going.
 const DRAIN_SHARE: f64 = 0.2;
 /// However many answers stay out, where it is certain that they do because of this side ...
-const LEAST_SHARE: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 /// ... and where it is not.
-const LEAST_SHARE_BESIDE: f64 = 0.5;
+const MIN_SHARE_BESIDE_OTHERS: f64 = 0.5;
 /// Seconds over which the capacity is measured while the queue drains.
 const MEASURE_SPAN: f64 = 0.2;
 /// A half-life of two ticks.
@@ -242,7 +242,7 @@ const UNMOVED_SHARE: f64 = 0.1;
 const TESTS: u32 = 2;
 /// ... and so many where probes are lost: a line that became more than ten times slower is rarer than one
 /// that took another route and loses packets.
-const MOST_TESTS: u32 = 3;
+const MAX_TESTS: u32 = 3;
 /// Measurements of a steady line differ by so much.
 const NOISE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
-use crate::contract::{Bounds, Decision, LEAST_BPS, Mode, Reason, Side, State};
+use crate::contract::{Bounds, Decision, MIN_RATE_BPS, Mode, Reason, Side, State};
 use crate::delays::{Delays, median};
 use crate::history::History;
 use episode::Episode;
@@ -173,7 +173,7 @@ impl SideControl {
             None => (UNKNOWN_SLACK - self.mode.threshold).max(0.0),
             Some(_) => 0.0,
         };
-        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MOST_SLACK)
+        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MAX_SLACK_S)
     }
 
     pub const fn rate(&self) -> Option<f64> {
@@ -363,7 +363,7 @@ impl SideControl {
         self.forget(view.elapsed);
         // A step of a tenth beyond the line makes a queue that shows in this time.
         let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
-        let length = seconds((view.feedback + STEP_SEEN).max(STEP_LEAST).max(shows));
+        let length = seconds((view.feedback + STEP_SEEN).max(MIN_STEP).max(shows));
         let took = view.now.since(self.step.began);
         if took < length || view.excess.is_none() {
             return (Reason::Probe, self.step_percent());
@@ -448,7 +448,7 @@ impl SideControl {
     }
 
     fn bounded(&self, rate: f64) -> f64 {
-        rate.min(self.max).max(LEAST_BPS as f64)
+        rate.min(self.max).max(MIN_RATE_BPS as f64)
     }
 
     /// By what share the line's rate varies: one jump is none.
@@ -459,7 +459,7 @@ impl SideControl {
     /// A line whose capacity is the same time and again is left alone for longer.
     fn hold_time(&self) -> Duration {
         let spread = self.spread().max(self.changes.back().copied().unwrap_or(1.0));
-        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(HOLD_LEAST))
+        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(MIN_HOLD_S))
     }
 
     /// A line that shows no queue for a while no longer varies. Without that what is let stand for its sake
@@ -516,7 +516,7 @@ const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];
 /// Seconds of a step that must be seen before the next: three probes at 20 ms.
 const STEP_SEEN: f64 = 0.06;
 /// Seconds that a step lasts at least: five ticks.
-const STEP_LEAST: f64 = 0.1;
+const MIN_STEP: f64 = 0.1;
 /// A queue counts as gone at this share of the threshold, so that the state does not flutter.
 const CLEAR_SHARE: f64 = 0.5;
 /// A line with less of a spread is steady.
@@ -526,11 +526,11 @@ const SLACK: f64 = 0.2;
 /// Seconds at least on a line that nothing is known of: the bursts with which connections begin.
 const UNKNOWN_SLACK: f64 = 0.01;
 /// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
-const MOST_SLACK: f64 = 0.05;
+const MAX_SLACK_S: f64 = 0.05;
 /// A spread of 5 % halves the time for which a rate is held.
 const HOLD_SPREAD: f64 = 20.0;
 /// Seconds: twice the shortest step.
-const HOLD_LEAST: f64 = 0.2;
+const MIN_HOLD_S: f64 = 0.2;
 /// A rate of which so much is used limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED: f64 = 0.9;
 /// ... as does one for which packets wait, if it is not far above what comes.

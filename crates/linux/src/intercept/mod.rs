@@ -53,7 +53,7 @@ impl Intercept {
     /// If there is no such device, this user may not, or this kernel cannot: which, in one sentence.
     pub fn new(device: &str, ways: [bool; 2]) -> Result<Self, LinuxError> {
         index_of(device)?;
-        let (queues, first) = Queues::open(WAYS, MOST_HELD)?;
+        let (queues, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
         let table = nft::Table::create(&table_name(device), device, &rules(ways, first))?;
         Ok(Self { queues, first, table })
     }
@@ -65,7 +65,7 @@ impl Intercept {
     /// As of [`new`](Self::new).
     pub fn check(device: &str, ways: [bool; 2]) -> Result<&'static str, LinuxError> {
         index_of(device)?;
-        let (_, first) = Queues::open(WAYS, MOST_HELD)?;
+        let (_, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
         nft::check(&table_name(device), device, &rules(ways, first))
     }
 
@@ -162,4 +162,4 @@ fn table_name(device: &str) -> String {
 const WAYS: u16 = 2;
 /// Packets of a way that the kernel holds at most; those beyond pass. Disciplines hold 10240 by default
 /// (sch_fq_codel.c, sch_cake.c), and none is to be without an answer.
-const MOST_HELD: u32 = 20_480;
+const MAX_HELD_PACKETS: u32 = 20_480;

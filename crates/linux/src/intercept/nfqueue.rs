@@ -176,7 +176,7 @@ impl Queues {
 
 impl Inbox {
     fn new() -> Self {
-        let bytes = vec![0; MESSAGES * LONGEST];
+        let bytes = vec![0; MESSAGES * MAX_MESSAGE_BYTES];
         Self { bytes, lens: [0; MESSAGES], received: 0, looked_at: 0 }
     }
 
@@ -188,7 +188,7 @@ impl Inbox {
         if self.received == 0 {
             return Ok(None);
         }
-        let start = self.looked_at * LONGEST;
+        let start = self.looked_at * MAX_MESSAGE_BYTES;
         self.looked_at += 1;
         Ok(Some(start..start + self.lens[self.looked_at - 1]))
     }
@@ -196,11 +196,11 @@ impl Inbox {
     /// Takes what has come, without waiting: how many messages.
     fn receive(&mut self, socket: &OwnedFd) -> io::Result<usize> {
         let mut parts =
-            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: LONGEST }; MESSAGES];
+            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: MAX_MESSAGE_BYTES }; MESSAGES];
         // SAFETY: headers of zeros are valid ones.
         #[allow(unsafe_code, reason = "plain numbers and null pointers")]
         let mut headers: [libc::mmsghdr; MESSAGES] = unsafe { std::mem::zeroed() };
-        let places = self.bytes.chunks_exact_mut(LONGEST).zip(&mut parts);
+        let places = self.bytes.chunks_exact_mut(MAX_MESSAGE_BYTES).zip(&mut parts);
         for ((place, part), header) in places.zip(&mut headers) {
             part.iov_base = place.as_mut_ptr().cast();
             header.msg_hdr.msg_iov = part;
@@ -309,7 +309,7 @@ fn message(kind: u16, flags: u16, queue: u16) -> Message {
 const FIRST_QUEUE: u16 = 0x7765;
 const TRIES: u16 = 16;
 /// The longest packet, and what comes with it.
-const LONGEST: usize = 1 << 17;
+const MAX_MESSAGE_BYTES: usize = 1 << 17;
 /// Messages a call: what it costs is then small beside what they cost.
 const MESSAGES: usize = 32;
 /// netlink's header (16), nfnetlink's (4), and that of an attribute.

@@ -363,8 +363,8 @@ fn is_ack_alone() -> Vec<Vec<Vec<Test>>> {
         vec![vec![has_protocol(TCP)]],
         // Most packets are longer than any, and are not asked further.
         vec![
-            vec![is_ip(IPV4), at_most(IPV4_LENGTH, IPV4_HEADER + LONGEST_TCP_HEADER)],
-            vec![is_ip(IPV6), at_most(IPV6_LENGTH, LONGEST_TCP_HEADER)],
+            vec![is_ip(IPV4), at_most(IPV4_LENGTH, IPV4_HEADER + MAX_TCP_HEADER_BYTES)],
+            vec![is_ip(IPV6), at_most(IPV6_LENGTH, MAX_TCP_HEADER_BYTES)],
         ],
         // All flags but PSH, ECE and CWR, which an acknowledgement may have.
         vec![vec![Test::bits(Of::Transport(13, 1), &[0x37], &[0x10])]],
@@ -400,7 +400,7 @@ const IPV4_LENGTH: Of = Of::Network(2, 2);
 const IPV4_HEADER: u16 = 20;
 const IPV4_CHECKSUM: u32 = 10;
 const IPV6_LENGTH: Of = Of::Network(4, 2);
-const LONGEST_TCP_HEADER: u16 = 60;
+const MAX_TCP_HEADER_BYTES: u16 = 60;
 
 #[cfg(test)]
 mod tests {

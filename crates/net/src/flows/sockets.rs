@@ -54,7 +54,7 @@ pub(crate) fn set_up(socket: &Socket, flow: &Flow, sends: bool) -> Result<(), Ne
         attempt("rto_min", set_rto_min(socket, Duration::from_nanos(ns)))?;
     }
     if sends {
-        attempt("TCP_NOTSENT_LOWAT", socket.set_tcp_notsent_lowat(MOST_NOT_SENT))?;
+        attempt("TCP_NOTSENT_LOWAT", socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES))?;
         if overrides.pacing == Some(true) {
             attempt("pacing", set_pacing(socket))?;
         }
@@ -113,7 +113,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
 
 /// Data that waits in a sender's socket: enough to keep a path busy between two wake-ups, and little
 /// enough that the buffer is never mistaken for a queue. More is handed in when half of it is sent.
-const MOST_NOT_SENT: u32 = 128 * 1024;
+const MAX_UNSENT_BYTES: u32 = 128 * 1024;
 /// Bytes of buffer for a byte of window: packets that are not full take more memory than they carry.
 const BUFFER_PER_WINDOW: i32 = 4;
 /// `TCP_RTO_MIN` in Linux.

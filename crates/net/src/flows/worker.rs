@@ -170,7 +170,7 @@ impl Worker {
             self.to_open.pop_front();
         }
         let next = self.agenda.front().map(|&(at, _)| clock.until(at));
-        Ok(next.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT))
+        Ok(next.unwrap_or(MAX_WAIT).min(MAX_WAIT))
     }
 
     fn wait(&mut self, events: &mut Events, timeout: Duration) -> Result<(), NetError> {
@@ -415,7 +415,7 @@ const EVENTS: usize = 512;
 /// packet. Network cards hold interrupts back as long. What the kernel acknowledges does not wait for it.
 const NAP: Duration = Duration::from_micros(500);
 /// How soon an end that is asked to close does.
-const LONGEST_WAIT: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(20);
 /// How often a load that waits for the handshakes of others looks.
 const GATE_POLL: Duration = Duration::from_millis(1);
 /// How long receivers wait for what is under way when all is over.

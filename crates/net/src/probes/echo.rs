@@ -12,7 +12,7 @@ use weir_world::ProbeKind;
 
 use super::message::{read_seq, write_answer};
 use super::prober::Arrival;
-use super::sockets::{LONGEST, bound, stamp};
+use super::sockets::{MAX_DATAGRAM_BYTES, bound, stamp};
 use crate::error::NetError;
 use crate::flows::set_dscp;
 use crate::plan::Plan;
@@ -49,7 +49,7 @@ impl Echo {
     /// Opens the sockets of all servers, where the calling thread is.
     pub fn new(plan: &Arc<Plan>, arrivals: Sender<Arrival>) -> Result<Self, NetError> {
         let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
-        let buffer = vec![0; LONGEST];
+        let buffer = vec![0; MAX_DATAGRAM_BYTES];
         let doors = BTreeMap::new();
         let mut echo = Self { plan: Arc::clone(plan), epoll, doors, arrivals, buffer };
         let mut open = BTreeSet::new();
@@ -79,7 +79,7 @@ impl Echo {
         wake_exactly();
         let mut events = Events::new(EVENTS);
         while !self.plan.control.ends_may_close() {
-            let all = self.epoll.wait(&mut events, LONGEST_WAIT);
+            let all = self.epoll.wait(&mut events, MAX_WAIT);
             for ready in all.map_err(|error| NetError::io("epoll", &error))? {
                 let gone = match self.serve(ready.token) {
                     Ok(gone) => gone,
@@ -196,4 +196,4 @@ fn listen(address: SocketAddr) -> io::Result<Door> {
 const EVENTS: usize = 64;
 const BACKLOG: i32 = 128;
 /// How soon the end of the run is noticed.
-const LONGEST_WAIT: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(20);

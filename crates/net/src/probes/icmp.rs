@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use socket2::{Protocol, SockAddr, Socket, Type};
 
 use super::book::{Answer, Book};
-use super::sockets::{LONGEST, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::option;
@@ -52,7 +52,7 @@ impl Icmp {
         let mut packet = vec![0; HEADER + payload];
         packet[0] = if v4 { ECHO_V4 } else { ECHO_V6 };
         packet[4..6].copy_from_slice(&identifier.to_be_bytes());
-        Ok(Self { socket, raw, v4, identifier, packet, buffer: vec![0; LONGEST] })
+        Ok(Self { socket, raw, v4, identifier, packet, buffer: vec![0; MAX_DATAGRAM_BYTES] })
     }
 
     fn open(kind: Type, client: SocketAddr, server: SocketAddr, dscp: u8) -> io::Result<Socket> {

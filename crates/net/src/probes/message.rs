@@ -10,7 +10,7 @@
 //! Times are nanoseconds on `CLOCK_MONOTONIC` of who writes them. The rest is zeros.
 
 /// The least payload of a UDP probe.
-pub(crate) const UDP_LEAST: usize = 24;
+pub(crate) const MIN_UDP_PAYLOAD_BYTES: usize = 24;
 
 /// Writes a request into `payload`, as much of it as there is room for.
 pub(super) fn write_request(payload: &mut [u8], seq: u32, sent_ns: u64) {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn an_answer_tells_what_was_asked_and_when() {
-        let mut payload = [0; UDP_LEAST];
+        let mut payload = [0; MIN_UDP_PAYLOAD_BYTES];
         write_request(&mut payload, 77, 1_000);
         assert_eq!(read_seq(&payload), Some(77));
         assert_eq!(read_answer(&payload), None, "a request is no answer");

@@ -14,6 +14,6 @@ mod ttl;
 mod udp;
 
 pub(crate) use echo::Echo;
-pub(crate) use message::UDP_LEAST;
+pub(crate) use message::MIN_UDP_PAYLOAD_BYTES;
 pub(crate) use prober::Prober;
 pub use reflector::Reflector;

@@ -73,20 +73,20 @@ impl Prober {
             if now >= give_up || now >= end && next.is_none() && answered() {
                 break;
             }
-            let wait = next.map_or(LONGEST_WAIT, |(at, _)| clock.until(at));
+            let wait = next.map_or(MAX_WAIT, |(at, _)| clock.until(at));
             match next {
                 Some((at, train)) if wait <= LEAD => {
                     while !clock.until(at).is_zero() {
                         std::hint::spin_loop();
                     }
                     self.send(train, at);
-                    if now.checked_since(polled).is_some_and(|since| since > LONGEST_UNPOLLED) {
+                    if now.checked_since(polled).is_some_and(|since| since > MAX_UNPOLLED_WAIT) {
                         self.poll(&mut events, Duration::ZERO)?;
                         polled = now;
                     }
                 }
                 _ => {
-                    self.poll(&mut events, wait.saturating_sub(LEAD).min(LONGEST_WAIT))?;
+                    self.poll(&mut events, wait.saturating_sub(LEAD).min(MAX_WAIT))?;
                     polled = now;
                 }
             }
@@ -242,9 +242,9 @@ const LEAD: Duration = Duration::from_micros(50);
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 /// How soon an early end is noticed.
-const LONGEST_WAIT: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(20);
 /// How long trains that leave no time to wait may keep answers waiting.
-const LONGEST_UNPOLLED: Duration = Duration::from_millis(1);
+const MAX_UNPOLLED_WAIT: Duration = Duration::from_millis(1);
 const EVENTS: usize = 64;
 /// Answers of a train that are taken before something may be due again.
 const ANSWERS: usize = 16;

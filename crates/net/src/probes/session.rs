@@ -8,7 +8,7 @@ use weir_protocol::weir::{EchoReply, EchoRequest, Token};
 use weir_world::ServerTurn;
 
 use super::book::{Answer, Book, Turn};
-use super::sockets::{LONGEST, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::time::monotonic_ns;
@@ -33,7 +33,7 @@ impl Session {
     ) -> io::Result<Self> {
         let socket = bound(Type::DGRAM, None, client, dscp)?;
         socket.connect(&SockAddr::from(server))?;
-        let (payload, buffer) = (vec![0; payload], vec![0; LONGEST]);
+        let (payload, buffer) = (vec![0; payload], vec![0; MAX_DATAGRAM_BYTES]);
         Ok(Self { socket, token, train, dscp, payload, buffer })
     }
 }

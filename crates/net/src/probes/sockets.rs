@@ -62,4 +62,4 @@ pub(super) fn stamp(socket: &Socket) -> io::Result<()> {
 }
 
 /// Room for the longest payload, and a header before it.
-pub(super) const LONGEST: usize = 65_536;
+pub(super) const MAX_DATAGRAM_BYTES: usize = 65_536;

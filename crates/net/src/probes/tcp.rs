@@ -7,7 +7,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::book::{Answer, Book};
 use super::message::write_request;
-use super::sockets::{LONGEST, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::option;
@@ -33,7 +33,7 @@ impl Tcp {
     ) -> io::Result<Self> {
         let socket = bound(Type::STREAM, None, client, dscp)?;
         socket.set_tcp_nodelay(true)?;
-        let (payload, buffer) = (vec![0; payload], vec![0; LONGEST]);
+        let (payload, buffer) = (vec![0; payload], vec![0; MAX_DATAGRAM_BYTES]);
         Ok(Self { socket, server, payload, buffer, missing: 0 })
     }
 
@@ -70,7 +70,7 @@ impl Pinger for Tcp {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
         }
-        let most = self.missing.clamp(1, LONGEST);
+        let most = self.missing.clamp(1, MAX_DATAGRAM_BYTES);
         let received = message::receive(&self.socket, &mut self.buffer[..most])?;
         if received.len == 0 {
             return Err(io::ErrorKind::ConnectionReset.into());

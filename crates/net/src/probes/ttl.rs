@@ -7,7 +7,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::book::{Answer, Book};
 use super::message::{read_seq, write_request};
-use super::sockets::{LONGEST, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message::{self, Icmp};
 use crate::sys::option;
@@ -38,7 +38,7 @@ impl Ttl {
         }
         socket.connect(&SockAddr::from(server))?;
         let v4 = server.is_ipv4();
-        Ok(Self { socket, v4, payload: vec![0; payload], buffer: vec![0; LONGEST] })
+        Ok(Self { socket, v4, payload: vec![0; payload], buffer: vec![0; MAX_DATAGRAM_BYTES] })
     }
 }
 

@@ -7,7 +7,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::book::{Answer, Book, Turn};
 use super::message::{read_answer, write_request};
-use super::sockets::{LONGEST, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::time::monotonic_ns;
@@ -28,7 +28,7 @@ impl Udp {
     ) -> io::Result<Self> {
         let socket = bound(Type::DGRAM, None, client, dscp)?;
         socket.connect(&SockAddr::from(server))?;
-        Ok(Self { socket, payload: vec![0; payload], buffer: vec![0; LONGEST] })
+        Ok(Self { socket, payload: vec![0; payload], buffer: vec![0; MAX_DATAGRAM_BYTES] })
     }
 }
 

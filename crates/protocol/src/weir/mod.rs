@@ -27,4 +27,4 @@ pub const SUBPROTOCOL: &str = "weir.v1";
 /// The name of the protocol in `Upgrade`, for the connections of flows.
 pub const FLOW_UPGRADE: &str = "weir-flow";
 /// The longest message, in bytes.
-pub const LONGEST_MESSAGE: usize = 64 << 10;
+pub const MAX_MESSAGE_BYTES: usize = 64 << 10;

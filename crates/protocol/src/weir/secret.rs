@@ -21,7 +21,7 @@ pub struct Secret(Vec<u8>);
 
 /// Why words are no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the secret has {bytes} bytes: it must have {SHORTEST} to {LONGEST}")]
+#[error("the secret has {bytes} bytes: it must have {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES}")]
 pub struct SecretError {
     bytes: usize,
 }
@@ -34,7 +34,7 @@ impl Secret {
     pub fn new(words: &str) -> Result<Self, SecretError> {
         let words = words.trim().as_bytes();
         match words.len() {
-            SHORTEST..=LONGEST => Ok(Self(words.to_vec())),
+            MIN_SECRET_BYTES..=MAX_SECRET_BYTES => Ok(Self(words.to_vec())),
             bytes => Err(SecretError { bytes }),
         }
     }
@@ -151,9 +151,9 @@ as_text!(Mac);
 /// Keeps an answer from being good for anything else that the same secret may be used for.
 const CONTEXT: &[u8] = b"weir.v1 session";
 /// Shorter ones are found by trying.
-const SHORTEST: usize = 8;
+const MIN_SECRET_BYTES: usize = 8;
 /// Longer ones are a wrong file.
-const LONGEST: usize = 256;
+const MAX_SECRET_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -122,7 +122,7 @@ pub fn words(data: &[u8]) {
     );
     let _ = ndt7::Options::parse(query);
     if let Ok(options) = throughput1::Options::parse(query) {
-        assert!(options.duration_ns <= throughput1::LONGEST_NS);
+        assert!(options.duration_ns <= throughput1::MAX_STREAM_NS);
     }
 }
 

@@ -49,7 +49,7 @@ impl AckFilter {
         for (place, packet) in pool.iter(list).take_while(|(place, _)| !list.ends_at(place)) {
             adjacent = false;
             // What is too long to be a pure ACK can only tell of a change of flags.
-            let matters = packet.len <= LONGEST_ACK || found.is_some();
+            let matters = packet.len <= MAX_ACK_BYTES || found.is_some();
             if packet.label != newest.label || !matters {
                 continue;
             }
@@ -127,7 +127,7 @@ fn compare_sack(old: &TcpHeader, new: &TcpHeader) -> Sack {
 const ECHO: TcpFlags = TcpFlags::ECE.with(TcpFlags::CWR);
 
 /// Bytes of the longest packet without data: Ethernet, and the longest headers of IPv4 and TCP.
-const LONGEST_ACK: u32 = weir_core::ETHERNET_HEADER + 60 + 60;
+const MAX_ACK_BYTES: u32 = weir_core::ETHERNET_HEADER + 60 + 60;
 
 #[cfg(test)]
 mod tests {

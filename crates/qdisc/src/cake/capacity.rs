@@ -27,7 +27,7 @@ impl Capacity {
     /// there is a new one.
     pub fn on_arrival(&mut self, bytes: i64, now: Time) -> Option<u64> {
         self.window_bytes = self.window_bytes.saturating_add_signed(bytes);
-        let gap = self.last_packet.map_or(LONGEST_GAP, |at| now.since(at)).min(LONGEST_GAP);
+        let gap = self.last_packet.map_or(MAX_GAP, |at| now.since(at)).min(MAX_GAP);
         let gap = gap.as_nanos();
         self.gap = mean(self.gap, gap);
         self.last_packet = Some(now);
@@ -56,7 +56,7 @@ const fn step(average: u64, sample: u64, shift: u32) -> u64 {
     average - (average >> shift) + (sample >> shift)
 }
 
-const LONGEST_GAP: Duration = Duration::from_secs(1);
+const MAX_GAP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

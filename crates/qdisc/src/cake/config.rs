@@ -104,7 +104,7 @@ pub fn interval(params: &Params) -> Result<Duration, SetUpError> {
         return Ok(preset.expect("one of the words").1);
     };
     let interval = params.time("rtt")?.expect("it was written");
-    let range = Duration::from_micros(1)..=LONGEST_RTT;
+    let range = Duration::from_micros(1)..=MAX_RTT;
     if range.contains(&interval) {
         // `tc` hands over whole microseconds.
         Ok(Duration::from_micros(interval.as_micros()))
@@ -386,7 +386,7 @@ const RTTS: [(&str, Duration); 8] = [
 const TARGETS_AN_INTERVAL: u64 = 20;
 
 /// What 32 bits of microseconds hold.
-const LONGEST_RTT: Duration = Duration::from_secs(4_294);
+const MAX_RTT: Duration = Duration::from_secs(4_294);
 
 /// The words for what a flow is; a word's place is its number in the kernel (include/uapi/linux/pkt_sched.h).
 pub const FLOW_MODES: [&str; 8] = [

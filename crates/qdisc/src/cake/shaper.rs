@@ -53,7 +53,7 @@ impl ByteTime {
             return Self::default();
         }
         let mut shift = FRACTION_BITS;
-        let mut factor = (1_000_000_000 << FRACTION_BITS) / bytes_per_sec.max(LEAST_RATE);
+        let mut factor = (1_000_000_000 << FRACTION_BITS) / bytes_per_sec.max(MIN_BYTES_PER_S);
         while factor >> FRACTION_BITS != 0 {
             factor >>= 1;
             shift -= 1;
@@ -116,7 +116,7 @@ impl Overhead {
 /// Precision of [`ByteTime`] (`cake_set_rate`).
 const FRACTION_BITS: u32 = 34;
 /// In bytes per second: a rate below it would hold a packet for minutes (`MIN_RATE`).
-const LEAST_RATE: u64 = 64;
+const MIN_BYTES_PER_S: u64 = 64;
 
 #[cfg(test)]
 mod tests {

@@ -73,8 +73,8 @@ impl Rates {
     pub fn new(bytes_per_sec: u64, full_packet: u32, target: Duration, interval: Duration) -> Self {
         let byte_time = ByteTime::of(bytes_per_sec);
         let quantum = match bytes_per_sec {
-            0 => LARGEST_QUANTUM,
-            rate => (rate >> 12).clamp(SMALLEST_QUANTUM, LARGEST_QUANTUM.into()) as u16,
+            0 => MAX_QUANTUM_BYTES,
+            rate => (rate >> 12).clamp(MIN_QUANTUM_BYTES, MAX_QUANTUM_BYTES.into()) as u16,
         };
         let cobalt = CobaltParams::new(target, interval, byte_time.time_of(full_packet));
         Self { byte_time, quantum, cobalt }
@@ -317,5 +317,5 @@ impl Tin {
 }
 
 /// Least and most bytes that a flow may send in a turn (`cake_set_rate`).
-const SMALLEST_QUANTUM: u64 = 300;
-const LARGEST_QUANTUM: u16 = 1514;
+const MIN_QUANTUM_BYTES: u64 = 300;
+const MAX_QUANTUM_BYTES: u16 = 1514;

@@ -306,11 +306,11 @@ fn derived(
     let per_second = 1e6 / max as f64;
     let alpha = 0.1 * tupdate as f64 / max as f64 * per_second;
     let beta = 0.3 * per_second;
-    if typical > max || alpha * WEIGHT_STEPS < 1.0 || beta > GREATEST_WEIGHT {
+    if typical > max || alpha * WEIGHT_STEPS < 1.0 || beta > MAX_GAIN {
         return Err(SetUpError::new(format!(
             "dualpi2: `max_rtt {max_rtt} typical_rtt {typical_rtt}`: the typical round trip must not \
              exceed the largest, and the largest must give an alpha of at least 1/256 and a beta of at \
-             most {GREATEST_WEIGHT}"
+             most {MAX_GAIN}"
         )));
     }
     Ok(controller::Params {
@@ -426,14 +426,14 @@ pub(crate) static DUALPI2: Discipline = Discipline {
         Param {
             name: "alpha",
             aliases: &[],
-            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, GREATEST_WEIGHT) },
+            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, MAX_GAIN) },
             default: DefaultValue::Absent("0.16"),
             meaning: "how strongly the distance from the target counts",
         },
         Param {
             name: "beta",
             aliases: &[],
-            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, GREATEST_WEIGHT) },
+            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, MAX_GAIN) },
             default: DefaultValue::Absent("3.2"),
             meaning: "how strongly the change of the delay counts",
         },
@@ -469,7 +469,7 @@ const BETA: u32 = 819;
 const WEIGHT_STEPS: f64 = 256.0;
 
 /// The largest that the kernel takes (`ALPHA_BETA_MAX`).
-const GREATEST_WEIGHT: f64 = 8_388_607.0;
+const MAX_GAIN: f64 = 8_388_607.0;
 
 /// `RTT_TYP_TO_MAX` of `tc`.
 const TYPICAL_OF_MAX: u64 = 6;

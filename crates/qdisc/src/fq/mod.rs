@@ -355,10 +355,10 @@ fn read_weights(params: &Params) -> Result<[i64; BANDS], SetUpError> {
     let weights: Vec<i64> = words
         .iter()
         .filter_map(|word| word.parse().ok())
-        .filter(|weight| (SMALLEST_WEIGHT..=i64::from(i32::MAX)).contains(weight))
+        .filter(|weight| (MIN_BAND_WEIGHT..=i64::from(i32::MAX)).contains(weight))
         .collect();
     <[i64; BANDS]>::try_from(weights).map_err(|_| {
-        let allowed = format!("write {BANDS} numbers from {SMALLEST_WEIGHT} to {}", i32::MAX);
+        let allowed = format!("write {BANDS} numbers from {MIN_BAND_WEIGHT} to {}", i32::MAX);
         params.bad("weights", &words.join(" "), &allowed)
     })
 }
@@ -498,7 +498,7 @@ pub(crate) static FQ: Discipline = Discipline {
 
 /// `FQ_BANDS` of `include/uapi/linux/pkt_sched.h`, and the least that a band may weigh.
 const BANDS: usize = 3;
-const SMALLEST_WEIGHT: i64 = 16_384;
+const MIN_BAND_WEIGHT: i64 = 16_384;
 /// `fq_fastpath_check`: more packets than this would be a queue of their own.
 const FAST_PACKETS: u32 = 8;
 /// `fq_change` and `iq_range`.

@@ -109,7 +109,7 @@ impl Gred {
     /// The virtual queue of `packet`: the number that a filter gave it (0 if none did), or the default.
     fn number_of(&self, packet: &Packet) -> usize {
         let index = self.classifier.classify(packet).map_or(0, |class| usize::from(class.minor));
-        let number = index % MOST_QUEUES;
+        let number = index % MAX_QUEUES;
         if matches!(self.queues.get(number), Some(Some(_))) { number } else { self.default }
     }
 
@@ -334,7 +334,7 @@ const SETUP: Param = Param {
 const VQS: Param = Param {
     name: "vqs",
     aliases: &["DPs"],
-    kind: Kind::Number { unit: "virtual queues", range: (1, MOST_QUEUES as u64) },
+    kind: Kind::Number { unit: "virtual queues", range: (1, MAX_QUEUES as u64) },
     default: DefaultValue::Required,
     meaning: "how many virtual queues there may be",
 };
@@ -342,7 +342,7 @@ const VQS: Param = Param {
 const DEFAULT: Param = Param {
     name: "default",
     aliases: &[],
-    kind: Kind::Number { unit: "virtual queue", range: (0, MOST_QUEUES as u64 - 1) },
+    kind: Kind::Number { unit: "virtual queue", range: (0, MAX_QUEUES as u64 - 1) },
     default: DefaultValue::Required,
     meaning: "the virtual queue of packets that name none that there is",
 };
@@ -358,7 +358,7 @@ const GRIO: Param = Param {
 const VQ: Param = Param {
     name: "vq",
     aliases: &["DP"],
-    kind: Kind::Number { unit: "virtual queue", range: (0, MOST_QUEUES as u64 - 1) },
+    kind: Kind::Number { unit: "virtual queue", range: (0, MAX_QUEUES as u64 - 1) },
     default: DefaultValue::Required,
     meaning: "the virtual queue that the next words are about",
 };
@@ -392,12 +392,12 @@ const AVPKT: Param = Param {
 };
 
 /// `MAX_DPs`.
-const MOST_QUEUES: usize = 16;
+const MAX_QUEUES: usize = 16;
 
 /// `GRED_DEF_PRIO`.
-const DEFAULT_PRIORITY: u64 = MOST_QUEUES as u64 / 2;
+const DEFAULT_PRIORITY: u64 = MAX_QUEUES as u64 / 2;
 
-const NAMES: [&str; MOST_QUEUES] = [
+const NAMES: [&str; MAX_QUEUES] = [
     "vq 0", "vq 1", "vq 2", "vq 3", "vq 4", "vq 5", "vq 6", "vq 7", "vq 8", "vq 9", "vq 10",
     "vq 11", "vq 12", "vq 13", "vq 14", "vq 15",
 ];

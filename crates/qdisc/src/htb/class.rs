@@ -49,7 +49,7 @@ struct Bucket {
 impl Bucket {
     fn charge(&mut self, len: u32, elapsed: i64) {
         let tokens = (self.tokens + elapsed).min(self.depth) - self.table.time_of(len);
-        self.tokens = tokens.max(1 - LONGEST);
+        self.tokens = tokens.max(1 - MAX_TOKENS_NS);
     }
 }
 
@@ -83,7 +83,9 @@ impl Class {
     }
 
     fn elapsed(&self, now: Time) -> i64 {
-        i64::try_from(now.since(self.checked_at).as_nanos()).unwrap_or(LONGEST).min(LONGEST)
+        i64::try_from(now.since(self.checked_at).as_nanos())
+            .unwrap_or(MAX_TOKENS_NS)
+            .min(MAX_TOKENS_NS)
     }
 }
 
@@ -192,4 +194,4 @@ fn read(
 }
 
 /// Times and debts are cut at a minute (`mbuffer`).
-const LONGEST: i64 = 60_000_000_000;
+const MAX_TOKENS_NS: i64 = 60_000_000_000;

@@ -65,7 +65,8 @@ enum Head {
 
 impl Qfq {
     fn new(device: &Device) -> Self {
-        let most_classes = 1 << device.tx_queue_len.saturating_add(1).min(MOST_CLASSES).ilog2();
+        let most_classes =
+            1 << device.tx_queue_len.saturating_add(1).min(MAX_AGGREGATE_CLASSES).ilog2();
         Self {
             classes: Vec::new(),
             aggregates: Vec::new(),
@@ -298,9 +299,9 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
         let weight = ONE / (ONE / params.number("weight")?);
         qfq.add(weight as u32, params.number("maxpkt")? as u32);
     }
-    if qfq.weights > MOST_WEIGHT {
+    if qfq.weights > MAX_WEIGHT_SUM {
         return Err(SetUpError::new(format!(
-            "qfq: the weights add up to {}; {MOST_WEIGHT} at most",
+            "qfq: the weights add up to {}; {MAX_WEIGHT_SUM} at most",
             qfq.weights
         )));
     }
@@ -351,7 +352,7 @@ const CLASS_PARAMS: &[Param] = &[
 ];
 
 /// `QFQ_MAX_AGG_CLASSES`; fewer on a device with a shorter queue.
-const MOST_CLASSES: u32 = 8;
+const MAX_AGGREGATE_CLASSES: u32 = 8;
 
 /// `QFQ_MAX_WSUM`.
-const MOST_WEIGHT: u32 = 64 * 1024;
+const MAX_WEIGHT_SUM: u32 = 64 * 1024;

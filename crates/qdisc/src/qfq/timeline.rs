@@ -62,7 +62,7 @@ impl Timeline {
     /// A timeline of members that have at most `most_classes` times the longest packet as budget.
     pub fn new(most_classes: u32) -> Self {
         let smallest_shift =
-            ONE.ilog2() + LONGEST_SHIFT + most_classes.ilog2() - (GROUPS as u32 - 1);
+            ONE.ilog2() + MAX_PACKET_SHIFT + most_classes.ilog2() - (GROUPS as u32 - 1);
         let group = |index: usize| Group {
             start: 0,
             finish: 0,
@@ -360,4 +360,4 @@ const GROUPS: usize = 25;
 const SLOTS: usize = 32;
 
 /// The longest packet has 2^16 bytes (`QFQ_MTU_SHIFT`).
-const LONGEST_SHIFT: u32 = 16;
+const MAX_PACKET_SHIFT: u32 = 16;

@@ -123,14 +123,14 @@ impl RedSettings {
     fn damping(&self, weight_log: u32, bandwidth: Rate) -> Option<IdleDamping> {
         let ticks = burst_time(u64::from(self.average_packet), bandwidth) / 64;
         let per_tick = -(1.0 - 0.5f64.powi(weight_log as i32)).ln() / ticks as f64;
-        let longest = f64::from(GREATEST_SHIFT) / per_tick;
+        let longest = f64::from(MAX_SHIFT) / per_tick;
         let cell_log = (0..32).find(|&log| longest / 2f64.powi(log) < 512.0)? as u32;
         let mut shifts = [0; CELLS];
         for (cell, shift) in shifts.iter_mut().enumerate().skip(1) {
             let bits = (cell << cell_log) as f64 * per_tick;
-            *shift = (bits as u8).min(GREATEST_SHIFT);
+            *shift = (bits as u8).min(MAX_SHIFT);
         }
-        shifts[CELLS - 1] = GREATEST_SHIFT;
+        shifts[CELLS - 1] = MAX_SHIFT;
         Some(IdleDamping { cell_log, shifts })
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn burst(params: &Params, min: u32, max: u32, packet: u32) -> Result<
 }
 
 /// The greatest shift of the idle table: nothing is left of 32 bits.
-const GREATEST_SHIFT: u8 = 31;
+const MAX_SHIFT: u8 = 31;
 
 pub(crate) const MIN_BYTES: Param = Param {
     name: "min",

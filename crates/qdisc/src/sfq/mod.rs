@@ -75,8 +75,8 @@ impl Sfq {
         let params = set_up.params(device)?;
         let Sizes { limit, depth, flows, divisor } = Sizes::read(&params)?;
         let quantum = required_size(&params, "quantum")?;
-        if quantum > MOST_QUANTUM {
-            let allowed = format!("write a size up to {MOST_QUANTUM}");
+        if quantum > MAX_QUANTUM_BYTES {
+            let allowed = format!("write a size up to {MAX_QUANTUM_BYTES}");
             return Err(params.bad("quantum", &quantum.to_string(), &allowed));
         }
         let period = Duration::from_millis(1_000 * params.number("perturb")?);
@@ -291,12 +291,12 @@ impl Sfq {
 impl Sizes {
     /// The sizes as the kernel makes them fit one another (`sfq_change`).
     fn read(params: &Params) -> Result<Self, SetUpError> {
-        let depth = params.number("depth")?.min(MOST_DEPTH);
+        let depth = params.number("depth")?.min(MAX_DEPTH_PACKETS);
         let divisor = params.number("divisor")?;
         if !divisor.is_power_of_two() {
             return Err(params.bad("divisor", &divisor.to_string(), "write a power of two"));
         }
-        let mut flows = params.number("flows")?.min(MOST_FLOWS).min(divisor);
+        let mut flows = params.number("flows")?.min(MAX_FLOWS).min(divisor);
         let mut limit = DEFAULT_LIMIT;
         if let Some(written) = params.try_number("limit")? {
             limit = written.min(depth * flows);
@@ -515,14 +515,14 @@ pub(crate) static SFQ: Discipline = Discipline {
 const RED_WORDS: [&str; 7] = ["min", "max", "avpkt", "burst", "probability", "ecn", "harddrop"];
 
 /// `SFQ_MAX_DEPTH`, also the limit where none is written.
-const MOST_DEPTH: u64 = 127;
-const DEFAULT_LIMIT: u64 = MOST_DEPTH;
+const MAX_DEPTH_PACKETS: u64 = 127;
+const DEFAULT_LIMIT: u64 = MAX_DEPTH_PACKETS;
 
 /// `SFQ_MAX_FLOWS`.
-const MOST_FLOWS: u64 = 65_536 - MOST_DEPTH - 1;
+const MAX_FLOWS: u64 = 65_536 - MAX_DEPTH_PACKETS - 1;
 
 /// 1 MiB (`sfq_change`).
-const MOST_QUANTUM: u32 = 1 << 20;
+const MAX_QUANTUM_BYTES: u32 = 1 << 20;
 
 #[cfg(test)]
 mod tests;

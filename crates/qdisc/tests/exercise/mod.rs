@@ -49,7 +49,7 @@ pub fn marker(data: &[u8]) {
 
 fn check_sentence(error: &SetUpError) {
     let text = error.to_string();
-    assert!(text.len() <= LONGEST_SENTENCE, "{} bytes: {text}", text.len());
+    assert!(text.len() <= MAX_SENTENCE_BYTES, "{} bytes: {text}", text.len());
     assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
 }
 
@@ -121,4 +121,4 @@ impl About for Nobody {
 }
 
 /// The longest sentence: a quoted command, and the names of all parameters of the largest table.
-const LONGEST_SENTENCE: usize = 1_000;
+const MAX_SENTENCE_BYTES: usize = 1_000;

@@ -206,7 +206,7 @@ async fn send(flow: &Flow, transport: &mut Transport, end: Instant) -> EndReason
     let mut stop = std::pin::pin!(flow.stop.cancelled());
     let mut reason = EndReason::Bytes;
     while left > 0 {
-        let data = data::bytes(left.min(data::MOST as u64) as usize);
+        let data = data::bytes(left.min(data::MAX_CHUNK_BYTES as u64) as usize);
         tokio::select! {
             biased;
             () = &mut stop => { reason = EndReason::Stopped; break }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use weir_net::Clock;
 use weir_protocol::weir::{
-    ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, LONGEST_MESSAGE, Limits,
+    ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, Limits, MAX_MESSAGE_BYTES,
     SUBPROTOCOL, ServerMessage, Token, VERSION,
 };
 
@@ -144,11 +144,11 @@ impl Talk {
         stop: CancellationToken,
     ) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(LONGEST_MESSAGE)
+            .read_buffer_size(MAX_MESSAGE_BYTES)
             .write_buffer_size(0)
-            .max_write_buffer_size(4 * LONGEST_MESSAGE)
-            .max_message_size(Some(LONGEST_MESSAGE))
-            .max_frame_size(Some(LONGEST_MESSAGE));
+            .max_write_buffer_size(4 * MAX_MESSAGE_BYTES)
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let socket = WebSocketStream::from_partially_read(
             transport,
             begun.to_vec(),
@@ -249,13 +249,13 @@ impl Talk {
         server.sessions.open(&session);
         self.session = Some(session);
         let limits = Limits {
-            flows: MOST_FLOWS as u32,
+            flows: MAX_FLOWS as u32,
             duration_ns: server.options.max_duration.as_nanos() as u64,
             session_ns: SESSION.as_nanos() as u64,
             ticket_ns: TICKET.as_nanos() as u64,
-            sample_ns: SHORTEST_SAMPLE.as_nanos() as u64,
+            sample_ns: MIN_SAMPLE_INTERVAL.as_nanos() as u64,
             echo_rate_pps: server.options.max_echo_rate,
-            echo_bytes: crate::datagrams::LONGEST_ECHO as u32,
+            echo_bytes: crate::datagrams::MAX_ECHO_BYTES as u32,
             rate_bps: server.options.max_rate,
         };
         self.say(&ServerMessage::Ready {
@@ -324,17 +324,17 @@ impl Talk {
         if self.highest_flow.is_some_and(|highest| request.flow <= highest) {
             return Err(format!("flow {}: numbers only go up", request.flow));
         }
-        if self.flows.len() >= MOST_FLOWS {
-            return Err(format!("there are {MOST_FLOWS} flows: more are not allowed at a time"));
+        if self.flows.len() >= MAX_FLOWS {
+            return Err(format!("there are {MAX_FLOWS} flows: more are not allowed at a time"));
         }
         if !(1..=longest).contains(&request.duration_ns) {
             let ns = request.duration_ns;
             return Err(format!("duration_ns {ns}: 1 to {longest} are allowed"));
         }
-        if request.dscp > MOST_DSCP {
-            return Err(format!("dscp {}: 0 to {MOST_DSCP} are allowed", request.dscp));
+        if request.dscp > MAX_DSCP {
+            return Err(format!("dscp {}: 0 to {MAX_DSCP} are allowed", request.dscp));
         }
-        let shortest = SHORTEST_SAMPLE.as_nanos() as u64;
+        let shortest = MIN_SAMPLE_INTERVAL.as_nanos() as u64;
         if let Some(ns) = request.sample_ns.filter(|&ns| ns < shortest) {
             return Err(format!("sample_ns {ns}: {shortest} and more are allowed"));
         }
@@ -470,11 +470,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Keeps address translators awake and finds clients that are gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Five times what RRUL with all its classes opens.
-const MOST_FLOWS: usize = 64;
+const MAX_FLOWS: usize = 64;
 /// Two for each flow, so that flows do not wait for a session that says something.
-const NEWS: usize = 2 * MOST_FLOWS;
-const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
-const MOST_DSCP: u8 = 63;
+const NEWS: usize = 2 * MAX_FLOWS;
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_DSCP: u8 = 63;
 const ECN_BITS: u8 = 3;
 /// What a machine that was busy for a moment sends at once.
 const ECHO_BURST_NS: u64 = 50_000_000;

@@ -133,7 +133,7 @@ mod tests {
         let mut rate = LoadRate::default();
         assert_eq!(rate.look(1_000, Time::from_millis(100)), None);
         assert_eq!(rate.look(5_000, Time::from_millis(149)), None);
-        assert_eq!(rate.look(11_000, Time::from_millis(150)), Some(UnsentBound::LEAST));
+        assert_eq!(rate.look(11_000, Time::from_millis(150)), Some(UnsentBound::MIN_BYTES));
         // 1.25 MB in 100 ms are 100 Mbit/s.
         assert_eq!(rate.look(1_261_000, Time::from_millis(250)), Some(62_500));
         // A second without load says nothing; a look at nothing takes a quarter.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_probe::Id;
 use weir_protocol::load::MessageSize;
 
-use super::sizes::{FRAME, LONGEST_PIECE, SECURED, web_socket_header};
+use super::sizes::{FRAME, MAX_RECORD_BYTES, SECURED, web_socket_header};
 
 /// What a record means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl Pipe {
         let (plain, what) = match turn {
             Turn::Record { bytes, meaning } => (bytes, What::Meaning(meaning)),
             Turn::Body { id, left, frame, is_load } => {
-                let bytes = left.min(LONGEST_PIECE);
+                let bytes = left.min(MAX_RECORD_BYTES);
                 let rest = if left == u64::MAX { left } else { left - bytes };
                 if rest > 0 {
                     self.turns.push_back(Turn::Body { id, left: rest, frame, is_load });
@@ -217,7 +217,7 @@ impl Pipe {
                     left = sizes.next(self.load_written) as u64;
                     header = web_socket_header(left, masked);
                 }
-                let bytes = left.min(LONGEST_PIECE - header);
+                let bytes = left.min(MAX_RECORD_BYTES - header);
                 self.note_load(id, bytes, header + bytes);
                 let rest = left - bytes;
                 let next = Turn::Messages { id, sizes, left: rest, header: 0, masked };

@@ -71,7 +71,7 @@ impl Session {
         // bounds there have to be some.
         let endless = pair.end(End::Server).profile().send_buffer.is_none();
         let server_bound = match kind {
-            Connection::Http2 => Some(UnsentBound::LEAST),
+            Connection::Http2 => Some(UnsentBound::MIN_BYTES),
             _ => endless.then_some(INSTEAD_OF_BUFFER),
         };
         Self {
@@ -85,7 +85,7 @@ impl Session {
             tcp: Duration::ZERO,
             tls: secured.then_some(Duration::ZERO),
             pipes: [Pipe::default(), Pipe::default()],
-            outlets: [Some(UnsentBound::LEAST), server_bound]
+            outlets: [Some(UnsentBound::MIN_BYTES), server_bound]
                 .map(|most| Outlet::new(most, secured)),
             requests: BTreeMap::new(),
             waiting: VecDeque::new(),

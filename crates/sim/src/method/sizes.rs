@@ -9,7 +9,7 @@ pub(crate) const FINISHED: u64 = 80;
 /// RFC 8446, section 5.2: a record's header, the type of its content and the tag of the cipher.
 pub(crate) const SECURED: u64 = 5 + 1 + 16;
 /// RFC 8446, section 5.1: the longest record; RFC 9113, section 4.2: the longest frame unless agreed on.
-pub(crate) const LONGEST_PIECE: u64 = 16_384;
+pub(crate) const MAX_RECORD_BYTES: u64 = 16_384;
 /// RFC 9113, section 4.1.
 pub(crate) const FRAME: u64 = 9;
 /// RFC 9113, section 3.4: the words, and a frame of settings with three of them, a window update.

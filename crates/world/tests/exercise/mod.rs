@@ -44,8 +44,8 @@ pub fn trace(data: &[u8]) {
 }
 
 fn check_sentence(text: &str) {
-    assert!(text.len() <= LONGEST_SENTENCE, "{} bytes: {text}", text.len());
+    assert!(text.len() <= MAX_SENTENCE_BYTES, "{} bytes: {text}", text.len());
     assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
 }
 
-const LONGEST_SENTENCE: usize = 2_000;
+const MAX_SENTENCE_BYTES: usize = 2_000;

@@ -30,20 +30,20 @@ def main() -> None:
 
 def zero_s(folder: Path) -> float:
     """When the loads that `folder` records begin, on the machine's monotonic clock."""
-    until = time.monotonic() + LONGEST_S
+    until = time.monotonic() + MAX_START_S
     while time.monotonic() < until:
         try:
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             return float(manifest["monotonic_zero_ns"]) / 1e9
         except (FileNotFoundError, KeyError):
             time.sleep(0.01)
-    sys.exit(f"no cross traffic began within {LONGEST_S} s")
+    sys.exit(f"no cross traffic began within {MAX_START_S} s")
 
 
 SET_UP_S = 1.0
 """What a test takes to be let in by its server, some round trips of the line, before its first ping: 0.7 s
 where a queue for each flow keeps them short, 1.3 s beneath four bandwidth-delay products."""
-LONGEST_S = 20
+MAX_START_S = 20
 """A machine under load starts programs in a few."""
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def server(cell: Cell, of: Study) -> str:
     """What runs behind the line: a server for the test, and one for what goes on beside it."""
     beside = (
         f"{_weir()} serve --listen {CROSS_PORT} --without irtt --max-duration 300s "
-        f"--max-echo-rate {MOST_ECHOES} >/dev/null 2>&1 & "
+        f"--max-echo-rate {MAX_ECHOES} >/dev/null 2>&1 & "
         if cell.cross != "none"
         else ""
     )
@@ -306,12 +306,12 @@ def disturbed(quality: Mapping[str, Any], programs_late_ms: float) -> str | None
     packets that leave the emulator, and programs, whose requests show a wait for the processor as latency.
     """
     late_ms = quality["late_p99_ns"] / 1e6
-    if late_ms > MOST_LATE_MS:
+    if late_ms > MAX_LATENESS_MS:
         return f"1 % of packets left {late_ms:.1f} ms or more too late"
     lost = quality["overrun"] + quality["refused"]
     if lost:
         return f"{lost} packets were lost in front of the emulator"
-    if programs_late_ms > MOST_LATE_MS:
+    if programs_late_ms > MAX_LATENESS_MS:
         return f"a tenth of the pings were sent {programs_late_ms:.1f} ms or more too late"
     return None
 
@@ -331,7 +331,7 @@ AROUND_NS = 25_000_000_000
 ATTEMPTS = 3
 """How often a run is made that the machine disturbs."""
 
-MOST_LATE_MS = 5.0
+MAX_LATENESS_MS = 5.0
 """A quarter of the empty round trip of 20 ms."""
 
 AGE_OFF_NS = 500_000_000
@@ -362,5 +362,5 @@ for port in sys.argv[1:]:
     else:
         sys.exit(f"no server listens at port {port}")
 """
-MOST_ECHOES = 50_000
+MAX_ECHOES = 50_000
 """UDP streams of half of 200 Mbit/s are 9000 packets a second."""

@@ -339,7 +339,7 @@ impl Bbr {
         if let Mode::ProbeRtt { done } = self.mode {
             rate.mark_app_limited(path.delivered, path.in_flight);
             match done {
-                None if path.in_flight <= LEAST_CWND => {
+                None if path.in_flight <= MIN_CWND_SEGMENTS => {
                     let until_tick = now + window.ticks_of(PROBE_RTT_US);
                     self.mode =
                         Mode::ProbeRtt { done: Some(RttProbe { until_tick, round_over: false }) };
@@ -459,7 +459,7 @@ impl Bbr {
             window.cwnd = self.cwnd(window, path, sample);
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            window.cwnd = window.cwnd.min(LEAST_CWND);
+            window.cwnd = window.cwnd.min(MIN_CWND_SEGMENTS);
         }
     }
 
@@ -482,7 +482,7 @@ impl Bbr {
         }
         let mut target = self.delay_product(self.bandwidth(), self.cwnd_gain);
         if self.pipe.reached {
-            let most = self.bandwidth().segments_in(MOST_AGGREGATION_US);
+            let most = self.bandwidth().segments_in(MAX_AGGREGATION_US);
             target += u64::from(self.aggregation.excess()).min(most) as u32;
         }
         let target = self.with_bursts(target, window, path);
@@ -491,7 +491,7 @@ impl Bbr {
         } else if cwnd < target || path.delivered + HANDSHAKE < INITIAL_WINDOW {
             cwnd += acked;
         }
-        cwnd.max(LEAST_CWND)
+        cwnd.max(MIN_CWND_SEGMENTS)
     }
 
     fn remember_cwnd(&mut self, window: &Window) {
@@ -537,7 +537,7 @@ fn progress(path: &Path, rate: &RateSampler) -> Progress {
 
 /// Segments of a burst: a millisecond's worth.
 fn burst(window: &Window, path: &Path) -> u32 {
-    let bytes = (window.pacing_rate >> 10).min(u64::from(MOST_BURST));
+    let bytes = (window.pacing_rate >> 10).min(u64::from(MAX_BURST_BYTES));
     ((bytes / u64::from(path.mss)) as u32).max(least_burst(window)).min(0x7f)
 }
 
@@ -569,13 +569,13 @@ const MIN_RTT_SECONDS: u64 = 10;
 /// How long few segments are under way (`bbr_probe_rtt_mode_ms`).
 const PROBE_RTT_US: u32 = 200_000;
 /// Segments under way at least (`bbr_cwnd_min_target`).
-const LEAST_CWND: u32 = 4;
+const MIN_CWND_SEGMENTS: u32 = 4;
 /// Time of the path's rate that is allowed for bursts of acknowledgements (`bbr_extra_acked_max_us`).
-const MOST_AGGREGATION_US: u64 = 100_000;
+const MAX_AGGREGATION_US: u64 = 100_000;
 /// Bytes per second below which segments leave one by one: 1.2 Mbit/s (`bbr_min_tso_rate`).
 const SINGLE_BELOW: u64 = 1_200_000 >> 3;
 /// Largest burst in bytes (`GSO_LEGACY_MAX_SIZE`, less room for headers).
-const MOST_BURST: u32 = 65_536 - 1 - 256;
+const MAX_BURST_BYTES: u32 = 65_536 - 1 - 256;
 /// Round trip that is assumed before there is one.
 const NOMINAL_RTT_US: u32 = 1_000;
 /// RFC 6928 (`TCP_INIT_CWND`).

@@ -78,12 +78,12 @@ impl Policer {
             return false;
         }
         self.rounds += u32::from(news.starts_round);
-        if self.rounds > 4 * LEAST_ROUNDS {
+        if self.rounds > 4 * MIN_INTERVAL_ROUNDS {
             self.reset(news.now);
             return false;
         }
         // An interval ends with a loss, when the bucket is empty.
-        if self.rounds < LEAST_ROUNDS || news.losses == 0 {
+        if self.rounds < MIN_INTERVAL_ROUNDS || news.losses == 0 {
             return false;
         }
         let lost = news.now.lost - self.start.lost;
@@ -121,7 +121,7 @@ impl Policer {
 }
 
 /// Round trips of an interval at least (`bbr_lt_intvl_min_rtts`).
-const LEAST_ROUNDS: u32 = 4;
+const MIN_INTERVAL_ROUNDS: u32 = 4;
 /// An interval is lossy if more than this part of 256 of what arrived was lost: 20 %
 /// (`bbr_lt_loss_thresh`).
 const LOSSY: u64 = 50;
