@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 import weirlab
 from weirlab.cli import weir as group
-from weirlab.errors import UsageError, WeirError
+from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.export import NAMES, export
 from weirlab.record import open_record, pack
 from weirlab.stats import compare
@@ -109,6 +110,37 @@ def test_the_command_says_what_it_wrote(records: list[Record], tmp_path: Path) -
     command(str(records[0].path), "--out", packed)
     shown = CliRunner().invoke(group, ["show", packed, "--json"])
     assert json.loads(shown.output)[0]["seed"] == 1
+
+
+@pytest.mark.parametrize("form", ["weir", "csv", "parquet"])
+def test_one_bad_record_is_told_and_the_others_are_exported(
+    form: str, records: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "given"
+    for number, one in enumerate(records[:3]):
+        shutil.copytree(one.path, given / str(number))
+    damaged = min((given / "1").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    out = tmp_path / "out"
+    words = ["export", str(given), "--out", str(out), "--format", form]
+    words += [] if form == "weir" else ["--table", "runs"]
+    with pytest.raises(RecordError, match="1 of 3 records cannot be read; the others are exported") as caught:
+        group.main(words, standalone_mode=False)
+    assert caught.value.exit_code == 3
+    assert f"weir: `{given / '1'}" in capsys.readouterr().err
+    made = sorted(path.name for path in out.iterdir())
+    assert made == (["0.weir", "2.weir"] if form == "weir" else [f"runs.{form}"])
+    if form == "csv":
+        assert pl.read_csv(out / "runs.csv").height == 2
+
+
+def test_a_bad_record_alone_leaves_nothing(records: list[Record], tmp_path: Path) -> None:
+    shutil.copytree(records[0].path, tmp_path / "given")
+    min((tmp_path / "given").rglob("*.parquet")).write_bytes(b"")
+    with pytest.raises(RecordError) as caught:
+        command(str(tmp_path / "given"), "--out", str(tmp_path / "x.csv"))
+    assert caught.value.exit_code == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 
 def test_wrong_words_are_refused_before_anything_is_read(tmp_path: Path) -> None:

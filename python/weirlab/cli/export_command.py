@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
+from weirlab.cli.records import readable
 from weirlab.export import FORMATS, NAMES, export, planned
-from weirlab.record import find_records
 from weirlab.ui import console
 
 
@@ -40,6 +40,6 @@ def command(paths: tuple[Path, ...], *, out: Path, form: str | None, table: str 
     the samples, with the names of probes and flows. What is there already is never replaced.
     """  # noqa: D301 - \b keeps click from folding the examples
     planned(out, form, table)
-    records = [record for path in paths for record in find_records(path)]
-    for path in export(records, out, form, table):
-        console.print(str(path), soft_wrap=True)
+    with readable(paths, "exported") as records:
+        for path in export(records, out, form, table):
+            console.print(str(path), soft_wrap=True)

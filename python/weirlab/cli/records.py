@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def readable(paths: Sequence[Path]) -> Iterator[list[Record]]:
+def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record]]:
     """All records at or below `paths` that can be read.
 
-    One that cannot be is told on stderr and does not hide the others.
+    One that cannot be is told on stderr and does not hide the others, which are `done` (a word).
 
     Raises:
         RecordError: at the end, if one could not be read; at once if none can.
@@ -51,7 +51,7 @@ def readable(paths: Sequence[Path]) -> Iterator[list[Record]]:
         raise RecordError(f"none of {every} records can be read")
     yield records
     if errors:
-        raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are shown")
+        raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are {done}")
 
 
 @contextmanager
