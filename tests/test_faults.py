@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from weirlab.cli import weir
 from weirlab.errors import UsageError
-from weirlab.scenario import ScenarioSpec, TestSpec, load_link, load_scenario
+from weirlab.scenario import ScenarioSpec, TestSpec, faults, load_link, load_scenario
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.faults import line_of
 
@@ -187,3 +188,29 @@ def test_a_file_full_of_faults_is_told_in_part(tmp_path: Path) -> None:
         load_link(str(file))
     assert len(str(caught.value).splitlines()) == 22
     assert str(caught.value).endswith("and 32 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line"),
+    [
+        ("x = 1\n" + "y = [\n" + "  1,\n" * 3000 + "]\n" + "z = 2\n", ("y", 2990), 2),
+        ('note = """\n' + "words\n" * 3000 + '"""\n' + "up = 3\n", ("up",), 3003),
+        ("".join(f"k{number} = {number}\n" for number in range(3000)), ("k2990",), 2991),
+        ("[[up]]\n" * 3000, ("up", 2990), 2991),
+        ("[[up]]\n" * 3000 + "a = [\n" + "1,\n" * 3000 + "]\n", ("up", 2999, "a", 5), 3001),
+    ],
+)
+def test_a_line_is_found_with_work_that_grows_as_the_text_does(
+    text: str, path: tuple[str | int, ...], line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work is counted in bytes that the TOML parser is given, and not in seconds."""
+    parsed = 0
+
+    def counted(part: str) -> dict[str, object]:
+        nonlocal parsed
+        parsed += len(part)
+        return tomllib.loads(part)
+
+    monkeypatch.setattr(faults, "_parse", counted)
+    assert line_of(path, text) == line
+    assert parsed <= 40 * len(text), parsed / len(text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -73,31 +74,49 @@ def told(
 def line_of(path: Path, text: str) -> int:
     """The line, from 1, on which the value at `path` begins, or what holds it if it is not there.
 
-    The TOML parser itself finds it: it is the first line with which, and as many more as it takes to come to
-    the end of a value, the document has a value there.
+    The TOML parser itself finds it: it is the first line of the statement with which the document has a value
+    there.
     """
-    lines = text.split("\n")
-    whole = tomllib.loads(text)
+    whole = _parse(text)
     while not _holds(whole, path):
         path = path[:-1]
-    first, last = 1, len(lines)
+    statements = _statements(text)
+    first, last = 0, len(statements) - 1
     while first < last:
         middle = (first + last) // 2
-        if _holds(_document(lines, middle), path):
+        if _holds(_parse(text[: statements[middle].end]), path):
             last = middle
         else:
             first = middle + 1
-    return first
+    return statements[first].line
 
 
-def _document(lines: Sequence[str], count: int) -> object:
-    """What the first lines say, and as many more as it takes to come to the end of a value."""
-    for end in range(count, len(lines)):
-        try:
-            return tomllib.loads("\n".join(lines[:end]) + "\n")
-        except tomllib.TOMLDecodeError:
-            continue
-    return tomllib.loads("\n".join(lines))
+class _Statement(NamedTuple):
+    """A line of TOML, with those into which its value goes on."""
+
+    line: int
+    """Its first line, from 1."""
+    end: int
+    """Where in the text the next one begins."""
+
+
+def _statements(text: str) -> list[_Statement]:
+    """The statements of a text that is TOML, lines without one among them."""
+    found: list[_Statement] = []
+    start = line = 1
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        line += word.count("\n")
+        depth += (word in "[{") - (word in "]}")
+        if word == "\n" and depth == 0:
+            found.append(_Statement(start, token.end()))
+            start = line
+    return [*found, _Statement(start, len(text))]
+
+
+def _parse(text: str) -> object:
+    return tomllib.loads(text)
 
 
 def _holds(data: Any, path: Path) -> bool:
@@ -295,6 +314,19 @@ _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 def _any_of(tags: str) -> str:
     return _either(tags.split(", "))
 
+
+_TOKEN = re.compile(
+    r"""
+    \"{3}(?:\\.|[^\\])*?\"{3,5}  # strings of several lines, which may end in two quotes of their own
+    | '{3}.*?'{3,5}
+    | "(?:\\.|[^"\\\n])*"
+    | '[^'\n]*'
+    | \#[^\n]*
+    | [\[\]{}\n]
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""What says where a statement ends: strings and comments are passed over, brackets hold lines together."""
 
 MAX_QUOTED_CHARS = 300
 """Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits."""
