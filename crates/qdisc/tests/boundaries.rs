@@ -2,7 +2,7 @@
 //! sizes to the packet. The figures follow from the parameters, and stand beside each test.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Fates, MarkReason, Port, SetUp};
+use weir_qdisc::{Device, DropReason, Fates, HtbClassParams, MarkReason, Port, SetUp};
 
 /// A port driven by hand, which keeps what was dropped and marked.
 struct Bench {
@@ -159,6 +159,31 @@ fn codels_drops_are_spaced_by_the_root_of_their_count() {
     }
 }
 
+/// A queue that is too long again soon after is signalled to at the rate that worked, if that was more than one drop
+/// above the rate at which the dropping began.
+#[test]
+fn codel_takes_up_a_rate_of_more_than_one_further_drop() {
+    // The second drop is 97654 ticks after the first, the third 48829 later. With two further drops CoDel begins
+    // with a count of 2 and one more step from 36864 / 65536 to its root: 43632 / 65536 of the interval.
+    let second = TARGET + INTERVAL + 1 + 97_654;
+    for (last_drop, spacing) in [(second, 97_654), (second + 48_829, 65_016)] {
+        let mut bench = Bench::new("codel");
+        bench.arrive(20, Time::ZERO, FULL, Ecn::NotEct);
+        for now in [TARGET, TARGET + INTERVAL + 1, second, last_drop] {
+            bench.signals_after(ticks(now));
+        }
+        while bench.leaves(ticks(last_drop)).is_some() {}
+        let drops = bench.seen.drops.len();
+        let back = last_drop + 1_000;
+        bench.arrive(20, ticks(back), FULL, Ecn::NotEct);
+        bench.signals_after(ticks(back + TARGET));
+        let entry = back + TARGET + INTERVAL + 1;
+        assert_eq!(bench.signals_after(ticks(entry)), drops + 1);
+        assert_eq!(bench.signals_after(ticks(entry + spacing - 1)), drops + 1, "{last_drop}");
+        assert_eq!(bench.signals_after(ticks(entry + spacing)), drops + 2, "{last_drop}");
+    }
+}
+
 #[test]
 fn codels_late_drops_are_made_up_for_at_once() {
     let mut bench = codel("codel", Ecn::NotEct);
@@ -211,6 +236,37 @@ fn fq_codel_drops_half_of_the_longest_flow_once_it_is_full() {
     let mut batched = Bench::new("fq_codel limit 10 drop_batch 2");
     batched.arrive(11, at(1), FULL, Ecn::NotEct);
     assert_eq!(batched.seen.drops, [(0, DropReason::Overlimit), (1, DropReason::Overlimit)]);
+}
+
+/// Flow 1 had more packets, but those left. What counts is what waits now, in either direction.
+#[test]
+fn fq_codels_longest_flow_is_the_one_with_most_packets_left() {
+    let dropped_after = |first: u64, leave: u64| -> Vec<u64> {
+        let mut bench = Bench::new("fq_codel limit 6 drop_batch 1");
+        bench.arrive(first, at(1), (1, 1_514), Ecn::NotEct);
+        for _ in 0..leave {
+            assert!(bench.leaves(at(1)).is_some());
+        }
+        let others = 7 - (first - leave);
+        bench.arrive(others, at(1), FULL, Ecn::NotEct);
+        bench.seen.drops.iter().map(|drop| drop.0).collect()
+    };
+    assert_eq!(dropped_after(6, 3), [6], "three against four");
+    assert_eq!(dropped_after(6, 2), [2], "four against three");
+}
+
+/// Packets that left take no memory.
+#[test]
+fn fq_codels_memory_is_that_of_the_packets_that_wait() {
+    let mut bench = Bench::new(&format!("fq_codel memory_limit {} drop_batch 1", 5 * 2_304));
+    bench.arrive(5, at(1), FULL, Ecn::NotEct);
+    for _ in 0..3 {
+        assert!(bench.leaves(at(1)).is_some());
+    }
+    bench.arrive(3, at(1), FULL, Ecn::NotEct);
+    assert_eq!(bench.seen.drops, []);
+    bench.arrive(1, at(1), FULL, Ecn::NotEct);
+    assert_eq!(bench.seen.drops, [(3, DropReason::Overmemory)]);
 }
 
 /// A full packet takes 2304 bytes of memory.
@@ -300,6 +356,126 @@ fn htbs_classes_borrow_in_turns_of_their_quantum() {
     // What the buckets held at first is used up after a few packets. Then one and three in turn.
     let shares = left[40..].chunks(4).map(|four| four.iter().filter(|&&first| first).count());
     assert_eq!(shares.collect::<Vec<_>>(), [1; 40]);
+}
+
+/// Seven levels of classes with others beneath them, and no more. Those lend to one another: the packet that takes the
+/// leaf into debt is followed by others, down to the debt of them all.
+#[test]
+fn htbs_tree_has_eight_levels_with_the_leaves() {
+    let chain = |inner: u16| {
+        let mut text = format!("qdisc add dev e root handle 1: htb default {}\n", inner + 1);
+        for id in 1..=inner + 1 {
+            let parent = if id == 1 { "1:".to_owned() } else { format!("1:{}", id - 1) };
+            let rate = if id == 1 { "rate 10mbit" } else { "rate 8kbit ceil 10mbit" };
+            text += &format!("class add dev e parent {parent} classid 1:{id} htb {rate}\n");
+        }
+        text
+    };
+    let refusal = SetUp::parse(&chain(8)).and_then(|it| it.build(&Device::default())).err();
+    let expected = "htb: class `1:8` lies too deep: 7 levels are allowed";
+    assert_eq!(refusal.expect("it is too deep").to_string(), expected);
+    let mut bench = Bench::new(&chain(7));
+    let start = Time::from_millis(1_000);
+    bench.arrive(20, start, FULL, Ecn::NotEct);
+    let mut now = start;
+    for packet in 0..20 {
+        while bench.leaves(now).is_none() {
+            now = bench.port.wake_at().expect("packets wait");
+        }
+        // 1600 bytes and the debt of a packet ahead of what 10 Mbit/s give.
+        let sent = now.since(start).as_nanos();
+        assert!(sent <= 1_211_200 * packet, "packet {packet} after {sent} ns");
+    }
+    assert!(now.since(start).as_nanos() >= 1_211_200 * 17, "not faster than the lender: {now}");
+}
+
+fn htb_class(words: &str) -> HtbClassParams {
+    let set_up = SetUp::parse(&format!(
+        "qdisc add dev e root handle 1: htb
+         class add dev e parent 1: classid 1:1 htb {words}"
+    ));
+    HtbClassParams::read(&set_up.unwrap().classes[0], 10, &Device::default()).unwrap()
+}
+
+/// A priority beyond 7 is 7; a burst of 0 is none written, and so 1600 bytes, 12.8 ms at 1 Mbit/s.
+#[test]
+fn htbs_parameters_have_bounds() {
+    let prios = ["prio 6", "prio 7", "prio 8", "prio 9"];
+    assert_eq!(prios.map(|prio| htb_class(&format!("rate 1mbit {prio}")).prio), [6, 7, 7, 7]);
+    let bursts = ["", "burst 0", "burst 1", "burst 5000"];
+    let depths = bursts.map(|burst| htb_class(&format!("rate 1mbit {burst}")).buffer_ns);
+    assert_eq!(depths, [12_800_000, 12_800_000, 8_000, 40_000_000]);
+}
+
+/// Without a written quantum: the rate in bytes a second by `r2q`, within 1000 and 200000 bytes.
+#[test]
+fn htbs_quantum_follows_from_the_rate() {
+    let quantum = |rate: &str| htb_class(&format!("rate {rate}")).quantum;
+    let quanta = ["799kbit", "800kbit", "808kbit", "1mbit", "16mbit", "17mbit"].map(quantum);
+    assert_eq!(quanta, [9_987, 10_000, 10_100, 12_500, 200_000, 200_000]);
+    assert_eq!(["8kbit", "80kbit", "88kbit"].map(quantum), [1_000, 1_000, 1_100]);
+}
+
+/// A class that borrowed has paid the lender, not its own rate: once a more important one wants all there is to borrow,
+/// it still has what it is guaranteed, 8 of 10 Mbit/s.
+#[test]
+fn htbs_class_that_borrowed_keeps_its_guarantee() {
+    let mut bench = Bench::new(
+        "qdisc add dev eth0 root handle 1: htb
+         class add dev eth0 parent 1: classid 1:1 htb rate 10mbit
+         class add dev eth0 parent 1:1 classid 1:10 htb rate 8mbit ceil 10mbit prio 1
+         class add dev eth0 parent 1:1 classid 1:20 htb rate 1mbit ceil 10mbit prio 0
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5001 0xffff flowid 1:10
+         filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5002 0xffff flowid 1:20",
+    );
+    let start = Time::from_millis(1_000);
+    bench.arrive(400, start, (1, 1_514), Ecn::NotEct);
+    let mut now = start;
+    let mut left = Vec::new();
+    while left.len() < 320 {
+        match bench.leaves(now) {
+            Some(packet) => left.push(packet < 400),
+            None => now = bench.port.wake_at().expect("packets wait"),
+        }
+        if left.len() == 200 && bench.sent == 400 {
+            // Until now it had all of the line.
+            bench.arrive(400, now, (2, 1_514), Ecn::NotEct);
+        }
+    }
+    // What the buckets of the second class hold goes first; then four packets of five are the first one's.
+    let of_first = left[220..].iter().filter(|&&first| first).count();
+    assert!((79..=81).contains(&of_first), "{of_first} of 100");
+}
+
+/// Classes that borrow take turns in the order of their numbers, whichever came first.
+#[test]
+fn htbs_classes_take_turns_in_the_order_of_their_numbers() {
+    let mut text = "qdisc add dev e root handle 1: htb
+         class add dev e parent 1: classid 1:1 htb rate 10mbit\n"
+        .to_owned();
+    for id in 2..=4 {
+        text += &format!(
+            "class add dev e parent 1:1 classid 1:{id} htb rate 8kbit ceil 10mbit quantum 1514
+             filter add dev e parent 1: u32 match ip dport {} 0xffff flowid 1:{id}\n",
+            5_000 + id
+        );
+    }
+    for flows in [[2, 3, 4], [4, 3, 2], [3, 4, 2]] {
+        let mut bench = Bench::new(&text);
+        for flow in flows {
+            bench.arrive(100, at(1), (flow, 1_514), Ecn::NotEct);
+        }
+        let mut left = Vec::new();
+        let mut now = at(1);
+        while left.len() < 100 {
+            match bench.leaves(now) {
+                Some(packet) => left.push(flows[packet as usize / 100]),
+                None => now = bench.port.wake_at().expect("packets wait"),
+            }
+        }
+        let turns = left[40..].windows(2).filter(|two| two[1] == 2 + (two[0] - 1) % 3);
+        assert_eq!(turns.count(), 59, "{flows:?}: {left:?}");
+    }
 }
 
 /// A class without tokens that may not borrow waits for its ceiling, whatever the parent has.

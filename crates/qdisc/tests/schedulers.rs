@@ -1,4 +1,5 @@
-//! prio, ets, drr and qfq: whose turn it is, in exact orders and shares.
+//! prio, ets, drr, qfq and hfsc: whose turn it is, in exact orders and shares, and what they do one step before a
+//! limit, at it, and after it.
 
 use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, Time};
 use weir_qdisc::{Device, DropReason, Ignore, Qdisc, SetUp};
@@ -193,4 +194,210 @@ fn skbprio_drops_the_youngest_of_the_lowest_for_a_higher_one() {
     // Priority 6 then pushes out the younger of priority 2.
     assert_eq!(order(&mut *queue, 9), "641");
     assert_eq!(queue.stats().dropped[DropReason::Overlimit as usize].packets, 3);
+}
+
+#[test]
+fn a_band_is_served_from_the_nanosecond_on_at_which_its_queue_lets_go() {
+    let mut queue = build_narrow(
+        "qdisc add dev e root handle 1: prio bands 3
+         qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
+    );
+    for _ in 0..2 {
+        queue.enqueue(packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(order(&mut *queue, 9), "1");
+    let early = Time::from_nanos(8_000_000 - 1);
+    assert!(queue.peek(early, &mut Ignore).is_none());
+    assert_eq!(queue.wake_at(), Some(Time::from_millis(8)), "the first look does not put it off");
+    queue.enqueue(packet(2, 0x00, LEN), early, &mut Ignore);
+    assert_eq!(queue.dequeue(early, &mut Ignore).unwrap().owner, 2);
+    assert_eq!(queue.wake_at(), None, "a packet left: the port asks again by itself");
+    assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().owner, 1);
+}
+
+/// Classes 1:1 to 1:3 are the bands. What lies outside, 1:0 and 1:4, means that of priority 0, which is the second.
+#[test]
+fn a_filter_may_say_the_first_and_the_last_band() {
+    let mut queue = build(
+        "qdisc add dev e root handle 1: prio bands 3
+         filter add dev e parent 1: u32 match ip dport 5001 0xffff flowid 1:0
+         filter add dev e parent 1: u32 match ip dport 5002 0xffff flowid 1:1
+         filter add dev e parent 1: u32 match ip dport 5003 0xffff flowid 1:3
+         filter add dev e parent 1: u32 match ip dport 5004 0xffff flowid 1:4",
+    );
+    for flow in [3, 4, 1, 2] {
+        queue.enqueue(packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(order(&mut *queue, 9), "2413");
+}
+
+/// A packet as long as what the class may still send leaves in this turn, one that is longer by a byte in the next.
+#[test]
+fn a_quantum_is_enough_for_a_packet_of_its_length() {
+    let classes = ["quantum 1000", "quantum 1001"];
+    for (len, turns) in [(999, "121212"), (1_000, "121212"), (1_001, "212121")] {
+        assert_eq!(order(&mut *loaded("drr", &classes, 9, len), 6), turns, "drr with {len}");
+        let mut bands = build("ets quanta 1000 1001 priomap 0 1 1");
+        for _ in 0..9 {
+            for (flow, tos) in [(1, 0x00), (2, 0x08)] {
+                bands.enqueue(packet(flow, tos, len), Time::ZERO, &mut Ignore);
+            }
+        }
+        assert_eq!(order(&mut *bands, 6), turns, "ets with {len}");
+    }
+}
+
+#[test]
+fn a_quantum_below_256_bytes_is_256() {
+    for (len, turns) in [(256, "1212"), (257, "2121")] {
+        let classes = ["quantum 1", "quantum 257"];
+        assert_eq!(order(&mut *loaded("drr", &classes, 9, len), 4), turns, "{len}");
+    }
+}
+
+/// A class that has sent all it had and comes back waits its turn, with a whole quantum.
+#[test]
+fn a_drr_class_that_comes_back_goes_to_the_end_with_a_whole_quantum() {
+    let mut queue = loaded("drr", &["quantum 1500", "quantum 1000", "quantum 1000"], 0, LEN);
+    for flow in [1, 2, 2, 3, 3] {
+        queue.enqueue(packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(order(&mut *queue, 2), "12");
+    for _ in 0..3 {
+        queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
+    }
+    // The 500 bytes left of its first turn are gone: with them it would send two in a row.
+    assert_eq!(order(&mut *queue, 9), "312311");
+}
+
+/// A strict band that holds packets back leaves the line to those below, and takes it back to the nanosecond.
+#[test]
+fn a_strict_ets_band_goes_first_once_it_may() {
+    let mut queue = build_narrow(
+        "qdisc add dev e root handle 1: ets strict 1 quanta 1000 priomap 1 1 1 1 1 1 0
+         qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
+    );
+    for (flow, tos) in [(1, 0x10), (1, 0x10), (2, 0x00), (2, 0x00), (2, 0x00)] {
+        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+    }
+    assert_eq!(order(&mut *queue, 2), "12");
+    let mut at = |nanos: u64| queue.dequeue(Time::from_nanos(nanos), &mut Ignore).unwrap().owner;
+    assert_eq!((at(8_000_000 - 1), at(8_000_000), at(8_000_000)), (2, 1, 2));
+}
+
+/// Two classes of one aggregate take turns of their longest packet: of 500 bytes two fit, of 501 one; what is left
+/// over counts in the next turn.
+#[test]
+fn qfq_classes_send_what_their_longest_packet_allows() {
+    let classes = ["maxpkt 1000", "maxpkt 1000"];
+    for (len, turns) in [(500, "11221122"), (501, "12112211"), (1_000, "12121212")] {
+        assert_eq!(order(&mut *loaded("qfq", &classes, 9, len), 8), turns, "{len}");
+    }
+}
+
+#[test]
+fn qfq_weights_add_up_to_64_times_1024_at_most() {
+    let set_up = |classes: u16| {
+        let mut text = "qdisc add dev e root handle 1: qfq\n".to_owned();
+        for id in 1..=classes {
+            text += &format!("class add dev e parent 1: classid 1:{id:x} qfq weight 1024\n");
+        }
+        SetUp::parse(&text).and_then(|it| it.build(&Device::default()))
+    };
+    assert!(set_up(64).is_ok());
+    let refusal = set_up(65).err().unwrap().to_string();
+    assert_eq!(refusal, "qfq: the weights add up to 66560; 65536 at most");
+}
+
+#[test]
+fn disciplines_with_classes_show_each_of_them_with_what_waits_in_it() {
+    for (kind, params) in [("drr", ""), ("qfq", ""), ("htb", "rate 1mbit"), ("hfsc", "ls m2 1mbit")]
+    {
+        let mut queue = loaded(kind, &[params, params], 2, LEN);
+        queue.enqueue(packet(2, 0, LEN), Time::ZERO, &mut Ignore);
+        let mut shown = Vec::new();
+        queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
+        assert_eq!(shown, [("1:1".to_owned(), 2), ("1:2".to_owned(), 3)], "{kind}");
+    }
+    for set_up in
+        ["prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "ets quanta 1000 1000 priomap 1"]
+    {
+        let mut queue = build(set_up);
+        queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
+        let mut shown = Vec::new();
+        queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
+        assert_eq!(shown.len(), 2, "{set_up}: {shown:?}");
+        assert_eq!((shown[0].1, shown[1].1), (0, 1), "{set_up}");
+    }
+}
+
+/// When and of which flow packets leave from `start` on, in microseconds, asked at each wake-up and a nanosecond
+/// before it.
+fn timetable(queue: &mut dyn Qdisc, start: Time, count: usize) -> Vec<(u64, u32)> {
+    let mut left = Vec::new();
+    let mut now = start;
+    while left.len() < count {
+        if let Some(packet) = queue.dequeue(now, &mut Ignore) {
+            left.push((now.since(start).as_nanos() / 1_000, packet.owner));
+            continue;
+        }
+        let wake = queue.wake_at().expect("packets wait");
+        assert!(wake > now, "{wake} is not after {now}");
+        let early = Time::from_nanos(wake.as_nanos() - 1);
+        assert!(queue.dequeue(early, &mut Ignore).is_none(), "a nanosecond before {wake}");
+        assert_eq!(queue.wake_at(), Some(wake));
+        now = wake;
+    }
+    left
+}
+
+/// `hfsc` with classes 1:1 and on of these curves, class by class for flows 1 and on, in which ten packets of `LEN`
+/// bytes of each flow wait from `start` on.
+fn hfsc(curves: &[&str], start: Time) -> Box<dyn Qdisc> {
+    let mut queue = loaded("hfsc", curves, 0, LEN);
+    for _ in 0..10 {
+        for flow in 1..=curves.len() {
+            queue.enqueue(packet(flow as u16, 0, LEN), start, &mut Ignore);
+        }
+    }
+    queue
+}
+
+/// 1000 bytes take 8 ms at 1 Mbit/s, whether by guarantee or by an upper limit, and 2 ms at 4 Mbit/s.
+#[test]
+fn hfsc_serves_by_the_curve_to_the_nanosecond() {
+    let start = Time::from_millis(1_000);
+    let times = |curve: &str| -> Vec<u64> {
+        let left = timetable(&mut *hfsc(&[curve], start), start, 8);
+        left.into_iter().map(|(at, _)| at / 1_000).collect()
+    };
+    assert_eq!(times("rt m2 1mbit"), [0, 8, 16, 24, 32, 40, 48, 56]);
+    assert_eq!(times("ls m2 10mbit ul m2 1mbit"), [0, 8, 16, 24, 32, 40, 48, 56]);
+    // 5000 bytes in the first part.
+    assert_eq!(times("rt m1 4mbit d 10ms m2 1mbit"), [0, 2, 4, 6, 8, 10, 18, 26]);
+    assert_eq!(times("ls m2 9mbit ul m1 4mbit d 10ms m2 1mbit"), [0, 2, 4, 6, 8, 10, 18, 26]);
+    // A curve that gets steeper is served as if its second part were all.
+    assert_eq!(times("rt d 10ms m2 1mbit"), [0, 8, 16, 24, 32, 40, 48, 56]);
+}
+
+/// Both may be served at once; the second class' packet is due after 2 ms, the first one's after 8.
+#[test]
+fn hfsc_guarantees_are_kept_in_the_order_of_their_deadlines() {
+    let start = Time::from_millis(1_000);
+    let mut queue = hfsc(&["rt m2 1mbit", "rt umax 1000 dmax 2ms rate 1mbit"], start);
+    let expected = [(0, 2), (0, 1), (2_000, 2), (8_000, 1), (10_000, 2), (16_000, 1), (18_000, 2)];
+    assert_eq!(timetable(&mut *queue, start, 7), expected);
+}
+
+#[test]
+fn hfsc_shares_the_rest_by_the_link_share_curves() {
+    let mut queue = hfsc(&["ls m2 1mbit", "ls m2 3mbit"], Time::ZERO);
+    assert_eq!(order(&mut *queue, 12), "122212221222");
+    // A guarantee counts as part of the share.
+    let mut both = hfsc(&["sc m2 1mbit", "ls m2 3mbit"], Time::ZERO);
+    assert_eq!(order(&mut *both, 12), "122212221222");
+    // A class without a share has its guarantee and nothing else.
+    let mut guaranteed = hfsc(&["rt m2 1mbit", "ls m2 3mbit"], Time::ZERO);
+    assert_eq!(order(&mut *guaranteed, 20), "12222222222");
+    assert_eq!(guaranteed.wake_at(), Some(Time::from_millis(8)));
 }

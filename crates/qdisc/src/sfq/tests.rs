@@ -121,6 +121,21 @@ fn a_full_flow_drops_its_last_or_its_first() {
     assert_eq!(through("depth 2 headdrop", &[1, 1, 1]), [1, 2]);
 }
 
+/// A flow that loses its first packet for each that comes never holds more than two: the average stays below `min`, and
+/// RED drops nothing, however many come.
+#[test]
+fn red_forgets_the_packets_that_a_full_flow_lost() {
+    let mut queue = sfq("depth 2 headdrop redflowlimit 90000 min 3000 max 9000").unwrap();
+    for handle in 0..100 {
+        queue.enqueue(packet(handle, 1, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
+    }
+    let dropped = queue.stats().dropped;
+    let by_red =
+        [DropReason::Early, DropReason::Forced].map(|reason| dropped[reason as usize].packets);
+    assert_eq!((dropped[DropReason::Overlimit as usize].packets, by_red), (98, [0, 0]));
+    assert_eq!(drain(&mut queue), [98, 99]);
+}
+
 /// RED looks at the flow's own backlog, and with `headdrop` marks the packet that leaves first.
 #[test]
 fn red_marks_within_the_flow() {
