@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,6 +12,8 @@ import pytest
 
 from weirlab import _native
 from weirlab.api import run_all
+from weirlab.cli import test_command
+from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS
 from weirlab.record import open_record
@@ -161,6 +164,39 @@ def test_two_of_a_name_and_a_late_start_are_refused() -> None:
         resolve(spec({**NDT7, "start": "30s"}))
     with pytest.raises(ValueError, match="write `cc` and `client_cc`"):
         spec({**NDT7, "tcp": {"congestion_control": "cubic"}})
+
+
+HTTP = {
+    "method": "http",
+    "formula": "plain HTTP",
+    "server_kind": "Cloudflare",
+    "latency_ms": 5.0,
+    "latency_definition": "the lowest",
+    "download_mbps": 90.0,
+    "upload_mbps": None,
+    "download": None,
+    "upload": None,
+    "download_loaded_latency_ms": 50.0,
+    "failures": [],
+    "missing": [],
+}
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_why_a_foreign_server_is_measured_over_http_is_said_once(
+    form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "server `h` does not speak Weir's protocol (404): start `weir serve` there"
+    monkeypatch.setattr(test_command, "less", lambda *_: SimpleNamespace(why=why, url="http://h/"))
+    monkeypatch.setattr(test_command, "run_method", lambda *_, **__: dict(HTTP))
+    group.main(["test", "h", "--out", str(tmp_path / "o"), *form], standalone_mode=False)
+    said, told = capsys.readouterr()
+    assert (said + told).count("does not speak Weir's protocol") == 1
+    assert (said + told).count("it speaks Cloudflare's test too: --method cloudflare") == 1
+    if form:
+        assert json.loads(said)["instead_of"].startswith(why)
+    else:
+        assert told.startswith(f"{why}; what HTTP shows of the path follows")
 
 
 def test_methods_by_name_are_those_of_the_command_line() -> None:

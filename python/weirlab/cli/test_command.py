@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
     from weirlab.scores import Measured, Truth
+    from weirlab.scores.speed_test import Verdict
 
 
 @click.command("test")
@@ -240,7 +241,12 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     failures = result["failures"]
     other = hint(url, result, verify=verify) if instead_of is not None else ""
     if not failures or has_figures(result):
-        _tell_method(result, seen, folder, instead_of=instead_of and instead_of + other, as_json=as_json)
+        if as_json:
+            _print_method(result, seen, folder, instead_of and instead_of + other)
+        else:
+            _tell_method(result, seen)
+            if other:
+                note(other.removeprefix("; "))
         other = ""
     if failures:
         more = "; --no-verify believes any" if "certificate" in failures[0] and verify else other
@@ -248,33 +254,34 @@ def _foreign(  # noqa: PLR0913 - words of the command line
     return folder
 
 
-def _tell_method(
-    result: dict[str, Any], seen: Truth | None, folder: Path, *, instead_of: str | None, as_json: bool
-) -> None:
+def _print_method(result: dict[str, Any], seen: Truth | None, folder: Path, instead_of: str | None) -> None:
+    """Prints what a foreign test showed and what it means, as JSON."""
+    pings = _verdict_of_truth(seen)
+    said = {
+        "out": str(folder),
+        "result": result,
+        "truth": asdict(seen) if seen else None,
+        "verdict": asdict(verdict(result)),
+        "verdict_of_pings": asdict(pings) if pings else None,
+        "warnings": warnings_of_method(result),
+        "instead_of": instead_of,
+    }
+    click.echo(json.dumps(said, indent=2))
+
+
+def _tell_method(result: dict[str, Any], seen: Truth | None) -> None:
     """Tells what a foreign test showed and what it means."""
-    meaning = verdict(result)
-    pings = verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
-    cautions = warnings_of_method(result)
-    if as_json:
-        said = {
-            "out": str(folder),
-            "result": result,
-            "truth": asdict(seen) if seen else None,
-            "verdict": asdict(meaning),
-            "verdict_of_pings": asdict(pings) if pings else None,
-            "warnings": cautions,
-            "instead_of": instead_of,
-        }
-        click.echo(json.dumps(said, indent=2))
-        return
-    for text in cautions:
+    for text in warnings_of_method(result):
         warn(text)
     console.print(method_table(result, seen))
-    for one in (meaning, pings):
+    for one in (verdict(result), _verdict_of_truth(seen)):
         if one is not None:
             console.print(one.says)
-    if instead_of is not None:
-        note(instead_of)
+
+
+def _verdict_of_truth(seen: Truth | None) -> Verdict | None:
+    """What our own pings beside a foreign test mean."""
+    return verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
 
 
 def _tell_kept(folder: Path, charts: tuple[str, ...], *, quiet: bool) -> None:
