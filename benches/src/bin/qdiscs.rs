@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, DropReason, Fates, MarkReason, Port, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, SetUp};
 
 fn main() {
     println!("nanoseconds for one enqueue and dequeue; beside it how many times pfifo");
@@ -93,7 +93,7 @@ fn packet(flow: u16) -> Packet {
         enqueued_at: Time::ZERO,
         label: key.label(1),
         len: 1514,
-        owner: u32::from(flow),
+        flow_id: u32::from(flow),
         dscp: Dscp::BE,
         ecn: Ecn::Ect0,
     }
@@ -101,7 +101,7 @@ fn packet(flow: u16) -> Packet {
 
 struct Nobody;
 
-impl Fates for Nobody {
+impl DropSink for Nobody {
     fn on_drop(&mut self, _: Packet, _: DropReason) {}
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
 }

@@ -1,7 +1,7 @@
 //! What a packet costs as bytes: `cargo run --release -p weir-benches --bin wire`.
 //!
 //! Nanoseconds a packet, the best of several rounds, for what the live data path does with every
-//! packet: read its headers, mark it, take one from its TTL, cut a super-packet of 64 KB into the
+//! packet: read its headers, mark it, take one from its TTL, cut a GSO packet of 64 KB into the
 //! headers of 45 segments, and join these again.
 //!
 //! Absolute figures hold for one machine at one hour; compare ratios of one call.
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use weir_core::Ecn;
 use weir_wire::craft::Tcp;
-use weir_wire::{Cut, Fill, Join, Limits, Sum, Virtio, decrement_ttl, parse, set_ecn};
+use weir_wire::{Coalescer, Fill, Limits, Segmenter, Sum, Virtio, decrement_ttl, parse, set_ecn};
 
 fn main() {
     for (title, src, dst) in [
@@ -50,17 +50,17 @@ fn single(tcp: &Tcp) {
     });
 }
 
-/// What is done with the segments of a super-packet.
+/// What is done with the segments of a GSO packet.
 fn super_packet(tcp: &Tcp) {
     let (header, packet) = tcp.super_packet(SEGMENTS * MSS, MSS as u16);
     let virtio = Virtio::parse(&header, packet.len()).expect("crafted");
     let headers = parse(&packet).expect("crafted");
-    let cut = Cut::new(&headers, &virtio).expect("crafted");
+    let segmenter = Segmenter::new(&headers, &virtio).expect("crafted");
     let whole = headers.packet(1, 2, 3);
-    let mut heads = vec![[0; Join::MAX_HEADERS]; SEGMENTS];
+    let mut heads = vec![[0; Coalescer::MAX_HEADERS]; SEGMENTS];
 
     report("cut: descriptors only", SEGMENTS, || {
-        for segment in black_box(&cut).segments() {
+        for segment in black_box(&segmenter).segments() {
             black_box(segment.packet(&whole, segment.index as u64));
         }
     });
@@ -69,18 +69,19 @@ fn super_packet(tcp: &Tcp) {
         ("cut: headers, checksum in full", Fill::Full),
     ] {
         report(title, SEGMENTS, || {
-            for (segment, head) in cut.segments().zip(&mut heads) {
-                black_box(cut.write_headers(&packet, &segment, 0, fill, head));
+            for (segment, head) in segmenter.segments().zip(&mut heads) {
+                black_box(segmenter.write_headers(&packet, &segment, 0, fill, head));
             }
         });
     }
     report("join", SEGMENTS, || {
-        let mut join = Join::start(black_box(&heads[0]), Limits::default()).expect("it can grow");
+        let mut coalescer =
+            Coalescer::start(black_box(&heads[0]), Limits::default()).expect("it can grow");
         for head in &heads[1..] {
-            assert!(join.push(black_box(head)), "segments of one super-packet join");
+            assert!(coalescer.push(black_box(head)), "segments of one GSO packet join");
         }
-        let mut out = [0; Join::MAX_HEADERS];
-        black_box(join.finish(&mut out));
+        let mut out = [0; Coalescer::MAX_HEADERS];
+        black_box(coalescer.finish(&mut out));
     });
 }
 

@@ -100,7 +100,7 @@ fn packets(recording: &Recording, start: u64, seed: u64) -> Vec<(Time, Packet)> 
             enqueued_at: at,
             label: labels[&arrival.flow],
             len: arrival.ip_len + weir_core::ETHERNET_HEADER,
-            owner: arrival.flow,
+            flow_id: arrival.flow,
             dscp: Dscp::new(arrival.dscp).expect("checked when the recording was read"),
             ecn: Ecn::from_tos(arrival.ecn),
         };

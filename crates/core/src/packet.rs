@@ -15,7 +15,7 @@ pub const ETHERNET_HEADER: u32 = 14;
 /// to the TCP segment or to the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The owner's own reference to the payload; opaque to queues and links.
+    /// The packet store's reference to the payload; opaque to queues and links.
     pub handle: u64,
     /// When the packet entered the queue in which it waits (the start of its sojourn).
     pub enqueued_at: Time,
@@ -24,8 +24,8 @@ pub struct Packet {
     /// Bytes as Linux counts them in a queue (`qdisc_pkt_len`): IP length plus [`ETHERNET_HEADER`].
     /// What a packet occupies on the line is up to the link's framing.
     pub len: u32,
-    /// The owner's number for the flow or probe; opaque to queues and links.
-    pub owner: u32,
+    /// The number of the flow or probe to which the packet belongs; opaque to queues and links.
+    pub flow_id: u32,
     /// Differentiated services code point.
     pub dscp: Dscp,
     /// Explicit congestion notification.
@@ -389,7 +389,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel::default(),
             len: 1514,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::EF,
             ecn: Ecn::Ect0,
         };

@@ -9,7 +9,7 @@ use std::time::Duration as WallDuration;
 use serde::Deserialize;
 use weir_core::{Duration, Seed, Time};
 use weir_linux::{
-    DataPath, Device, FlowFate, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
+    DataPath, Device, FlowDrops, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
 };
 use weir_net::{Clock, Ends, Place, Sample, Totals};
 use weir_world::{FlowRow, Scenario, Sink, Verdict};
@@ -165,9 +165,9 @@ pub fn run(
     let totals = totals?;
     pass_on(&path_samples, sink);
     for flow in &flows {
-        let fate = report.flows[flow.flow as usize];
+        let drops = report.flows[flow.flow as usize];
         match options.datapath {
-            Datapath::Userspace => sink.flow(&with_fate(flow, fate)),
+            Datapath::Userspace => sink.flow(&with_drops(flow, drops)),
             // The kernel's queues count packets, not whose they are.
             Datapath::Kernel => sink.flow(flow),
         }
@@ -223,11 +223,11 @@ pub(crate) fn pass_on(samples: &Receiver<PathSample>, sink: &mut dyn Sink) {
     }
 }
 
-const fn with_fate(flow: &FlowRow, fate: FlowFate) -> FlowRow {
+const fn with_drops(flow: &FlowRow, drops: FlowDrops) -> FlowRow {
     FlowRow {
-        dropped_packets: Some(fate.dropped_packets),
-        dropped_bytes: Some(fate.dropped_bytes),
-        marked_packets: Some(fate.marked_packets),
+        dropped_packets: Some(drops.dropped_packets),
+        dropped_bytes: Some(drops.dropped_bytes),
+        marked_packets: Some(drops.marked_packets),
         ..*flow
     }
 }

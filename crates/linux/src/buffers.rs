@@ -2,18 +2,18 @@
 
 use weir_core::{Packet, TcpHeader};
 use weir_path::Traffic;
-use weir_qdisc::{About, DropReason, Fates, MarkReason};
-use weir_wire::{Checksum, Cut, Headers};
+use weir_qdisc::{About, DropReason, DropSink, MarkReason};
+use weir_wire::{Checksum, Headers, Segmenter};
 
-/// What came out of the kernel in one piece: a packet, or a super-packet whose segments queue one by one.
+/// The bytes of one packet out of the kernel, or of one GSO packet whose segments queue one by one.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Buffer {
     /// From the IP header on.
     pub bytes: Vec<u8>,
     /// What they say.
     pub headers: Headers,
-    /// How they are cut, if they are a super-packet.
-    pub cut: Option<Cut>,
+    /// How the bytes are cut into segments, if they are a GSO packet.
+    pub segmenter: Option<Segmenter>,
     /// The state of a single packet's checksum.
     pub checksum: Checksum,
     /// Where it goes.
@@ -22,7 +22,7 @@ pub(crate) struct Piece {
     left: u32,
 }
 
-/// Where a piece goes.
+/// The direction in which a buffer's packets go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     /// The number of the server to or from which it goes.
@@ -31,20 +31,20 @@ pub(crate) struct Way {
     pub ends_at: Option<u32>,
 }
 
-/// All pieces under way, and what became of those that did not arrive.
+/// The packet store of the lab: the bytes of all packets under way, and the counts of those dropped or marked.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    pieces: Vec<Option<Piece>>,
+    buffers: Vec<Option<Buffer>>,
     free: Vec<u32>,
-    /// Memory of pieces that have left, by size: used again.
+    /// Memory of buffers whose packets have left, by size: used again.
     spare: [Vec<Vec<u8>>; SIZES.len()],
     /// By flow of the scenario.
-    pub flows: Vec<FlowFate>,
+    pub flows: Vec<FlowDrops>,
 }
 
-/// What became of a flow's data packets on the path.
+/// Counts of a flow's data packets that queues on the path dropped or marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowFate {
+pub struct FlowDrops {
     /// How many were dropped.
     pub dropped_packets: u64,
     /// Their IP bytes.
@@ -56,20 +56,20 @@ pub struct FlowFate {
 impl Buffers {
     pub fn new(flows: usize) -> Self {
         Self {
-            pieces: Vec::new(),
+            buffers: Vec::new(),
             free: Vec::new(),
             spare: Default::default(),
-            flows: vec![FlowFate::default(); flows],
+            flows: vec![FlowDrops::default(); flows],
         }
     }
 
-    /// Keeps a copy of `bytes`, which `headers` describe. Returns the number of the piece, of which the
+    /// Keeps a copy of `bytes`, which `headers` describe. Returns the number of the buffer, of which the
     /// handles of its segments are made with [`handle`].
     pub fn put(
         &mut self,
         bytes: &[u8],
         headers: Headers,
-        cut: Option<Cut>,
+        segmenter: Option<Segmenter>,
         checksum: Checksum,
         way: Way,
     ) -> u32 {
@@ -77,36 +77,36 @@ impl Buffers {
         let mut memory = self.spare[size].pop().unwrap_or_else(|| Vec::with_capacity(SIZES[size]));
         memory.clear();
         memory.extend_from_slice(bytes);
-        let left = cut.map_or(1, |cut| cut.count() as u32);
-        let piece = Piece { bytes: memory, headers, cut, checksum, way, left };
+        let left = segmenter.map_or(1, |segmenter| segmenter.count() as u32);
+        let buffer = Buffer { bytes: memory, headers, segmenter, checksum, way, left };
         if let Some(number) = self.free.pop() {
-            self.pieces[number as usize] = Some(piece);
+            self.buffers[number as usize] = Some(buffer);
             return number;
         }
-        self.pieces.push(Some(piece));
-        self.pieces.len() as u32 - 1
+        self.buffers.push(Some(buffer));
+        self.buffers.len() as u32 - 1
     }
 
-    /// The piece to which the packet of that handle belongs.
-    pub fn get(&self, handle: u64) -> &Piece {
-        self.pieces[piece_of(handle)].as_ref().expect("a packet under way has its bytes")
+    /// The buffer that holds the packet of that handle.
+    pub fn get(&self, handle: u64) -> &Buffer {
+        self.buffers[buffer_of(handle)].as_ref().expect("a packet under way has its bytes")
     }
 
     /// The same, to be changed.
-    pub fn get_mut(&mut self, handle: u64) -> &mut Piece {
-        self.pieces[piece_of(handle)].as_mut().expect("a packet under way has its bytes")
+    pub fn get_mut(&mut self, handle: u64) -> &mut Buffer {
+        self.buffers[buffer_of(handle)].as_mut().expect("a packet under way has its bytes")
     }
 
     /// The packet of that handle is no longer under way.
     pub fn release(&mut self, handle: u64) {
-        let number = piece_of(handle);
-        let piece = self.pieces[number].as_mut().expect("a packet is released once");
-        piece.left -= 1;
-        if piece.left > 0 {
+        let number = buffer_of(handle);
+        let buffer = self.buffers[number].as_mut().expect("a packet is released once");
+        buffer.left -= 1;
+        if buffer.left > 0 {
             return;
         }
-        let memory = std::mem::take(&mut piece.bytes);
-        self.pieces[number] = None;
+        let memory = std::mem::take(&mut buffer.bytes);
+        self.buffers[number] = None;
         let spare = &mut self.spare[size_class(memory.len())];
         if spare.len() < MAX_SPARE_BUFFERS {
             spare.push(memory);
@@ -114,35 +114,35 @@ impl Buffers {
         self.free.push(number as u32);
     }
 
-    fn fate(&mut self, packet: &Packet) -> Option<&mut FlowFate> {
-        let piece = self.get(packet.handle);
-        let has_data = piece.cut.is_some() || piece.headers.payload_len() > 0;
-        if has_data { self.flows.get_mut(packet.owner as usize) } else { None }
+    fn drops_of(&mut self, packet: &Packet) -> Option<&mut FlowDrops> {
+        let buffer = self.get(packet.handle);
+        let has_data = buffer.segmenter.is_some() || buffer.headers.payload_len() > 0;
+        if has_data { self.flows.get_mut(packet.flow_id as usize) } else { None }
     }
 }
 
-impl Fates for Buffers {
+impl DropSink for Buffers {
     fn on_drop(&mut self, packet: Packet, _: DropReason) {
-        if let Some(fate) = self.fate(&packet) {
-            fate.dropped_packets += 1;
-            fate.dropped_bytes += u64::from(packet.ip_len());
+        if let Some(drops) = self.drops_of(&packet) {
+            drops.dropped_packets += 1;
+            drops.dropped_bytes += u64::from(packet.ip_len());
         }
         self.release(packet.handle);
     }
 
     fn on_mark(&mut self, packet: &Packet, _: MarkReason) {
-        if let Some(fate) = self.fate(packet) {
-            fate.marked_packets += 1;
+        if let Some(drops) = self.drops_of(packet) {
+            drops.marked_packets += 1;
         }
     }
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
-        let piece = self.get(packet.handle);
-        let whole = piece.headers.tcp_header(&piece.bytes)?;
-        let Some(cut) = piece.cut else { return Some(whole) };
-        // A segment's data is a part of the super-packet's.
-        let payload = cut.segment(index_of(packet.handle))?.payload();
-        let before = (payload.start - cut.header_len()) as u32;
+        let buffer = self.get(packet.handle);
+        let whole = buffer.headers.tcp_header(&buffer.bytes)?;
+        let Some(segmenter) = buffer.segmenter else { return Some(whole) };
+        // A segment's data is a part of the GSO packet's.
+        let payload = segmenter.segment(index_of(packet.handle))?.payload();
+        let before = (payload.start - segmenter.header_len()) as u32;
         Some(TcpHeader {
             seq: whole.seq.wrapping_add(before),
             payload: payload.len() as u32,
@@ -173,17 +173,17 @@ impl Traffic for Buffers {
     }
 }
 
-/// The handle of segment `index` of piece `number`.
+/// The handle of segment `index` of buffer `number`.
 pub(crate) const fn handle(number: u32, index: usize) -> u64 {
     (number as u64) << 16 | index as u64
 }
 
-/// Which segment of its piece the packet of that handle is.
+/// The index of the packet of that handle among the segments of its buffer.
 pub(crate) const fn index_of(handle: u64) -> usize {
     (handle & 0xffff) as usize
 }
 
-const fn piece_of(handle: u64) -> usize {
+const fn buffer_of(handle: u64) -> usize {
     (handle >> 16) as usize
 }
 
@@ -191,7 +191,7 @@ fn size_class(len: usize) -> usize {
     SIZES.iter().position(|&size| len <= size).expect("no packet is longer")
 }
 
-/// Single packets, some segments, full super-packets.
+/// Single packets, some segments, full GSO packets.
 const SIZES: [usize; 3] = [2_048, 16_384, 65_536];
 /// Pieces of memory of one size that are kept for later.
 const MAX_SPARE_BUFFERS: usize = 4_096;

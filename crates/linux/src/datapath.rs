@@ -18,10 +18,10 @@ use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_link::Trace;
 use weir_net::Clock;
 use weir_path::{End, Path, QueueSampler};
-use weir_wire::{Cut, Join, Limits, Virtio};
+use weir_wire::{Coalescer, Limits, Segmenter, Virtio};
 use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 
-use crate::buffers::{Buffers, FlowFate, index_of};
+use crate::buffers::{Buffers, FlowDrops, index_of};
 use crate::clock::{self, thread_cpu_ns};
 use crate::device::{Device, MAX_PACKET_BYTES};
 use crate::lateness::Lateness;
@@ -79,7 +79,7 @@ pub struct PathReport {
     /// Packets that were lost on their way from a kernel because they were not read in time.
     pub overrun: u64,
     /// What became of the packets of each flow.
-    pub flows: Vec<FlowFate>,
+    pub flows: Vec<FlowDrops>,
 }
 
 /// A data path at work, in a thread of its own.
@@ -279,7 +279,7 @@ impl Carrier {
             }
         }
         if outbox.len() > 1 && self.devices[end as usize].takes_super_packets() {
-            self.send_joined(end, &outbox)?;
+            self.send_coalesced(end, &outbox)?;
         } else {
             for (packet, due) in &outbox {
                 self.send(end, packet, *due)?;
@@ -291,77 +291,77 @@ impl Carrier {
     }
 
     fn send(&mut self, end: End, packet: &Packet, due: Time) -> Result<(), LinuxError> {
-        let mut head = [0; Cut::MAX_HEADERS];
+        let mut head = [0; Segmenter::MAX_HEADERS];
         let written = self.router.finish(packet, end, &mut head);
-        let piece = self.router.path.traffic.get(packet.handle);
+        let buffer = self.router.path.traffic.get(packet.handle);
         let device = &mut self.devices[end as usize];
-        let result = match piece.cut {
+        let result = match buffer.segmenter {
             None => {
-                let virtio = Virtio { checksum: piece.checksum, gso: None, hdr_len: 0 };
-                device.send(&virtio, &piece.bytes, &[])
+                let virtio = Virtio { checksum: buffer.checksum, gso: None, hdr_len: 0 };
+                device.send(&virtio, &buffer.bytes, &[])
             }
-            Some(cut) => {
-                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
-                let checksum = self.router.checksum_of(&cut);
+            Some(segmenter) => {
+                let segment = segmenter.segment(index_of(packet.handle)).expect("it was cut so");
+                let checksum = self.router.checksum_of(&segmenter);
                 let virtio = Virtio { checksum, gso: None, hdr_len: 0 };
-                let payload = IoSlice::new(&piece.bytes[segment.payload()]);
+                let payload = IoSlice::new(&buffer.bytes[segment.payload()]);
                 device.send(&virtio, &head[..written], &[payload])
             }
         };
         self.handed_over(result, &[(*packet, due)])
     }
 
-    /// Hands over `outbox`, joining segments of one flow that continue each other, as a network card does.
-    fn send_joined(&mut self, end: End, outbox: &[(Packet, Time)]) -> Result<(), LinuxError> {
-        let mut head = [0; Cut::MAX_HEADERS];
-        let mut open: Vec<Train> = Vec::new();
+    /// Hands over `outbox`. Segments of one flow that continue each other are coalesced, as GRO does.
+    fn send_coalesced(&mut self, end: End, outbox: &[(Packet, Time)]) -> Result<(), LinuxError> {
+        let mut head = [0; Segmenter::MAX_HEADERS];
+        let mut open: Vec<GroBatch> = Vec::new();
         for &(packet, due) in outbox {
-            if self.router.path.traffic.get(packet.handle).cut.is_none() {
+            if self.router.path.traffic.get(packet.handle).segmenter.is_none() {
                 // What the flow has sent before must not be overtaken.
-                if let Some(at) = open.iter().position(|train| train.flow == packet.label.hash) {
-                    let train = open.swap_remove(at);
-                    self.send_train(end, &train)?;
+                if let Some(at) = open.iter().position(|batch| batch.flow == packet.label.hash) {
+                    let batch = open.swap_remove(at);
+                    self.send_batch(end, &batch)?;
                 }
                 self.send(end, &packet, due)?;
                 continue;
             }
             let written = self.router.finish(&packet, end, &mut head);
-            let found = open.iter().position(|train| train.flow == packet.label.hash);
+            let found = open.iter().position(|batch| batch.flow == packet.label.hash);
             if let Some(at) = found {
                 if open[at].take(&head[..written], (packet, due)) {
                     continue;
                 }
-                let train = open.swap_remove(at);
-                self.send_train(end, &train)?;
+                let batch = open.swap_remove(at);
+                self.send_batch(end, &batch)?;
             }
-            match Join::start(&head[..written], LIMITS) {
-                Some(join) => {
+            match Coalescer::start(&head[..written], LIMITS) {
+                Some(coalescer) => {
                     let flow = packet.label.hash;
-                    open.push(Train { flow, join, packets: vec![(packet, due)] });
+                    open.push(GroBatch { flow, coalescer, packets: vec![(packet, due)] });
                 }
                 None => self.send(end, &packet, due)?,
             }
         }
-        for train in &open {
-            self.send_train(end, train)?;
+        for batch in &open {
+            self.send_batch(end, batch)?;
         }
         Ok(())
     }
 
-    fn send_train(&mut self, end: End, train: &Train) -> Result<(), LinuxError> {
-        let mut head = [0; Join::MAX_HEADERS];
-        let (written, virtio) = train.join.finish(&mut head).expect("the longest headers fit");
+    fn send_batch(&mut self, end: End, batch: &GroBatch) -> Result<(), LinuxError> {
+        let mut head = [0; Coalescer::MAX_HEADERS];
+        let (written, virtio) = batch.coalescer.finish(&mut head).expect("the longest headers fit");
         let traffic = &self.router.path.traffic;
         let mut payload = [IoSlice::new(&[]); MAX_GRO_SEGMENTS];
-        for (part, (packet, _)) in payload.iter_mut().zip(&train.packets) {
-            let piece = traffic.get(packet.handle);
-            let cut = piece.cut.expect("only segments are joined");
-            let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
-            *part = IoSlice::new(&piece.bytes[segment.payload()]);
+        for (part, (packet, _)) in payload.iter_mut().zip(&batch.packets) {
+            let buffer = traffic.get(packet.handle);
+            let segmenter = buffer.segmenter.expect("only segments are joined");
+            let segment = segmenter.segment(index_of(packet.handle)).expect("it was cut so");
+            *part = IoSlice::new(&buffer.bytes[segment.payload()]);
         }
-        let payload = &payload[..train.packets.len()];
+        let payload = &payload[..batch.packets.len()];
         let result = self.devices[end as usize].send(&virtio, &head[..written], payload);
-        self.handed_over(result, &train.packets)
+        self.handed_over(result, &batch.packets)
     }
 
     /// Notes that the kernel has taken `packets`, or why not.
@@ -396,18 +396,18 @@ impl Carrier {
     }
 }
 
-/// Segments that will leave as one.
-struct Train {
+/// Segments of one flow that will be handed to the kernel as one GSO packet.
+struct GroBatch {
     /// The hash of the flow.
     flow: u32,
-    join: Join,
+    coalescer: Coalescer,
     packets: Vec<(Packet, Time)>,
 }
 
-impl Train {
-    /// Takes a packet with these headers in, if it continues the train.
+impl GroBatch {
+    /// Takes a packet with these headers in, if it continues the batch.
     fn take(&mut self, head: &[u8], packet: (Packet, Time)) -> bool {
-        let continues = self.packets.len() < MAX_GRO_SEGMENTS && self.join.push(head);
+        let continues = self.packets.len() < MAX_GRO_SEGMENTS && self.coalescer.push(head);
         if continues {
             self.packets.push(packet);
         }
@@ -422,7 +422,7 @@ fn is_full(error: &io::Error) -> bool {
 const REFUSALS: &[io::ErrorKind] = &[io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData];
 /// Packets read from one end before the other has its turn.
 const READS: usize = 16;
-/// Segments that are handed over as one: what a TCP sender cuts at most from one super-packet.
+/// Most segments of a [`GroBatch`]: as many as a TCP sender puts into one GSO packet.
 pub(crate) const MAX_GRO_SEGMENTS: usize = 46;
 const LIMITS: Limits =
     Limits { max_len: MAX_PACKET_BYTES, max_segments: MAX_GRO_SEGMENTS, udp: false };

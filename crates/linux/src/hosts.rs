@@ -115,7 +115,7 @@ impl Ends {
 
 impl Hosts {
     /// The two ends of `scenario`, joined to `device`, or without a wish to what this user may have. With
-    /// `offloads` the kernel hands over super-packets of many segments where it can.
+    /// `offloads` the kernel hands over GSO packets of many segments where it can.
     ///
     /// # Errors
     /// If the kernel refuses a namespace, a device or an address. Nothing stays behind.
@@ -144,7 +144,7 @@ impl Hosts {
         check_kernel_queues(scenario)?;
         let ends = Ends::new(device)?;
         let junction = Arc::new(Namespace::new()?);
-        // A super-packet that came in here would meet the queues as one.
+        // A GSO packet that came in here would meet the queues as one.
         let client = ends.device(scenario, &junction, "client", false)?;
         junction.within(|| configure(scenario, &[]))?;
         let path = KernelPath::new(scenario, &ends.client, &junction)?;

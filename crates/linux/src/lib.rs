@@ -29,7 +29,7 @@ mod tun;
 mod veth;
 mod watch;
 
-pub use buffers::FlowFate;
+pub use buffers::FlowDrops;
 pub use clock::go_first;
 pub use connections::{Connection, ConnectionWatch};
 pub use datapath::{DataPath, PathReport, PathSample, Settings};

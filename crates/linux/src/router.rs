@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weir_core::{Packet, Time};
 use weir_path::{End, Path, Place};
 use weir_wire::{
-    Checksum, Cut, Fill, Headers, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
+    Checksum, Fill, Headers, Segmenter, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
 };
 use weir_world::{Direction, Scenario};
@@ -56,10 +56,10 @@ impl Router {
             self.unroutable += 1;
             return;
         };
-        let cut = match virtio.gso {
+        let segmenter = match virtio.gso {
             None => None,
-            Some(_) => match Cut::new(&headers, virtio) {
-                Ok(cut) => Some(cut),
+            Some(_) => match Segmenter::new(&headers, virtio) {
+                Ok(segmenter) => Some(segmenter),
                 Err(_) => {
                     self.malformed += 1;
                     return;
@@ -68,7 +68,7 @@ impl Router {
         };
         let mut checksum = virtio.checksum;
         if let (None, true, Checksum::Partial { start, offset }) =
-            (cut, self.finish_checksums, checksum)
+            (segmenter, self.finish_checksums, checksum)
         {
             let whole = &mut bytes[..headers.total_len];
             if complete_checksum(whole, start, offset).is_err() {
@@ -79,17 +79,17 @@ impl Router {
         }
         let ttl = u32::from(headers.ttl);
         let ends_at = (ttl <= self.routers_to(from.other())).then(|| ttl.saturating_sub(1));
-        let owner = self.owner_of(&headers, from);
+        let flow_id = self.flow_id_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
-        let whole = headers.packet(0, owner, self.hash_key);
+        let whole = headers.packet(0, flow_id, self.hash_key);
         let way = Way { host, ends_at };
-        let number = self.path.traffic.put(bytes, headers, cut, checksum, way);
-        match cut {
+        let number = self.path.traffic.put(bytes, headers, segmenter, checksum, way);
+        match segmenter {
             None => {
                 self.path.send(Packet { handle: handle(number, 0), ..whole }, from, now);
             }
-            Some(cut) => {
-                for segment in cut.segments() {
+            Some(segmenter) => {
+                for segment in segmenter.segments() {
                     let packet = segment.packet(&whole, handle(number, segment.index));
                     self.path.send(packet, from, now);
                 }
@@ -125,18 +125,18 @@ impl Router {
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
         let routers = self.routers_to(end);
         let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
-        let piece = self.path.traffic.get_mut(packet.handle);
-        let (out, written) = match piece.cut {
-            Some(cut) => {
-                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
-                let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.tos(), fill, head)
+        let buffer = self.path.traffic.get_mut(packet.handle);
+        let (out, written) = match buffer.segmenter {
+            Some(segmenter) => {
+                let segment = segmenter.segment(index_of(packet.handle)).expect("it was cut so");
+                let written = segmenter
+                    .write_headers(&buffer.bytes, &segment, packet.tos(), fill, head)
                     .expect("the longest headers fit");
                 (&mut head[..written], written)
             }
             None => {
-                set_tos(&mut piece.bytes, packet.tos());
-                (&mut piece.bytes[..], 0)
+                set_tos(&mut buffer.bytes, packet.tos());
+                (&mut buffer.bytes[..], 0)
             }
         };
         for _ in 0..routers {
@@ -147,8 +147,8 @@ impl Router {
     }
 
     /// The state in which [`finish`](Self::finish) leaves the checksum of a segment.
-    pub fn checksum_of(&self, cut: &Cut) -> Checksum {
-        if self.finish_checksums { Checksum::Valid } else { cut.partial_checksum() }
+    pub fn checksum_of(&self, segmenter: &Segmenter) -> Checksum {
+        if self.finish_checksums { Checksum::Valid } else { segmenter.partial_checksum() }
     }
 
     /// The packet in one piece, as it arrives at `end`: for a capture.
@@ -169,22 +169,22 @@ impl Router {
 
     /// The packet as it is now, in one piece, its checksum done.
     fn whole(&self, packet: &Packet, out: &mut Vec<u8>) {
-        let piece = self.path.traffic.get(packet.handle);
+        let buffer = self.path.traffic.get(packet.handle);
         out.clear();
-        match piece.cut {
-            Some(cut) => {
-                let segment = cut.segment(index_of(packet.handle)).expect("it was cut so");
-                out.resize(Cut::MAX_HEADERS, 0);
-                let written = cut
-                    .write_headers(&piece.bytes, &segment, packet.tos(), Fill::Full, out)
+        match buffer.segmenter {
+            Some(segmenter) => {
+                let segment = segmenter.segment(index_of(packet.handle)).expect("it was cut so");
+                out.resize(Segmenter::MAX_HEADERS, 0);
+                let written = segmenter
+                    .write_headers(&buffer.bytes, &segment, packet.tos(), Fill::Full, out)
                     .expect("the longest headers fit");
                 out.truncate(written);
-                out.extend_from_slice(&piece.bytes[segment.payload()]);
+                out.extend_from_slice(&buffer.bytes[segment.payload()]);
             }
             None => {
-                out.extend_from_slice(&piece.bytes);
+                out.extend_from_slice(&buffer.bytes);
                 set_tos(out, packet.tos());
-                if let Checksum::Partial { start, offset } = piece.checksum {
+                if let Checksum::Partial { start, offset } = buffer.checksum {
                     // It was checked when the packet came in.
                     let _ = complete_checksum(out, start, offset);
                 }
@@ -221,16 +221,16 @@ impl Router {
     }
 
     /// The flow or probe of the scenario to which the packet belongs, if it does.
-    fn owner_of(&self, headers: &Headers, from: End) -> u32 {
+    fn flow_id_of(&self, headers: &Headers, from: End) -> u32 {
         let key = match from {
             End::Client => headers.key,
             End::Server => headers.key.reversed(),
         };
-        self.scenario.owner_of(&key).unwrap_or(NOBODY)
+        self.scenario.flow_id_of(&key).unwrap_or(NOBODY)
     }
 }
 
-/// The owner of packets that no flow or probe of the scenario has sent.
+/// The flow id of packets that no flow or probe of the scenario has sent.
 pub(crate) const NOBODY: u32 = u32::MAX;
 const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 
@@ -289,14 +289,14 @@ mod tests {
         router.advance(Time::from_millis(1), |packet, end, _| arrived.push((packet, end)));
         let mut out = Vec::new();
         for (packet, end) in arrived {
-            let mut head = [0; Cut::MAX_HEADERS];
+            let mut head = [0; Segmenter::MAX_HEADERS];
             let written = router.finish(&packet, end, &mut head);
-            let piece = router.path.traffic.get(packet.handle);
-            out.push(match piece.cut {
-                None => piece.bytes.clone(),
-                Some(cut) => {
-                    let segment = cut.segment(index_of(packet.handle)).unwrap();
-                    [&head[..written], &piece.bytes[segment.payload()]].concat()
+            let buffer = router.path.traffic.get(packet.handle);
+            out.push(match buffer.segmenter {
+                None => buffer.bytes.clone(),
+                Some(segmenter) => {
+                    let segment = segmenter.segment(index_of(packet.handle)).unwrap();
+                    [&head[..written], &buffer.bytes[segment.payload()]].concat()
                 }
             });
         }

@@ -24,7 +24,7 @@ pub(crate) struct Tun {
 
 impl Tun {
     /// Makes a TUN device called `name` in the calling thread's network namespace. With `offloads` the
-    /// kernel hands over whole super-packets, and takes them.
+    /// kernel hands over whole GSO packets, and takes them.
     pub fn new(name: &str, offloads: bool) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(NODE)?;

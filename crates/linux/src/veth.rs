@@ -2,7 +2,7 @@
 //! (packet(7), Documentation/networking/packet_mmap.rst).
 //!
 //! An ordinary user needs a TUN device node that everybody may open; a packet socket in a network
-//! namespace of one's own needs nothing. Packets come one by one here: without super-packets, and with
+//! namespace of one's own needs nothing. Packets come one by one here: without GSO packets, and with
 //! their checksums done.
 
 #![allow(unsafe_code, reason = "the ring of a packet socket is memory shared with the kernel")]

@@ -72,6 +72,9 @@ impl Addresses {
             protocol,
         };
         let hosts = self.servers.iter().enumerate().filter(|(_, address)| **address == server.ip());
-        hosts.map(|(host, _)| key(host)).find_map(|key| scenario.owner_of(&key)).map(|n| n as usize)
+        hosts
+            .map(|(host, _)| key(host))
+            .find_map(|key| scenario.flow_id_of(&key))
+            .map(|n| n as usize)
     }
 }

@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Rate, Seed, Time};
 use weir_link::{Arrivals, Flight, Line, Trace};
-use weir_qdisc::{About, DropReason, Fates, Marker, Port};
+use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
 use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
 
 use crate::events::{Events, Source};
 
 /// The owner of the packets on a path: keeps what they carry, tells markers about it, and hears of those that
 /// do not arrive.
-pub trait Traffic: Fates + About {
+pub trait Traffic: DropSink + About {
     /// The number of the server to or from which `packet` goes.
     fn host_of(&self, packet: &Packet) -> u32;
 

@@ -6,7 +6,7 @@
 
 use weir_core::{Packet, Priority, TcpHeader, Time};
 
-use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::tc::{Filter, SizeTable};
 
 /// A discipline behind a size table and filters that edit packets.
@@ -42,19 +42,20 @@ impl Adjusted {
 }
 
 impl Qdisc for Adjusted {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let packet = self.adjusted(packet);
-        self.qdisc.enqueue(packet, now, &mut Owner { inside: &mut self.inside, fates });
+        self.qdisc.enqueue(packet, now, &mut RestoringSink { inside: &mut self.inside, sink });
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let packet = self.qdisc.dequeue(now, &mut Owner { inside: &mut self.inside, fates })?;
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet =
+            self.qdisc.dequeue(now, &mut RestoringSink { inside: &mut self.inside, sink })?;
         Some(self.inside.take(packet))
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        let mut owner = Owner { inside: &mut self.inside, fates };
-        let packet = *self.qdisc.peek(now, &mut owner)?;
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        let mut restoring = RestoringSink { inside: &mut self.inside, sink };
+        let packet = *self.qdisc.peek(now, &mut restoring)?;
         self.looked_at = Some(self.inside.original(&packet));
         self.looked_at.as_ref()
     }
@@ -131,32 +132,32 @@ impl Originals {
     }
 }
 
-/// The packets' owner, who is told of them as they came.
-struct Owner<'a> {
+/// A drop sink that passes packets on to the packets' owner as they came.
+struct RestoringSink<'a> {
     inside: &'a mut Originals,
-    fates: &'a mut dyn Fates,
+    sink: &'a mut dyn DropSink,
 }
 
-impl Fates for Owner<'_> {
+impl DropSink for RestoringSink<'_> {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
-        self.fates.on_drop(self.inside.take(packet), reason);
+        self.sink.on_drop(self.inside.take(packet), reason);
     }
 
-    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
-        self.fates.on_refuse(self.inside.take(packet), reason);
+    fn on_xmit_drop(&mut self, packet: Packet, reason: DropReason) {
+        self.sink.on_xmit_drop(self.inside.take(packet), reason);
     }
 
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason) {
-        self.fates.on_mark(&self.inside.original(packet), reason);
+        self.sink.on_mark(&self.inside.original(packet), reason);
     }
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
-        self.fates.tcp_header(&self.inside.original(packet))
+        self.sink.tcp_header(&self.inside.original(packet))
     }
 
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         let original = self.inside.original(packet);
-        let handle = self.fates.on_duplicate(&original);
+        let handle = self.sink.on_duplicate(&original);
         self.inside.put(Packet { handle, ..original }.into())
     }
 }

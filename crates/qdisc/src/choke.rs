@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use weir_core::{Draw, Packet, Rng, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
     BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, Verdict, burst,
     required_size,
@@ -25,7 +25,7 @@ struct Choke {
     policy: Policy,
     rng: Rng,
     queue: Holed,
-    book: Book,
+    accounting: Accounting,
 }
 
 /// A FIFO out of which packets may be taken from the middle. The first place is never a hole.
@@ -45,7 +45,7 @@ impl Choke {
             policy: Policy { ecn: params.switch("ecn"), ..Policy::default() },
             rng: device.seed.stream("choke"),
             queue: Holed::default(),
-            book: Book::default(),
+            accounting: Accounting::default(),
         })
     }
 
@@ -54,16 +54,16 @@ impl Choke {
         &mut self,
         packet: &mut Packet,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Option<DropReason> {
-        let backlog = self.book.backlog().packets;
+        let backlog = self.accounting.backlog().packets;
         let average = self.state.update(&self.params, u64::from(backlog), now);
         // The thresholds themselves count as between, other than in RED.
         if average <= self.params.min() {
             self.state.start_over();
             return None;
         }
-        if self.drop_match(packet, fates) {
+        if self.drop_match(packet, sink) {
             return Some(DropReason::SameFlow);
         }
         let verdict = if average > self.params.max() {
@@ -74,18 +74,18 @@ impl Choke {
         } else {
             Verdict::Pass
         };
-        self.policy.carry_out(verdict, packet, &mut self.book, fates)
+        self.policy.carry_out(verdict, packet, &mut self.accounting, sink)
     }
 
     /// Draws a packet from the queue and drops it if it is of `arrival`'s flow.
-    fn drop_match(&mut self, arrival: &Packet, fates: &mut dyn Fates) -> bool {
+    fn drop_match(&mut self, arrival: &Packet, sink: &mut dyn DropSink) -> bool {
         let Some(place) = self.queue.draw(&mut self.rng) else { return false };
         if self.queue.places[place].is_none_or(|waiting| !same_flow(&waiting, arrival)) {
             return false;
         }
         let dropped = self.queue.take(place).expect("it was just looked at");
-        self.book.take(&dropped);
-        self.book.discard(dropped, DropReason::SameFlow, fates);
+        self.accounting.take(&dropped);
+        self.accounting.discard(dropped, DropReason::SameFlow, sink);
         true
     }
 }
@@ -147,37 +147,37 @@ fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
 }
 
 impl Qdisc for Choke {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
-        if let Some(reason) = self.judge(&mut packet, now, fates) {
-            self.book.turn_away(packet, reason, fates);
-        } else if self.book.backlog().packets < self.limit {
-            self.book.arrive(&packet);
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        if let Some(reason) = self.judge(&mut packet, now, sink) {
+            self.accounting.xmit_cn(packet, reason, sink);
+        } else if self.accounting.backlog().packets < self.limit {
+            self.accounting.arrive(&packet);
             self.queue.places.push_back(Some(packet));
         } else {
-            self.book.refuse(packet, DropReason::Overlimit, fates);
+            self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let Some(packet) = self.queue.take(0) else {
             self.state.start_idling(now);
             return None;
         };
-        self.book.take(&packet);
-        self.book.depart(&packet);
+        self.accounting.take(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.queue.places.front()?.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel { sport: flow, ..FlowLabel::default() },
             len: 1000,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::BE,
             ecn: Ecn::NotEct,
         }

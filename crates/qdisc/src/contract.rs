@@ -13,22 +13,22 @@ use weir_core::{Packet, TcpHeader, Time};
 /// * if that yields nothing although packets wait, the discipline is shaping, and
 ///   [`wake_at`](Self::wake_at) says when to try again.
 ///
-/// After every call the books balance: arrived = departed + dropped + backlog, in packets and in
-/// bytes, and every dropped packet has been given to `fates` with its reason.
+/// After every call the counts balance: arrived = departed + dropped + backlog, in packets and in
+/// bytes. Every dropped packet is given to the [`DropSink`] with its reason.
 pub trait Qdisc: Send {
     /// Takes a packet that arrives at `now`. The packet's `enqueued_at` is already `now`.
     ///
-    /// The discipline may drop this packet or others, and gives each to `fates`.
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates);
+    /// The discipline may drop this packet or others. It gives each dropped packet to `sink`.
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink);
 
     /// The next packet to send at `now`, or `None` if nothing waits or nothing may leave yet.
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet>;
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;
 
     /// The packet that [`dequeue`](Self::dequeue) would return at `now`, left in place.
     ///
     /// A discipline that decides at dequeue (CoDel) decides here and holds the packet, as Linux'
     /// `qdisc_peek_dequeued`; until it is dequeued the packet still counts into the backlog.
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet>;
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet>;
 
     /// When a discipline that holds packets back may next send one, as found by the last
     /// [`dequeue`](Self::dequeue); `None` if that yielded a packet or nothing waits.
@@ -42,10 +42,10 @@ pub trait Qdisc: Send {
         self.wake_at()
     }
 
-    /// What waits now.
+    /// Packets and bytes that wait now.
     fn backlog(&self) -> Backlog;
 
-    /// What has happened so far, children included.
+    /// Packets and bytes that arrived, left and were dropped so far, children included.
     fn stats(&self) -> Stats;
 
     /// Shows this discipline's classes and children, the whole tree below it, to `visit`.
@@ -54,7 +54,7 @@ pub trait Qdisc: Send {
     }
 }
 
-/// What waits in a queue.
+/// Packets and bytes that wait in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -68,36 +68,36 @@ pub struct Backlog {
 pub struct ClassView<'a> {
     /// The class' name as `tc` writes it, such as `1:10`.
     pub name: &'a str,
-    /// What waits in it.
+    /// Packets and bytes that wait in it.
     pub backlog: Backlog,
-    /// What has happened in it.
+    /// Counts of its packets since it was made.
     pub stats: Stats,
 }
 
-/// The owner of the packets: hears of the fate of every packet that does not simply pass, and knows
-/// what packets carry.
-pub trait Fates {
+/// The owner of the packets: receives every dropped packet, hears of every mark, and knows what
+/// packets carry.
+pub trait DropSink {
     /// `packet` was dropped. The receiver owns it from here on.
     fn on_drop(&mut self, packet: Packet, reason: DropReason);
 
-    /// `packet` was dropped as it arrived, for want of room, so that its sender's `send` fails where
-    /// the sender is on this machine (`NET_XMIT_DROP`). Other drops of an arrival, as a signal of
-    /// congestion or of another packet's room, are not told to it (`NET_XMIT_CN`).
-    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+    /// `packet` was dropped as it arrived, because the queue is full (`NET_XMIT_DROP`). A sender on
+    /// this machine learns of it: its `send` fails. It does not learn of a drop of an arrival as a
+    /// signal of congestion (`NET_XMIT_CN`), which is an [`on_drop`](Self::on_drop).
+    fn on_xmit_drop(&mut self, packet: Packet, reason: DropReason) {
         self.on_drop(packet, reason);
     }
 
     /// `packet` was marked CE and stays in the queue or leaves it now.
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason);
 
-    /// What the TCP header of `packet` says; `None` if it has none, or where packets have no headers,
-    /// as in replays of recordings.
+    /// The TCP header of `packet`; `None` if it has none, or where packets have no headers, as in
+    /// replays of recordings.
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let _ = packet;
         None
     }
 
-    /// `packet` is doubled: the copy arrives too. Returns the copy's handle, which leads to the same
+    /// `packet` is duplicated: the copy arrives too. Returns the copy's handle, which leads to the same
     /// payload and will be dropped or leave by itself.
     ///
     /// An owner that frees what a handle leads to must see to it that the payload outlives both; one that
@@ -131,7 +131,7 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-/// What has happened in a queue since it was made.
+/// Counts of a queue's packets since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets that arrived, dropped ones and copies (`netem duplicate`) included.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::contract::{Fates, Qdisc};
+use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
@@ -43,7 +43,7 @@ impl RoundRobin {
 }
 
 impl Schedule for RoundRobin {
-    fn after_enqueue(&mut self, class: usize, leaves: &mut Leaves, _: Time, _: &mut dyn Fates) {
+    fn after_enqueue(&mut self, class: usize, leaves: &mut Leaves, _: Time, _: &mut dyn DropSink) {
         let share = &mut self.shares[class];
         if !share.active && leaves.backlog_of(class).packets > 0 {
             share.active = true;
@@ -52,10 +52,10 @@ impl Schedule for RoundRobin {
         }
     }
 
-    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next(&mut self, leaves: &mut Leaves, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
             let class = *self.active.front()?;
-            let Some(len) = leaves.peek_len(class, now, fates) else {
+            let Some(len) = leaves.peek_len(class, now, sink) else {
                 if leaves.backlog_of(class).packets == 0 {
                     self.retire();
                     continue;
@@ -70,7 +70,7 @@ impl Schedule for RoundRobin {
                 continue;
             }
             share.deficit -= len;
-            let packet = leaves.dequeue(class, now, fates);
+            let packet = leaves.dequeue(class, now, sink);
             if leaves.backlog_of(class).packets == 0 {
                 self.retire();
             }

@@ -6,7 +6,7 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::contract::{Fates, Qdisc};
+use crate::contract::{DropSink, Qdisc};
 use crate::drr::{MIN_QUANTUM_BYTES, RoundRobin};
 use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
@@ -25,17 +25,17 @@ impl Schedule for Ets {
         band: usize,
         leaves: &mut Leaves,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) {
         if band >= self.strict {
-            self.sharing.after_enqueue(band, leaves, now, fates);
+            self.sharing.after_enqueue(band, leaves, now, sink);
         }
     }
 
-    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next(&mut self, leaves: &mut Leaves, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         (0..self.strict)
-            .find_map(|band| leaves.dequeue(band, now, fates))
-            .or_else(|| self.sharing.next(leaves, now, fates))
+            .find_map(|band| leaves.dequeue(band, now, sink))
+            .or_else(|| self.sharing.next(leaves, now, sink))
     }
 }
 

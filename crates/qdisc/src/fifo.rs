@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
 
@@ -17,7 +17,7 @@ use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
 pub(crate) struct Fifo {
     limit: Limit,
     packets: VecDeque<Packet>,
-    book: Book,
+    accounting: Accounting,
 }
 
 /// What a full FIFO does, and when it is full.
@@ -33,7 +33,7 @@ pub(crate) enum Limit {
 
 impl Fifo {
     pub(crate) fn new(limit: Limit) -> Self {
-        Self { limit, packets: VecDeque::new(), book: Book::default() }
+        Self { limit, packets: VecDeque::new(), accounting: Accounting::default() }
     }
 
     /// Changes when it is full; what waits stays.
@@ -42,7 +42,7 @@ impl Fifo {
     }
 
     fn has_room(&self, len: u32) -> bool {
-        let backlog = self.book.backlog();
+        let backlog = self.accounting.backlog();
         match self.limit {
             Limit::Packets(limit) | Limit::PacketsDropHead(limit) => backlog.packets < limit,
             Limit::Bytes(limit) => backlog.bytes + u64::from(len) <= limit,
@@ -51,39 +51,39 @@ impl Fifo {
 }
 
 impl Qdisc for Fifo {
-    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         if !self.has_room(packet.len) {
             let oldest = match self.limit {
                 Limit::PacketsDropHead(_) => self.packets.pop_front(),
                 Limit::Packets(_) | Limit::Bytes(_) => None,
             };
             let Some(oldest) = oldest else {
-                return self.book.refuse(packet, DropReason::Overlimit, fates);
+                return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
             };
-            self.book.take(&oldest);
-            self.book.discard(oldest, DropReason::Overlimit, fates);
+            self.accounting.take(&oldest);
+            self.accounting.discard(oldest, DropReason::Overlimit, sink);
         }
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.packets.push_back(packet);
     }
 
-    fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.book.take(&packet);
-        self.book.depart(&packet);
+        self.accounting.take(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.packets.front()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

@@ -5,11 +5,11 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::book::Book;
+use crate::accounting::Accounting;
 use crate::codel::{
     CE_THRESHOLD, CodelParams, CodelQueue, CodelState, INTERVAL, TARGET, codel_dequeue,
 };
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::linux::truesize;
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
@@ -40,7 +40,7 @@ struct Flow {
 /// The packets of all flows.
 struct Store {
     pool: Pool,
-    book: Book,
+    accounting: Accounting,
     /// Bytes that wait in each flow, apart from the flows themselves: finding the longest is then a
     /// scan of one short array.
     backlogs: Vec<u32>,
@@ -62,7 +62,7 @@ impl FqCodel {
             turns: Turns::new(flows, params.number("quantum")? as u32),
             store: Store {
                 pool: Pool::default(),
-                book: Book::default(),
+                accounting: Accounting::default(),
                 backlogs: vec![0; flows],
                 memory: 0,
             },
@@ -76,7 +76,7 @@ impl FqCodel {
 
     /// The queue is full: drops up to half of the longest flow, from its head, `drop_batch` packets
     /// at most.
-    fn drop_from_longest(&mut self, reason: DropReason, fates: &mut dyn Fates) {
+    fn drop_from_longest(&mut self, reason: DropReason, sink: &mut dyn DropSink) {
         let index = longest(&self.store.backlogs);
         let enough = self.store.backlogs[index] / 2;
         let flow = &mut self.flows[index];
@@ -85,7 +85,7 @@ impl FqCodel {
         while let Some(packet) = self.store.pop(index, &mut flow.packets) {
             bytes += packet.len;
             drops += 1;
-            self.store.book.discard(packet, reason, fates);
+            self.store.accounting.discard(packet, reason, sink);
             if drops >= self.drop_batch || bytes >= enough {
                 break;
             }
@@ -95,13 +95,12 @@ impl FqCodel {
     }
 
     /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
             let index = self.turns.current()?;
             let flow = &mut self.flows[index];
             let mut queue = FlowQueue { store: &mut self.store, packets: &mut flow.packets, index };
-            if let Some(packet) =
-                codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, fates)
+            if let Some(packet) = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink)
             {
                 self.turns.charge(index, packet.len);
                 return Some(packet);
@@ -112,52 +111,52 @@ impl FqCodel {
 }
 
 impl Qdisc for FqCodel {
-    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         let Some(index) = self.flow_of(&packet) else {
-            return self.store.book.refuse(packet, DropReason::Unclassified, fates);
+            return self.store.accounting.xmit_drop(packet, DropReason::Unclassified, sink);
         };
         self.store.push(index, &mut self.flows[index].packets, packet);
         self.turns.join(index);
         let over_memory = self.store.memory > self.memory_limit;
-        if over_memory || self.store.book.backlog().packets > self.limit {
+        if over_memory || self.store.accounting.backlog().packets > self.limit {
             let reason = if over_memory { DropReason::Overmemory } else { DropReason::Overlimit };
-            self.drop_from_longest(reason, fates);
+            self.drop_from_longest(reason, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         let packet = match self.held.take() {
             Some(packet) => {
-                self.store.book.take(&packet);
+                self.store.accounting.take(&packet);
                 packet
             }
-            None => self.next_packet(now, fates)?,
+            None => self.next_packet(now, sink)?,
         };
-        self.store.book.depart(&packet);
+        self.store.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.is_none() {
-            let packet = self.next_packet(now, fates)?;
-            self.store.book.hold(&packet);
+            let packet = self.next_packet(now, sink)?;
+            self.store.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.store.book.backlog()
+        self.store.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.store.book.stats()
+        self.store.accounting.stats()
     }
 }
 
 impl Store {
     fn push(&mut self, index: usize, packets: &mut List, packet: Packet) {
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.backlogs[index] += packet.len;
         self.memory += u64::from(truesize(packet.len));
         self.pool.push(packets, packet);
@@ -165,7 +164,7 @@ impl Store {
 
     fn pop(&mut self, index: usize, packets: &mut List) -> Option<Packet> {
         let packet = self.pool.pop(packets)?;
-        self.book.take(&packet);
+        self.accounting.take(&packet);
         self.backlogs[index] -= packet.len;
         self.memory -= u64::from(truesize(packet.len));
         Some(packet)
@@ -185,11 +184,11 @@ impl CodelQueue for FlowQueue<'_> {
     }
 
     fn backlog_bytes(&self) -> u64 {
-        self.store.book.backlog().bytes
+        self.store.accounting.backlog().bytes
     }
 
-    fn book(&mut self) -> &mut Book {
-        &mut self.store.book
+    fn accounting(&mut self) -> &mut Accounting {
+        &mut self.store.accounting
     }
 }
 

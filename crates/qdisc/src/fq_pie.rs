@@ -6,8 +6,8 @@
 use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::pie::{
     ALPHA, BETA, BYTEMODE, DQ_RATE_ESTIMATOR, ECN, PieParams, PieState, TARGET, TUPDATE,
     UpdateTimer,
@@ -32,7 +32,7 @@ struct FqPie {
     flows: Vec<Flow>,
     turns: Turns,
     pool: Pool,
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
 }
 
@@ -61,7 +61,7 @@ impl FqPie {
             flows: vec![Flow::default(); flows],
             turns: Turns::new(flows, params.number("quantum")? as u32),
             pool: Pool::default(),
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
         })
     }
@@ -100,7 +100,7 @@ impl FqPie {
                 self.turns.pass();
                 continue;
             };
-            self.book.take(&packet);
+            self.accounting.take(&packet);
             flow.backlog -= u64::from(packet.len);
             self.turns.charge(index, packet.len);
             flow.pie.on_dequeue(&packet, flow.backlog, &self.params, now);
@@ -110,19 +110,19 @@ impl FqPie {
 }
 
 impl Qdisc for FqPie {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
         let Some(index) = self.flow_of(&packet) else {
-            return self.book.refuse(packet, DropReason::Unclassified, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Unclassified, sink);
         };
         let flow = &mut self.flows[index];
-        let full = self.book.backlog().packets >= self.limit;
+        let full = self.accounting.backlog().packets >= self.limit;
         let strikes = !full
             && flow.pie.strikes(packet.len, flow.backlog, &self.params, &mut self.rng)
             && !(flow.pie.may_mark(&self.params)
-                && self.book.mark(&mut packet, MarkReason::Early, fates));
+                && self.accounting.mark(&mut packet, MarkReason::Early, sink));
         if !full && !strikes {
-            self.book.arrive(&packet);
+            self.accounting.arrive(&packet);
             flow.backlog += u64::from(packet.len);
             self.pool.push(&mut flow.packets, packet);
             self.turns.join(index);
@@ -130,39 +130,39 @@ impl Qdisc for FqPie {
             flow.pie.on_drop();
             let reason = if full { DropReason::Overlimit } else { DropReason::Early };
             // `NET_XMIT_CN`: the sender is not told.
-            self.book.turn_away(packet, reason, fates);
+            self.accounting.xmit_cn(packet, reason, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         self.catch_up(now);
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
             None => self.next_packet(now)?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.catch_up(now);
         if self.held.is_none() {
             let packet = self.next_packet(now)?;
-            self.book.hold(&packet);
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

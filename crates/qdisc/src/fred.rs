@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{FlowLabel, Packet, Rng, Time};
 
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{
     AVPKT, Average, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ, typical_packet,
 };
@@ -21,7 +21,7 @@ struct Fred {
     limit: u64,
     rules: FredRules,
     packets: VecDeque<Packet>,
-    book: Book,
+    accounting: Accounting,
 }
 
 /// FRED without its queue: what decides whether a packet may enter one.
@@ -178,37 +178,37 @@ impl FredRules {
 }
 
 impl Qdisc for Fred {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        let backlog = self.book.backlog().bytes;
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        let backlog = self.accounting.backlog().bytes;
         if let Some(reason) = self.rules.judge(&packet, backlog, now) {
-            return self.book.turn_away(packet, reason, fates);
+            return self.accounting.xmit_cn(packet, reason, sink);
         }
         if backlog + u64::from(packet.len) > self.limit {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         self.rules.entered(&packet);
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.packets.push_back(packet);
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.book.take(&packet);
-        self.book.depart(&packet);
-        self.rules.left(&packet, self.book.backlog().bytes, now);
+        self.accounting.take(&packet);
+        self.accounting.depart(&packet);
+        self.rules.left(&packet, self.accounting.backlog().bytes, now);
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.packets.front()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 
@@ -261,7 +261,7 @@ pub(crate) static FRED: Discipline = Discipline {
             limit: params.size("limit")?.expect("a default").get(),
             rules: FredRules::read(&params, device.seed.stream("fred"))?,
             packets: VecDeque::new(),
-            book: Book::default(),
+            accounting: Accounting::default(),
         }))
     },
 };
@@ -313,7 +313,7 @@ mod tests {
     #[derive(Default)]
     struct Drops(Vec<(u16, DropReason)>);
 
-    impl Fates for Drops {
+    impl DropSink for Drops {
         fn on_drop(&mut self, packet: Packet, reason: DropReason) {
             self.0.push((packet.label.sport, reason));
         }
@@ -326,7 +326,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel { sport: flow, ..FlowLabel::default() },
             len: 1_000,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::BE,
             ecn: Ecn::NotEct,
         }

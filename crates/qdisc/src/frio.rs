@@ -9,7 +9,7 @@
 use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ};
 use crate::fred::{ABOVE_MAX, ActiveFlows, Fairness, Holding, MINQ, STRIKES};
 use crate::registry::Discipline;
@@ -94,14 +94,14 @@ impl Frio {
 }
 
 impl Qdisc for Frio {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let side = Side::of(&packet);
         self.queue.sample(side, now);
         if let Some(reason) = self.judge(&packet, side) {
-            return self.queue.turn_away(packet, reason, fates);
+            return self.queue.xmit_cn(packet, reason, sink);
         }
         if !self.queue.has_room(&packet) {
-            return self.queue.refuse(packet, fates);
+            return self.queue.xmit_drop(packet, sink);
         }
         if self.counts(side) {
             self.flows.push(&packet);
@@ -109,7 +109,7 @@ impl Qdisc for Frio {
         self.queue.push(packet, side);
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let packet = self.queue.pop(now)?;
         if self.counts(Side::of(&packet)) {
             self.flows.pop(&packet);
@@ -117,7 +117,7 @@ impl Qdisc for Frio {
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.queue.front()
     }
 
@@ -183,7 +183,7 @@ mod tests {
     #[derive(Default)]
     struct Drops(Vec<(u16, DropReason)>);
 
-    impl Fates for Drops {
+    impl DropSink for Drops {
         fn on_drop(&mut self, packet: Packet, reason: DropReason) {
             self.0.push((packet.label.sport, reason));
         }
@@ -195,7 +195,8 @@ mod tests {
         for &(flow, dscp) in packets {
             let label = FlowLabel { sport: flow, ..FlowLabel::default() };
             let (enqueued_at, ecn) = (Time::ZERO, Ecn::NotEct);
-            let packet = Packet { handle: 0, enqueued_at, label, len: 1_000, owner: 0, dscp, ecn };
+            let packet =
+                Packet { handle: 0, enqueued_at, label, len: 1_000, flow_id: 0, dscp, ecn };
             queue.enqueue(packet, Time::ZERO, &mut drops);
         }
         drops.0

@@ -6,8 +6,8 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::default_leaf;
 use crate::police::{Control, Police, police_words};
 use crate::registry::Discipline;
@@ -17,7 +17,7 @@ struct Ingress {
     /// In the order in which they are asked, each with its policers.
     filters: Vec<(Filter, Vec<Police>)>,
     child: Box<dyn Qdisc>,
-    refused: Book,
+    refused: Accounting,
 }
 
 impl Ingress {
@@ -42,7 +42,7 @@ impl Ingress {
             Some(child) => child.build(device)?,
             None => default_leaf(device),
         };
-        Ok(Self { filters, child, refused: Book::default() })
+        Ok(Self { filters, child, refused: Accounting::default() })
     }
 
     /// Whether `packet` passes.
@@ -69,20 +69,20 @@ impl Ingress {
 }
 
 impl Qdisc for Ingress {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         if self.passes(&packet, now) {
-            self.child.enqueue(packet, now, fates);
+            self.child.enqueue(packet, now, sink);
         } else {
-            self.refused.turn_away(packet, DropReason::Policed, fates);
+            self.refused.xmit_cn(packet, DropReason::Policed, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.child.dequeue(now, fates)
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.child.dequeue(now, sink)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.child.peek(now, fates)
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.child.peek(now, sink)
     }
 
     fn wake_at(&self) -> Option<Time> {

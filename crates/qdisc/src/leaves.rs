@@ -3,7 +3,7 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::default_leaf;
 use crate::tc::{Handle, SetUp, SetUpError};
 
@@ -53,23 +53,23 @@ impl Leaves {
         self.classes[class].queue.is_some()
     }
 
-    pub fn enqueue(&mut self, class: usize, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        self.change(class, |queue| queue.enqueue(packet, now, fates));
+    pub fn enqueue(&mut self, class: usize, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        self.change(class, |queue| queue.enqueue(packet, now, sink));
     }
 
-    pub fn dequeue(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.change(class, |queue| queue.dequeue(now, fates))
+    pub fn dequeue(&mut self, class: usize, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.change(class, |queue| queue.dequeue(now, sink))
     }
 
     /// The packet that `class` would send next, left in place.
-    pub fn peek(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.peek_len(class, now, fates)?;
-        self.classes[class].queue.as_mut()?.peek(now, fates)
+    pub fn peek(&mut self, class: usize, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.peek_len(class, now, sink)?;
+        self.classes[class].queue.as_mut()?.peek(now, sink)
     }
 
     /// The length of the packet that `class` would send next.
-    pub fn peek_len(&mut self, class: usize, now: Time, fates: &mut dyn Fates) -> Option<u32> {
-        self.change(class, |queue| queue.peek(now, fates).map(|packet| packet.len))
+    pub fn peek_len(&mut self, class: usize, now: Time, sink: &mut dyn DropSink) -> Option<u32> {
+        self.change(class, |queue| queue.peek(now, sink).map(|packet| packet.len))
     }
 
     /// What waits in `class`.

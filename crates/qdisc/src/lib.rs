@@ -13,8 +13,8 @@
 //!
 //! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
 
+mod accounting;
 mod adjusted;
-mod book;
 mod colour;
 mod contract;
 mod early;
@@ -65,7 +65,7 @@ pub use cake::{
     diffserv4_tin,
 };
 pub use colour::Colour;
-pub use contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
+pub use contract::{Backlog, ClassView, Count, DropReason, DropSink, MarkReason, Qdisc, Stats};
 pub use htb::HtbClassParams;
 pub use linux::{Device, JIFFY, RateTable, truesize};
 pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSetUp};

@@ -9,7 +9,7 @@
 
 use weir_core::{Packet, Time};
 
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::priomap::PrioMap;
 use crate::registry::Discipline;
@@ -41,8 +41,8 @@ impl Band {
         Self { fifo: Fifo::new(Limit::Packets(slots)), slots, head: 0, tail: 0 }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let packet = self.fifo.dequeue(now, fates)?;
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.fifo.dequeue(now, sink)?;
         let batch = if BATCH > self.slots / 2 { 1 } else { BATCH };
         self.head += 1;
         if self.head - self.tail >= batch || self.head >= self.slots {
@@ -58,17 +58,17 @@ impl Band {
 }
 
 impl Qdisc for PfifoFast {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let band = self.map.band_of(&packet);
-        self.bands[band].fifo.enqueue(packet, now, fates);
+        self.bands[band].fifo.enqueue(packet, now, sink);
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.busiest()?.dequeue(now, fates)
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.busiest()?.dequeue(now, sink)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.busiest()?.fifo.peek(now, fates)
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.busiest()?.fifo.peek(now, sink)
     }
 
     fn backlog(&self) -> Backlog {
@@ -125,7 +125,7 @@ mod tests {
     #[derive(Default)]
     struct Dropped(u32);
 
-    impl Fates for Dropped {
+    impl DropSink for Dropped {
         fn on_drop(&mut self, _: Packet, _: DropReason) {
             self.0 += 1;
         }
@@ -143,17 +143,17 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: key.label(1),
             len: 1514,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::new(0).unwrap(),
             ecn: Ecn::NotEct,
         };
         let band = || Band::new(100);
         let mut queue = PfifoFast { map: PrioMap::default(), bands: [band(), band(), band()] };
-        let mut fates = Dropped::default();
+        let mut sink = Dropped::default();
         let mut filled = |it: &mut PfifoFast| {
-            let before = fates.0;
-            while fates.0 == before {
-                it.enqueue(packet, Time::ZERO, &mut fates);
+            let before = sink.0;
+            while sink.0 == before {
+                it.enqueue(packet, Time::ZERO, &mut sink);
             }
             it.backlog().packets
         };

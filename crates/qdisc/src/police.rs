@@ -307,7 +307,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel::default(),
             len: ip_len + 14,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::BE,
             ecn: Ecn::NotEct,
         }

@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Framing, Packet, Rate, Serializer, Time};
 
-use crate::contract::{Backlog, ClassView, Count, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, Count, DropReason, DropSink, MarkReason, Qdisc, Stats};
 
 /// A discipline with the two things that every driver needs: packets are stamped as they arrive, and
 /// the sojourn of those that leave is measured.
@@ -85,22 +85,22 @@ impl Port {
     }
 
     /// Stamps `packet` and hands it to the discipline.
-    pub fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    pub fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         packet.enqueued_at = now;
         if let Some(shaper) = &mut self.shaper {
             shaper.passed.arrived.add(shaper.wire_bytes(&packet) as u32);
         }
-        self.qdisc.enqueue(packet, now, fates);
+        self.qdisc.enqueue(packet, now, sink);
     }
 
     /// The next packet to send at `now`.
-    pub fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         if let Some(shaper) = &mut self.shaper
             && !shaper.is_free(now)
         {
             return None;
         }
-        let packet = self.qdisc.dequeue(now, fates)?;
+        let packet = self.qdisc.dequeue(now, sink)?;
         if let Some(shaper) = &mut self.shaper {
             shaper.charge(&packet, now);
         }
@@ -178,11 +178,11 @@ impl Shaper {
     }
 }
 
-/// Fates that nobody asks for.
+/// DropSink that nobody asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ignore;
 
-impl Fates for Ignore {
+impl DropSink for Ignore {
     fn on_drop(&mut self, _: Packet, _: DropReason) {}
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
 }
@@ -200,7 +200,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel::default(),
             len: 1500 + ETHERNET_HEADER,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::BE,
             ecn: Ecn::NotEct,
         }

@@ -406,7 +406,7 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
                 enqueued_at: at,
                 label: FlowLabel { hash: u32::from(dscp) << 20, ..FlowLabel::default() },
                 len: 1_514,
-                owner: u32::from(dscp),
+                flow_id: u32::from(dscp),
                 dscp: Dscp::new(dscp).unwrap(),
                 ecn: Ecn::NotEct,
             };
@@ -418,7 +418,7 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
         let departures = outcome.departures.iter().filter(|(at, _)| span.contains(at));
         let mut bytes = vec![0; wanted.len()];
         for (_, packet) in departures {
-            let tier = wanted.iter().position(|&dscp| u32::from(dscp) == packet.owner).unwrap();
+            let tier = wanted.iter().position(|&dscp| u32::from(dscp) == packet.flow_id).unwrap();
             bytes[tier] += u64::from(packet.len);
         }
         // In percent of what 9 Mbit/s carry in 4 s.

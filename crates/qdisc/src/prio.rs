@@ -5,7 +5,7 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
@@ -36,8 +36,8 @@ impl Prio {
 
 impl Prio {
     /// The first band that has a packet and may send it.
-    fn first_ready(&mut self, now: Time, fates: &mut dyn Fates) -> Option<usize> {
-        let ready = |band: &usize| self.leaves.peek_len(*band, now, fates).is_some();
+    fn first_ready(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<usize> {
+        let ready = |band: &usize| self.leaves.peek_len(*band, now, sink).is_some();
         let band = (0..self.bands).find(ready);
         self.wake_at = if band.is_none() { self.leaves.next_wake(now) } else { None };
         band
@@ -45,20 +45,20 @@ impl Prio {
 }
 
 impl Qdisc for Prio {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let band = self.sorter.class_of(&packet, &self.leaves).expect("every packet has a band");
-        self.leaves.enqueue(band, packet, now, fates);
+        self.leaves.enqueue(band, packet, now, sink);
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let band = self.first_ready(now, fates)?;
-        self.leaves.dequeue(band, now, fates)
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let band = self.first_ready(now, sink)?;
+        self.leaves.dequeue(band, now, sink)
     }
 
     // Unlike most, `prio_peek` leaves the packet where it is: a more important one that comes goes first.
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        let band = self.first_ready(now, fates)?;
-        self.leaves.peek(band, now, fates)
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        let band = self.first_ready(now, sink)?;
+        self.leaves.peek(band, now, sink)
     }
 
     fn wake_at(&self) -> Option<Time> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use weir_core::{Duration, Packet, TcpHeader, Time};
 
-use crate::contract::{DropReason, Fates, MarkReason, Qdisc};
+use crate::contract::{DropReason, DropSink, MarkReason, Qdisc};
 use crate::port::Port;
 
 /// What happened to the packets of a schedule.
@@ -40,7 +40,7 @@ pub fn replay_tcp(
 ) -> Outcome {
     let mut port = Port::new(qdisc);
     let mut outcome = Outcome::default();
-    let mut fates = Drops { headers, drops: Vec::new(), refused: false };
+    let mut sink = Drops { headers, drops: Vec::new(), refused: false };
     let mut wake = None;
     let mut arrivals = arrivals.iter().peekable();
     loop {
@@ -51,18 +51,18 @@ pub fn replay_tcp(
             (None, Some(wake)) => wake,
             (Some(at), Some(wake)) => at.min(wake),
         };
-        fates.refused = false;
+        sink.refused = false;
         if arrival == Some(now) {
             let (_, packet) = *arrivals.next().expect("one was peeked at");
             // The sender is woken by a timer too, and then timers go off that may already.
             if port.may_wake_at().is_some_and(|from| from <= now) {
-                while let Some(due) = port.dequeue(now, &mut fates) {
+                while let Some(due) = port.dequeue(now, &mut sink) {
                     outcome.departures.push((now, due));
                 }
             }
-            port.enqueue(packet, now, &mut fates);
+            port.enqueue(packet, now, &mut sink);
         }
-        while let Some(packet) = port.dequeue(now, &mut fates) {
+        while let Some(packet) = port.dequeue(now, &mut sink) {
             outcome.departures.push((now, packet));
         }
         wake = port.wake_at();
@@ -70,12 +70,12 @@ pub fn replay_tcp(
             wake.is_none_or(|wake| wake > now),
             "the discipline wants to wake at {wake:?}, which is not after {now}"
         );
-        if fates.refused {
+        if sink.refused {
             wake = wake.map(|wake| wake.max(now + AFTER_FAILED_SEND));
         }
         assert!(wake.is_some() || port.backlog().packets == 0, "packets wait for nothing at {now}");
     }
-    outcome.drops = fates.drops;
+    outcome.drops = sink.drops;
     outcome
 }
 
@@ -91,12 +91,12 @@ struct Drops<'a> {
     refused: bool,
 }
 
-impl Fates for Drops<'_> {
+impl DropSink for Drops<'_> {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
         self.drops.push((packet, reason));
     }
 
-    fn on_refuse(&mut self, packet: Packet, reason: DropReason) {
+    fn on_xmit_drop(&mut self, packet: Packet, reason: DropReason) {
         self.refused = true;
         self.on_drop(packet, reason);
     }

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
-use crate::book::Book;
+use crate::accounting::Accounting;
 use crate::colour::Colour;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{AVPKT, Average, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
@@ -45,11 +45,11 @@ impl Side {
     }
 }
 
-/// One FIFO with books and averages of IN and OUT packets apart.
+/// One FIFO with separate accounting and averages of IN and OUT packets.
 pub(crate) struct InOutQueue {
     limit: u64,
     packets: VecDeque<Packet>,
-    books: [Book; 2],
+    accounting: [Accounting; 2],
     /// Averages of IN, of OUT, and of both together.
     averages: [Average; 2],
     total: Average,
@@ -64,7 +64,7 @@ impl InOutQueue {
         Ok(Self {
             limit: params.size("limit")?.expect("a default").get(),
             packets: VecDeque::new(),
-            books: [Book::default(), Book::default()],
+            accounting: [Accounting::default(), Accounting::default()],
             averages: [average.clone(), average.clone()],
             total: average,
             total_by_in: params.choice("update")? == "in",
@@ -73,7 +73,7 @@ impl InOutQueue {
 
     /// Brings the averages up to date with a packet that arrives and is not yet in the queue.
     pub fn sample(&mut self, side: Side, now: Time) {
-        let own = self.books[side as usize].backlog().bytes;
+        let own = self.accounting[side as usize].backlog().bytes;
         self.averages[side as usize].sample(own, now);
         if side == Side::In || !self.total_by_in {
             let all = self.backlog().bytes;
@@ -96,24 +96,24 @@ impl InOutQueue {
     }
 
     pub fn push(&mut self, packet: Packet, side: Side) {
-        self.books[side as usize].arrive(&packet);
+        self.accounting[side as usize].arrive(&packet);
         self.packets.push_back(packet);
     }
 
-    pub fn refuse(&mut self, packet: Packet, fates: &mut dyn Fates) {
-        self.books[Side::of(&packet) as usize].refuse(packet, DropReason::Overlimit, fates);
+    pub fn xmit_drop(&mut self, packet: Packet, sink: &mut dyn DropSink) {
+        self.accounting[Side::of(&packet) as usize].xmit_drop(packet, DropReason::Overlimit, sink);
     }
 
-    pub fn turn_away(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
-        self.books[Side::of(&packet) as usize].turn_away(packet, reason, fates);
+    pub fn xmit_cn(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
+        self.accounting[Side::of(&packet) as usize].xmit_cn(packet, reason, sink);
     }
 
     pub fn pop(&mut self, now: Time) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         let side = Side::of(&packet) as usize;
-        self.books[side].take(&packet);
-        self.books[side].depart(&packet);
-        if self.books[side].backlog().packets == 0 {
+        self.accounting[side].take(&packet);
+        self.accounting[side].depart(&packet);
+        if self.accounting[side].backlog().packets == 0 {
             self.averages[side].emptied(now);
         }
         if self.packets.is_empty() {
@@ -127,20 +127,20 @@ impl InOutQueue {
     }
 
     pub fn backlog(&self) -> Backlog {
-        let [inside, outside] = [0, 1].map(|side: usize| self.books[side].backlog());
+        let [inside, outside] = [0, 1].map(|side: usize| self.accounting[side].backlog());
         Backlog { packets: inside.packets + outside.packets, bytes: inside.bytes + outside.bytes }
     }
 
     pub fn stats(&self) -> Stats {
-        let mut all = self.books[0].stats();
-        all += self.books[1].stats();
+        let mut all = self.accounting[0].stats();
+        all += self.accounting[1].stats();
         all
     }
 
     /// Shows IN and OUT as classes.
     pub fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
-        for (name, book) in ["in", "out"].into_iter().zip(&self.books) {
-            visit(ClassView { name, backlog: book.backlog(), stats: book.stats() });
+        for (name, accounting) in ["in", "out"].into_iter().zip(&self.accounting) {
+            visit(ClassView { name, backlog: accounting.backlog(), stats: accounting.stats() });
         }
     }
 }
@@ -158,7 +158,7 @@ impl Rio {
 }
 
 impl Qdisc for Rio {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let side = Side::of(&packet);
         self.queue.sample(side, now);
         let average = if side == Side::In || self.out_alone {
@@ -167,18 +167,18 @@ impl Qdisc for Rio {
             self.queue.total_average()
         };
         match self.drops[side as usize].decide(average, &mut self.rng) {
-            Verdict::Early => self.queue.turn_away(packet, DropReason::Early, fates),
-            Verdict::Forced => self.queue.turn_away(packet, DropReason::Forced, fates),
+            Verdict::Early => self.queue.xmit_cn(packet, DropReason::Early, sink),
+            Verdict::Forced => self.queue.xmit_cn(packet, DropReason::Forced, sink),
             Verdict::Pass if self.queue.has_room(&packet) => self.queue.push(packet, side),
-            Verdict::Pass => self.queue.refuse(packet, fates),
+            Verdict::Pass => self.queue.xmit_drop(packet, sink),
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         self.queue.pop(now)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.queue.front()
     }
 
@@ -280,7 +280,7 @@ mod tests {
     #[derive(Default)]
     struct Drops(Vec<(u64, DropReason)>);
 
-    impl Fates for Drops {
+    impl DropSink for Drops {
         fn on_drop(&mut self, packet: Packet, reason: DropReason) {
             self.0.push((packet.handle, reason));
         }
@@ -293,7 +293,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: FlowLabel::default(),
             len: 1_000,
-            owner: 0,
+            flow_id: 0,
             dscp,
             ecn: Ecn::NotEct,
         }

@@ -3,8 +3,8 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::book::{Book, Held};
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::{Accounting, Held};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::linux::priority_of;
 use crate::priomap::PrioMap;
@@ -23,11 +23,11 @@ pub(crate) trait Schedule: Send {
         class: usize,
         leaves: &mut Leaves,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     );
 
     /// The next packet; `None` if nothing waits or the queue whose turn it is holds packets back.
-    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet>;
+    fn next(&mut self, leaves: &mut Leaves, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;
 }
 
 /// A discipline that does what a [`Schedule`] says. What was looked at is held, as Linux'
@@ -37,41 +37,41 @@ pub(crate) struct Scheduler<S> {
     sorter: Sorter,
     leaves: Leaves,
     /// Packets that no class takes.
-    refused: Book,
+    refused: Accounting,
     held: Held,
     wake_at: Option<Time>,
 }
 
 impl<S: Schedule> Scheduler<S> {
     pub fn new(schedule: S, sorter: Sorter, leaves: Leaves) -> Self {
-        let (refused, held) = (Book::default(), Held::default());
+        let (refused, held) = (Accounting::default(), Held::default());
         Self { schedule, sorter, leaves, refused, held, wake_at: None }
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let packet = self.schedule.next(&mut self.leaves, now, fates);
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.schedule.next(&mut self.leaves, now, sink);
         self.wake_at = if packet.is_none() { self.leaves.next_wake(now) } else { None };
         packet
     }
 }
 
 impl<S: Schedule> Qdisc for Scheduler<S> {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let Some(class) = self.sorter.class_of(&packet, &self.leaves) else {
-            return self.refused.refuse(packet, DropReason::Unclassified, fates);
+            return self.refused.xmit_drop(packet, DropReason::Unclassified, sink);
         };
         self.schedule.before_enqueue(class, packet.len, &self.leaves);
-        self.leaves.enqueue(class, packet, now, fates);
-        self.schedule.after_enqueue(class, &mut self.leaves, now, fates);
+        self.leaves.enqueue(class, packet, now, sink);
+        self.schedule.after_enqueue(class, &mut self.leaves, now, sink);
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.held.take().or_else(|| self.next_packet(now, fates))
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.held.take().or_else(|| self.next_packet(now, sink))
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.get().is_none() {
-            let packet = self.next_packet(now, fates);
+            let packet = self.next_packet(now, sink);
             self.held.hold(packet);
         }
         self.held.get()

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::book::{Book, Held};
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::{Accounting, Held};
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::linux::priority_of;
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
@@ -19,7 +19,7 @@ struct SkbPrio {
     queues: [VecDeque<Packet>; PRIORITIES],
     /// A bit for each priority whose queue has packets.
     waiting: u64,
-    book: Book,
+    accounting: Accounting,
     held: Held,
 }
 
@@ -29,7 +29,7 @@ impl SkbPrio {
             limit: set_up.params(device)?.number("limit")? as u32,
             queues: std::array::from_fn(|_| VecDeque::new()),
             waiting: 0,
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: Held::default(),
         })
     }
@@ -44,7 +44,7 @@ impl SkbPrio {
 
     fn next_packet(&mut self) -> Option<Packet> {
         let packet = self.take(self.highest()?, VecDeque::pop_front);
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
@@ -59,32 +59,32 @@ impl SkbPrio {
         if queue.is_empty() {
             self.waiting &= !(1 << priority);
         }
-        self.book.take(&packet);
+        self.accounting.take(&packet);
         packet
     }
 }
 
 impl Qdisc for SkbPrio {
-    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         let priority = (priority_of(&packet) as usize).min(PRIORITIES - 1);
         if self.backlog().packets >= self.limit {
             let Some(lowest) = self.lowest().filter(|&lowest| lowest < priority) else {
-                return self.book.refuse(packet, DropReason::Overlimit, fates);
+                return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
             };
             // The youngest of the least important makes room.
             let victim = self.take(lowest, VecDeque::pop_back);
-            self.book.discard(victim, DropReason::Overlimit, fates);
+            self.accounting.discard(victim, DropReason::Overlimit, sink);
         }
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.queues[priority].push_back(packet);
         self.waiting |= 1 << priority;
     }
 
-    fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         self.held.take().or_else(|| self.next_packet())
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.get().is_none() {
             let packet = self.next_packet();
             self.held.hold(packet);
@@ -93,11 +93,11 @@ impl Qdisc for SkbPrio {
     }
 
     fn backlog(&self) -> Backlog {
-        self.held.add_to(self.book.backlog())
+        self.held.add_to(self.accounting.backlog())
     }
 
     fn stats(&self) -> Stats {
-        self.held.take_from(self.book.stats())
+        self.held.take_from(self.accounting.stats())
     }
 }
 

@@ -6,8 +6,8 @@
 use weir_core::{Duration, Packet, Rate, Time};
 
 use crate::Device;
-use crate::book::{Book, Held};
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::{Accounting, Held};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
 use crate::registry::Discipline;
@@ -24,7 +24,7 @@ struct Tbf {
     /// A packet that is paid for and was only looked at.
     held: Held,
     /// Packets that are too long never reach the child.
-    refused: Book,
+    refused: Accounting,
 }
 
 /// Tokens in nanoseconds of sending, at most `depth` of them.
@@ -163,13 +163,13 @@ impl Tbf {
             wake_at: None,
             child,
             held: Held::default(),
-            refused: Book::default(),
+            refused: Accounting::default(),
         })
     }
 
     /// Whether the child's next packet may leave at `now`: then both buckets are charged for it.
-    fn charge(&mut self, now: Time, fates: &mut dyn Fates) -> Option<()> {
-        let Some(next) = self.child.peek(now, fates) else {
+    fn charge(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<()> {
+        let Some(next) = self.child.peek(now, sink) else {
             self.wake_at = self.child.wake_at();
             return None;
         };
@@ -223,26 +223,26 @@ fn byte_limit(
 }
 
 impl Qdisc for Tbf {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         if u64::from(packet.len) > self.max_len {
-            self.refused.refuse(packet, DropReason::TooLong, fates);
+            self.refused.xmit_drop(packet, DropReason::TooLong, sink);
         } else {
-            self.child.enqueue(packet, now, fates);
+            self.child.enqueue(packet, now, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         if let Some(packet) = self.held.take() {
             return Some(packet);
         }
-        self.charge(now, fates)?;
-        self.child.dequeue(now, fates)
+        self.charge(now, sink)?;
+        self.child.dequeue(now, sink)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.get().is_none() {
-            self.charge(now, fates)?;
-            self.held.hold(self.child.dequeue(now, fates));
+            self.charge(now, sink)?;
+            self.held.hold(self.child.dequeue(now, sink));
         }
         self.held.get()
     }

@@ -2,7 +2,7 @@
 //! sizes to the packet. The figures follow from the parameters, and stand beside each test.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Fates, HtbClassParams, MarkReason, Port, SetUp};
+use weir_qdisc::{Device, DropReason, DropSink, HtbClassParams, MarkReason, Port, SetUp};
 
 /// A port driven by hand, which keeps what was dropped and marked.
 struct Bench {
@@ -17,7 +17,7 @@ struct Seen {
     marks: Vec<u64>,
 }
 
-impl Fates for Seen {
+impl DropSink for Seen {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
         self.drops.push((packet.handle, reason));
     }
@@ -49,7 +49,7 @@ impl Bench {
                 enqueued_at: at,
                 label: key.label(7),
                 len,
-                owner: u32::from(flow),
+                flow_id: u32::from(flow),
                 dscp: Dscp::BE,
                 ecn,
             };

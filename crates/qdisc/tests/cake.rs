@@ -26,7 +26,7 @@ fn schedule(
                 enqueued_at: at,
                 label: key.label(1),
                 len: 1514,
-                owner: u32::from(port),
+                flow_id: u32::from(port),
                 dscp,
                 ecn: if port.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::NotEct },
             };
@@ -41,9 +41,9 @@ fn outcome(set_up: &str, arrivals: &[(Time, Packet)]) -> Outcome {
     replay(qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}")), arrivals)
 }
 
-fn sent_by(outcome: &Outcome, owner: u32, until: Time) -> usize {
+fn sent_by(outcome: &Outcome, flow_id: u32, until: Time) -> usize {
     let early = outcome.departures.iter().take_while(|(at, _)| *at < until);
-    early.filter(|(_, packet)| packet.owner == owner).count()
+    early.filter(|(_, packet)| packet.flow_id == flow_id).count()
 }
 
 /// A shadowed variable in an AQM's drop loop sends the old packet and loses newer ones.
@@ -89,7 +89,8 @@ fn a_tin_has_priority_up_to_its_share_and_no_further() {
     let arrivals = schedule(&flows, 500, 8_000, start);
     let outcome = outcome("cake bandwidth 10mbit diffserv3 memlimit 100mb", &arrivals);
     let second = |n| start + Duration::from_secs(n);
-    let sent = |owner| sent_by(&outcome, owner, second(3)) - sent_by(&outcome, owner, second(1));
+    let sent =
+        |flow_id| sent_by(&outcome, flow_id, second(3)) - sent_by(&outcome, flow_id, second(1));
     // A quarter, a sixteenth, and the rest of 1651.25 packets.
     assert_eq!([sent(1), sent(3), sent(5)], [413, 1_135, 103]);
 }
@@ -104,7 +105,7 @@ fn hosts_share_before_flows_do() {
         let outcome = outcome(&format!("cake bandwidth 10mbit besteffort {mode}"), &arrivals);
         let until = Time::from_millis(2_001);
         let alone = sent_by(&outcome, 9, until);
-        let all: usize = (1..=9).map(|owner| sent_by(&outcome, owner, until)).sum();
+        let all: usize = (1..=9).map(|flow_id| sent_by(&outcome, flow_id, until)).sum();
         (alone as f64 / all as f64 * 100.0).round()
     };
     assert_eq!(share("flows"), 20.0);

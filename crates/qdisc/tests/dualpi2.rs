@@ -25,7 +25,7 @@ impl Bench {
             enqueued_at: self.now,
             label: key.label(1),
             len: 1514,
-            owner: 0,
+            flow_id: 0,
             dscp: Dscp::BE,
             ecn,
         };

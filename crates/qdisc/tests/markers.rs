@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, TcpHeader, Time, comes_before};
 use weir_qdisc::{
-    About, Colour, Device, DropReason, Fates, MARKERS, MarkReason, Marker, MarkerSetUp,
+    About, Colour, Device, DropReason, DropSink, MARKERS, MarkReason, Marker, MarkerSetUp,
 };
 
 /// One packet of a flow.
@@ -21,7 +21,7 @@ struct Arrival {
 /// What the markers may know of the packet at hand.
 struct Known(Arrival);
 
-impl Fates for Known {
+impl DropSink for Known {
     fn on_drop(&mut self, _: Packet, _: DropReason) {}
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
 
@@ -49,7 +49,7 @@ fn packet(arrival: &Arrival, now: Time) -> Packet {
         enqueued_at: now,
         label: key.label(7),
         len: arrival.ip_len + 14,
-        owner: arrival.flow.into(),
+        flow_id: arrival.flow.into(),
         dscp: arrival.dscp,
         ecn: Ecn::Ect0,
     }

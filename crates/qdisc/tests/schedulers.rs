@@ -26,7 +26,7 @@ fn packet(flow: u16, tos: u8, len: u32) -> Packet {
         enqueued_at: Time::ZERO,
         label: key.label(1),
         len,
-        owner: u32::from(flow),
+        flow_id: u32::from(flow),
         dscp: Dscp::from_tos(tos),
         ecn: Ecn::from_tos(tos),
     }
@@ -35,7 +35,7 @@ fn packet(flow: u16, tos: u8, len: u32) -> Packet {
 /// The flows of the next packets to leave at time zero, as digits.
 fn order(queue: &mut dyn Qdisc, count: usize) -> String {
     let leave = || queue.dequeue(Time::ZERO, &mut Ignore);
-    std::iter::from_fn(leave).take(count).map(|it| it.owner.to_string()).collect()
+    std::iter::from_fn(leave).take(count).map(|it| it.flow_id.to_string()).collect()
 }
 
 /// A discipline with classes 1:1 and on of these parameters, class by class for flows 1 and on, in which
@@ -64,9 +64,9 @@ fn prio_sends_the_first_band_that_has_a_packet() {
     for (flow, tos) in [(3, 0x08), (2, 0x00), (1, 0x10), (2, 0xb8), (1, 0x10)] {
         queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
-    assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().owner, 1);
+    assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().flow_id, 1);
     assert_eq!(order(&mut *queue, 2), "11");
-    assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().owner, 2);
+    assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().flow_id, 2);
     queue.enqueue(packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
     assert_eq!(order(&mut *queue, 9), "1223", "what was looked at is not held");
 }
@@ -83,7 +83,7 @@ fn a_band_that_holds_packets_back_lets_lower_ones_send_and_is_woken_for() {
     assert_eq!(order(&mut *queue, 9), "12");
     // 1000 bytes at 1 Mbit/s.
     assert_eq!(queue.wake_at(), Some(Time::from_millis(8)));
-    assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().owner, 1);
+    assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().flow_id, 1);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn qfq_shares_by_weight_and_never_falls_far_behind_a_fluid() {
     let mut sent = [0.0; 3];
     for n in 1..=400 {
         let packet = queue.dequeue(Time::ZERO, &mut Ignore).unwrap();
-        sent[packet.owner as usize - 1] += 1.0;
+        sent[packet.flow_id as usize - 1] += 1.0;
         for (got, weight) in sent.iter().zip([1.0, 2.0, 5.0]) {
             let behind = f64::from(n) * weight / 8.0 - got;
             assert!(behind < 3.0, "{behind} packets behind at {n}");
@@ -210,9 +210,9 @@ fn a_band_is_served_from_the_nanosecond_on_at_which_its_queue_lets_go() {
     assert!(queue.peek(early, &mut Ignore).is_none());
     assert_eq!(queue.wake_at(), Some(Time::from_millis(8)), "the first look does not put it off");
     queue.enqueue(packet(2, 0x00, LEN), early, &mut Ignore);
-    assert_eq!(queue.dequeue(early, &mut Ignore).unwrap().owner, 2);
+    assert_eq!(queue.dequeue(early, &mut Ignore).unwrap().flow_id, 2);
     assert_eq!(queue.wake_at(), None, "a packet left: the port asks again by itself");
-    assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().owner, 1);
+    assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().flow_id, 1);
 }
 
 /// Classes 1:1 to 1:3 are the bands. What lies outside, 1:0 and 1:4, means that of priority 0, which is the second.
@@ -281,7 +281,7 @@ fn a_strict_ets_band_goes_first_once_it_may() {
         queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 2), "12");
-    let mut at = |nanos: u64| queue.dequeue(Time::from_nanos(nanos), &mut Ignore).unwrap().owner;
+    let mut at = |nanos: u64| queue.dequeue(Time::from_nanos(nanos), &mut Ignore).unwrap().flow_id;
     assert_eq!((at(8_000_000 - 1), at(8_000_000), at(8_000_000)), (2, 1, 2));
 }
 
@@ -338,7 +338,7 @@ fn timetable(queue: &mut dyn Qdisc, start: Time, count: usize) -> Vec<(u64, u32)
     let mut now = start;
     while left.len() < count {
         if let Some(packet) = queue.dequeue(now, &mut Ignore) {
-            left.push((now.since(start).as_nanos() / 1_000, packet.owner));
+            left.push((now.since(start).as_nanos() / 1_000, packet.flow_id));
             continue;
         }
         let wake = queue.wake_at().expect("packets wait");

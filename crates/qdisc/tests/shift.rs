@@ -93,7 +93,7 @@ fn outcome(set_up: &str, arrivals: &[Arrival], start: Duration) -> Vec<Fate> {
             enqueued_at: at,
             label: key.label(7),
             len: ip_len + 14,
-            owner: u32::from(flow),
+            flow_id: u32::from(flow),
             dscp: Dscp::from_tos(tos),
             ecn: Ecn::from_tos(tos),
         };

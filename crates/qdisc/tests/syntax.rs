@@ -311,7 +311,7 @@ fn packet() -> weir_core::Packet {
         enqueued_at: Time::ZERO,
         label: weir_core::FlowLabel::default(),
         len: 1514,
-        owner: 0,
+        flow_id: 0,
         dscp: weir_core::Dscp::BE,
         ecn: weir_core::Ecn::NotEct,
     }

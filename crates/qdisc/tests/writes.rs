@@ -2,7 +2,7 @@
 //! (`action skbedit`), and what filters and disciplines make of it.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Fates, Ignore, MarkReason, Qdisc, SetUp};
+use weir_qdisc::{Device, DropReason, DropSink, Ignore, MarkReason, Qdisc, SetUp};
 
 fn build(set_up: &str) -> Box<dyn Qdisc> {
     SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap()
@@ -25,7 +25,7 @@ fn packet(dport: u16, tos: u8, len: u32) -> Packet {
         enqueued_at: Time::ZERO,
         label: key.label(1),
         len,
-        owner: u32::from(dport),
+        flow_id: u32::from(dport),
         dscp: Dscp::from_tos(tos),
         ecn: Ecn::from_tos(tos),
     }
@@ -97,14 +97,14 @@ fn the_full_form_has_it_before_the_disciplines_name() {
     assert_eq!(left[3] - left[2], 33 * 53);
 }
 
-/// Owner of packets who checks that they come back as they went in.
+/// A drop sink that checks that packets come back as they went in.
 #[derive(Default)]
-struct Owner {
+struct CheckingSink {
     dropped: Vec<Packet>,
     marked: Vec<Packet>,
 }
 
-impl Fates for Owner {
+impl DropSink for CheckingSink {
     fn on_drop(&mut self, packet: Packet, _: DropReason) {
         self.dropped.push(packet);
     }
@@ -121,22 +121,22 @@ fn the_owner_sees_packets_as_they_came() {
          filter add dev e egress matchall action skbedit priority 1:2 mark 7
          qdisc add dev e root handle 1: stab linklayer atm fq_codel limit 3 ce_threshold 1ms",
     );
-    let mut owner = Owner::default();
+    let mut sink = CheckingSink::default();
     let packets: Vec<_> = (1..=5).map(|n| packet(n, 2, 100 + u32::from(n))).collect();
     for packet in &packets {
-        queue.enqueue(*packet, Time::ZERO, &mut owner);
+        queue.enqueue(*packet, Time::ZERO, &mut sink);
     }
     let late = Time::from_millis(50);
-    let looked_at = queue.peek(late, &mut owner).copied().unwrap();
+    let looked_at = queue.peek(late, &mut sink).copied().unwrap();
     assert_eq!((looked_at.handle, looked_at.len), (packets[2].handle, 103));
     let mut left = Vec::new();
-    while let Some(packet) = queue.dequeue(late, &mut owner) {
+    while let Some(packet) = queue.dequeue(late, &mut sink) {
         left.push(packet);
     }
     let marked: Vec<_> = packets[2..].iter().map(|p| Packet { ecn: Ecn::Ce, ..*p }).collect();
     assert_eq!(left, marked);
-    assert_eq!(owner.dropped, packets[..2]);
-    assert_eq!(owner.marked, marked);
+    assert_eq!(sink.dropped, packets[..2]);
+    assert_eq!(sink.marked, marked);
     assert!(queue.stats().balances(queue.backlog()));
     // 105 bytes and less are three cells.
     assert_eq!(queue.stats().arrived.bytes, 5 * 159);
@@ -148,7 +148,7 @@ fn copies_have_their_own_originals() {
     enqueue(&mut *queue, &[packet(1, 0, 500), packet(2, 0, 600)]);
     let mut left = Vec::new();
     while let Some(packet) = queue.dequeue(Time::ZERO, &mut Ignore) {
-        left.push((packet.owner, packet.len, packet.handle >> 32));
+        left.push((packet.flow_id, packet.len, packet.handle >> 32));
     }
     left.sort_unstable();
     assert_eq!(left, [(1, 500, 1), (1, 500, 1), (2, 600, 2), (2, 600, 2)]);
@@ -158,7 +158,7 @@ fn copies_have_their_own_originals() {
 fn order(set_up: &str, packets: &[Packet]) -> Vec<u32> {
     let mut queue = build(set_up);
     enqueue(&mut *queue, packets);
-    std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|it| it.owner).collect()
+    std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|it| it.flow_id).collect()
 }
 
 const WRITE: &str = "qdisc add dev e clsact
@@ -223,7 +223,7 @@ fn flow_queues_take_the_queue_that_a_priority_names() {
         ));
         enqueue(&mut *queue, &two);
         let left: Vec<_> = std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore))
-            .map(|packet| packet.owner)
+            .map(|packet| packet.flow_id)
             .collect();
         assert_eq!(left, [7, 6, 7], "{kind}");
     }

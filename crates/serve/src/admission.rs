@@ -28,15 +28,15 @@ pub(crate) enum Refusal {
     Address,
 }
 
-/// Who has how much.
+/// Bounds how many connections and tests run at once, in all and of one address.
 #[derive(Debug)]
 pub(crate) struct Admission {
     bounds: Bounds,
-    books: Mutex<Books>,
+    admitted: Mutex<Admitted>,
 }
 
 #[derive(Debug, Default)]
-struct Books {
+struct Admitted {
     all: Use,
     addresses: BTreeMap<IpAddr, Client>,
     /// The number of the next connection.
@@ -89,30 +89,34 @@ pub(crate) enum Thing {
 
 impl Admission {
     pub fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, books: Mutex::default() })
+        Arc::new(Self { bounds, admitted: Mutex::default() })
     }
 
     /// Lets one more test of `address` in, or says why not.
     pub fn enter_test(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refusal> {
         let address = counted_as(address);
-        self.enter(&mut self.books(), Thing::Test, address)
+        self.enter(&mut self.admitted(), Thing::Test, address)
     }
 
     /// Lets one more connection of `address` in, or says why not. An address that has as many as it may
     /// gives up the one that has been idle for the longest time, if there is one.
     pub fn enter_connection(self: &Arc<Self>, address: IpAddr) -> Result<Entered, Refusal> {
         let address = counted_as(address);
-        let mut books = self.books();
+        let mut admitted = self.admitted();
         let mut gave_up = false;
-        let entered = self.enter(&mut books, Thing::Connection, address).or_else(|refusal| {
-            gave_up = refusal == Refusal::Address && books.give_up_idle(address);
-            if gave_up { self.enter(&mut books, Thing::Connection, address) } else { Err(refusal) }
+        let entered = self.enter(&mut admitted, Thing::Connection, address).or_else(|refusal| {
+            gave_up = refusal == Refusal::Address && admitted.give_up_idle(address);
+            if gave_up {
+                self.enter(&mut admitted, Thing::Connection, address)
+            } else {
+                Err(refusal)
+            }
         });
         let mut permit = entered?;
-        let (number, activity) = (books.next, Activity::new());
-        books.next += 1;
+        let (number, activity) = (admitted.next, Activity::new());
+        admitted.next += 1;
         permit.number = Some(number);
-        if let Some(client) = books.addresses.get_mut(&address) {
+        if let Some(client) = admitted.addresses.get_mut(&address) {
             client.connections.insert(number, Arc::clone(&activity));
         }
         Ok(Entered { permit, activity, gave_up })
@@ -120,7 +124,7 @@ impl Admission {
 
     fn enter(
         self: &Arc<Self>,
-        books: &mut Books,
+        admitted: &mut Admitted,
         thing: Thing,
         address: IpAddr,
     ) -> Result<Permit, Refusal> {
@@ -129,15 +133,15 @@ impl Admission {
             Thing::Connection => (bounds.connections, bounds.connections_per_address),
             Thing::Test => (bounds.tests, bounds.tests_per_address),
         };
-        let used = books.addresses.get_mut(&address).map_or(0, |client| *client.used.of(thing));
+        let used = admitted.addresses.get_mut(&address).map_or(0, |client| *client.used.of(thing));
         if used >= most_of_one {
             return Err(Refusal::Address);
         }
-        if *books.all.of(thing) >= most {
+        if *admitted.all.of(thing) >= most {
             return Err(Refusal::Server);
         }
-        *books.all.of(thing) += 1;
-        let client = books.addresses.entry(address).or_insert_with(|| Client {
+        *admitted.all.of(thing) += 1;
+        let client = admitted.addresses.entry(address).or_insert_with(|| Client {
             used: Use::default(),
             pace: bounds.rate_bps.map(|bps| Arc::new(Pace::new(bps))),
             connections: BTreeMap::new(),
@@ -147,18 +151,18 @@ impl Admission {
         Ok(Permit { admission: Arc::clone(self), address, thing, number: None, pace })
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().expect("nothing panics with the books open")
+    fn admitted(&self) -> MutexGuard<'_, Admitted> {
+        self.admitted.lock().expect("nothing panics while it holds the lock")
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.admission.books().leave(self.thing, self.address, self.number);
+        self.admission.admitted().leave(self.thing, self.address, self.number);
     }
 }
 
-impl Books {
+impl Admitted {
     /// Gives up the connection of `address` that has been idle for the longest time, if there is one.
     fn give_up_idle(&mut self, address: IpAddr) -> bool {
         let Some(client) = self.addresses.get(&address) else { return false };
@@ -256,8 +260,8 @@ mod tests {
         let admission = admission();
         drop(admission.enter_test(address("192.0.2.1")));
         drop(admission.enter_connection(address("192.0.2.1")));
-        assert!(admission.books().addresses.is_empty());
-        assert_eq!(admission.books().all, Use::default());
+        assert!(admission.admitted().addresses.is_empty());
+        assert_eq!(admission.admitted().all, Use::default());
     }
 
     #[tokio::test(start_paused = true)]
@@ -278,7 +282,7 @@ mod tests {
         all[3].activity.given_up().await;
         // What ends later is not counted twice.
         drop(all.remove(3));
-        assert_eq!(admission.books().all.connections, 4);
+        assert_eq!(admission.admitted().all.connections, 4);
         assert_eq!(enter().unwrap_err(), Refusal::Address);
         drop(fifth);
         assert!(!enter().unwrap().gave_up, "there is room again");

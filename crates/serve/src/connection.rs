@@ -232,7 +232,7 @@ impl Turn {
         let Some(bucket) = bucket else { return Poll::Ready(usize::MAX) };
         if free == 0 && self.left <= 0 {
             let timer = self.timer.get_or_insert_with(|| {
-                let due = bucket.book(bucket.turn(), Instant::now().into_std());
+                let due = bucket.reserve(bucket.turn(), Instant::now().into_std());
                 Box::pin(sleep_until(due.into()))
             });
             ready!(timer.as_mut().poll(context));
@@ -247,7 +247,7 @@ impl Turn {
         if free == 0 {
             self.left -= bytes as i64;
         } else if let Some(bucket) = bucket {
-            bucket.book(bytes, Instant::now().into_std());
+            bucket.reserve(bytes, Instant::now().into_std());
         }
     }
 }

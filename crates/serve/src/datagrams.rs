@@ -24,14 +24,14 @@ use crate::irtt::Irtt;
 use crate::metrics::ReasonLabels;
 use crate::shared::Shared;
 
-/// A socket with its address, and what is answered by it.
-pub(crate) enum Door {
+/// A UDP socket with its address, and the protocols that are answered on it.
+pub(crate) enum DatagramSocket {
     /// Weir and Ookla.
     Main(Socket, SocketAddr),
     Irtt(Socket, SocketAddr, Box<Irtt>),
 }
 
-impl Door {
+impl DatagramSocket {
     const fn socket(&self) -> &Socket {
         let (Self::Main(socket, _) | Self::Irtt(socket, ..)) = self;
         socket
@@ -62,11 +62,11 @@ pub(crate) fn bound(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
     Ok((socket, bound))
 }
 
-/// Starts the thread that answers. It ends when the server does. `doors` have the numbers from `first` on
+/// Starts the thread that answers. It ends when the server does. `sockets` have the numbers from `first` on
 /// among the server's listening sockets.
 pub(crate) fn start(
     server: &Arc<Shared>,
-    doors: Vec<Door>,
+    sockets: Vec<DatagramSocket>,
     first: usize,
 ) -> io::Result<JoinHandle<()>> {
     let server = Arc::clone(server);
@@ -75,10 +75,10 @@ pub(crate) fn start(
         let _ends = Ends(&server);
         weir_net::sys::time::wake_exactly();
         let tasks = tokio::task::LocalSet::new();
-        for (number, door) in (first..).zip(doors) {
+        for (number, datagram_socket) in (first..).zip(sockets) {
             let server = Arc::clone(&server);
             tasks.spawn_local(async move {
-                server.health.supervise(number, serve(&server, door, number)).await;
+                server.health.supervise(number, serve(&server, datagram_socket, number)).await;
             });
         }
         let stop = server.stop.clone();
@@ -97,10 +97,14 @@ impl Drop for Ends<'_> {
 }
 
 /// Answers what comes to one socket. Returns only if the socket is of no use any more.
-async fn serve(server: &Shared, mut door: Door, number: usize) -> io::Result<()> {
+async fn serve(
+    server: &Shared,
+    mut datagram_socket: DatagramSocket,
+    number: usize,
+) -> io::Result<()> {
     let counts = Counts::of(server);
     let mut buffer = vec![0; BUFFER];
-    let watched = UdpSocket::from_std(door.socket().try_clone()?.into())?;
+    let watched = UdpSocket::from_std(datagram_socket.socket().try_clone()?.into())?;
     loop {
         server.health.seen(number);
         match timeout(TICK, watched.readable()).await {
@@ -109,7 +113,7 @@ async fn serve(server: &Shared, mut door: Door, number: usize) -> io::Result<()>
         }
         // Several at once before others have their turn.
         for _ in 0..BATCH {
-            let receive = || message::receive(door.socket(), &mut buffer);
+            let receive = || message::receive(datagram_socket.socket(), &mut buffer);
             let received = match watched.try_io(Interest::READABLE, receive) {
                 Ok(received) => received,
                 Err(error) if ends_listening(&error) => return Err(error),
@@ -121,9 +125,11 @@ async fn serve(server: &Shared, mut door: Door, number: usize) -> io::Result<()>
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             let datagram = &mut buffer[..received.len];
-            let answered = match &mut door {
-                Door::Main(socket, _) => answer_main(server, socket, from, &received, datagram),
-                Door::Irtt(socket, _, irtt) => {
+            let answered = match &mut datagram_socket {
+                DatagramSocket::Main(socket, _) => {
+                    answer_main(server, socket, from, &received, datagram)
+                }
+                DatagramSocket::Irtt(socket, _, irtt) => {
                     irtt.answer(server, socket, from, &received, datagram)
                 }
             };
@@ -133,9 +139,9 @@ async fn serve(server: &Shared, mut door: Door, number: usize) -> io::Result<()>
     }
 }
 
-/// What became of a datagram.
+/// How a datagram that came in was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum EchoOutcome {
     Answered,
     /// Only counted.
     Taken,
@@ -152,23 +158,23 @@ fn answer_main(
     from: SocketAddr,
     received: &Received,
     datagram: &mut [u8],
-) -> Fate {
+) -> EchoOutcome {
     if !echoes(datagram) {
         let loss = LossDatagram::parse(datagram);
         let known = loss.is_some_and(|loss| server.loss_tests.arrived(from.ip(), &loss));
-        return if known { Fate::Taken } else { Fate::Unknown };
+        return if known { EchoOutcome::Taken } else { EchoOutcome::Unknown };
     }
     let Some(request) = EchoRequest::parse(datagram).filter(|_| server.echoes) else {
-        return Fate::Unknown;
+        return EchoOutcome::Unknown;
     };
     if datagram.len() > MAX_ECHO_BYTES {
-        return Fate::Limited;
+        return EchoOutcome::Limited;
     }
     let tos = received.tos.unwrap_or(0);
     let Some(session) = server.sessions.session(request.token, from.ip()) else {
-        return Fate::Unknown;
+        return EchoOutcome::Unknown;
     };
-    let Some(echo) = session.echo(&request, tos) else { return Fate::Limited };
+    let Some(echo) = session.echo(&request, tos) else { return EchoOutcome::Limited };
     let arrived = echo.clock.of_stamp(received.real_ns).as_nanos();
     let leaves = echo.clock.now().as_nanos();
     EchoReply::answer(datagram, tos, echo.received, arrived, leaves);
@@ -182,10 +188,10 @@ pub(crate) fn send(
     from: Option<IpAddr>,
     to: SocketAddr,
     tos: u8,
-) -> Fate {
+) -> EchoOutcome {
     match message::send_from(socket, datagram, from, to, tos) {
-        Ok(()) => Fate::Answered,
-        Err(_) => Fate::Failed,
+        Ok(()) => EchoOutcome::Answered,
+        Err(_) => EchoOutcome::Failed,
     }
 }
 
@@ -194,7 +200,7 @@ pub(crate) fn clock() -> Clock {
     Clock::starting_in(weir_core::Duration::ZERO)
 }
 
-/// Counters by fate, looked up once.
+/// Counters by outcome, looked up once.
 struct Counts([Counter; 5]);
 
 impl Counts {
@@ -204,8 +210,8 @@ impl Counts {
         Self(["answered", "taken", "unknown", "limited", "failed"].map(counter))
     }
 
-    fn count(&self, fate: Fate) {
-        self.0[fate as usize].inc();
+    fn count(&self, outcome: EchoOutcome) {
+        self.0[outcome as usize].inc();
     }
 }
 

@@ -11,7 +11,7 @@ use weir_net::sys::message::Received;
 use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
 
 use crate::data;
-use crate::datagrams::{Fate, MAX_ECHO_BYTES, clock, send};
+use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
 use crate::shared::{Shared, Test};
 
 /// The connections of one socket.
@@ -54,18 +54,18 @@ impl Irtt {
         from: SocketAddr,
         received: &Received,
         datagram: &mut [u8],
-    ) -> Fate {
+    ) -> EchoOutcome {
         let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
         let now = Instant::now();
         self.clean(now);
         match Request::parse(datagram, key) {
-            None => Fate::Unknown,
+            None => EchoOutcome::Unknown,
             Some(Request::Open { params, and_close }) => {
                 if !self.deserves_answer(from.ip(), datagram.len(), now) {
-                    return Fate::Taken;
+                    return EchoOutcome::Taken;
                 }
                 let Some(reply) = self.open(server, from, params, and_close, now) else {
-                    return Fate::Limited;
+                    return EchoOutcome::Limited;
                 };
                 send(socket, &reply, received.to, from, 0)
             }
@@ -74,7 +74,7 @@ impl Irtt {
                 if known {
                     self.connections.remove(&token);
                 }
-                if known { Fate::Taken } else { Fate::Unknown }
+                if known { EchoOutcome::Taken } else { EchoOutcome::Unknown }
             }
             Some(Request::Echo { token, seq }) => {
                 self.echo(server, socket, from, received, (token, seq, datagram))
@@ -143,14 +143,14 @@ impl Irtt {
         from: SocketAddr,
         received: &Received,
         (token, seq, datagram): (u64, u32, &mut [u8]),
-    ) -> Fate {
+    ) -> EchoOutcome {
         let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
         let Some(connection) = self.connections.get_mut(&token).filter(|one| one.client == from)
         else {
-            return Fate::Unknown;
+            return EchoOutcome::Unknown;
         };
         if connection.test.is_none() {
-            let Ok(test) = server.begin("irtt", "both", from) else { return Fate::Limited };
+            let Ok(test) = server.begin("irtt", "both", from) else { return EchoOutcome::Limited };
             connection.test = Some(test);
         }
         let now = Instant::now();
@@ -159,7 +159,7 @@ impl Irtt {
         connection.credit = (connection.credit + earned).min(BURST);
         connection.last = now;
         if connection.credit < 1.0 || datagram.len() > MAX_ECHO_BYTES {
-            return Fate::Limited;
+            return EchoOutcome::Limited;
         }
         connection.credit -= 1.0;
         connection.received = connection.received.wrapping_add(1);
@@ -181,14 +181,14 @@ impl Irtt {
         if let Some(test) = &connection.test {
             test.passed(length);
         }
-        let fate = match answer(datagram, &connection.params, &said, last, key) {
+        let outcome = match answer(datagram, &connection.params, &said, last, key) {
             Some(reply) => send(socket, reply, received.to, from, connection.params.dscp as u8),
-            None => Fate::Unknown,
+            None => EchoOutcome::Unknown,
         };
         if last {
             self.connections.remove(&token);
         }
-        fate
+        outcome
     }
 
     /// Forgets those that are silent: soon if nothing ever came from their address, later otherwise.

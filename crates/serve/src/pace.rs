@@ -32,8 +32,8 @@ impl Bucket {
         Self { start: Instant::now(), bps, next_ns: AtomicU64::new(0) }
     }
 
-    /// Books so many bytes at `now`, behind all that were booked before: when they may pass.
-    pub fn book(&self, bytes: usize, now: Instant) -> Instant {
+    /// Reserves `bytes` at `now`, after all that were reserved before, and returns when they may pass.
+    pub fn reserve(&self, bytes: usize, now: Instant) -> Instant {
         let now_ns = now.saturating_duration_since(self.start).as_nanos() as u64;
         let took = (bytes as u128 * 8_000_000_000 / u128::from(self.bps)) as u64;
         let update = |next: u64| Some(next.max(now_ns).saturating_add(took));
@@ -59,12 +59,12 @@ mod tests {
     fn bytes_pass_at_the_rate_behind_a_burst() {
         let bucket = Bucket::new(8_000_000);
         let at = |ms| bucket.start + Duration::from_millis(ms);
-        assert_eq!(bucket.book(30_000, at(0)), at(0));
-        assert_eq!(bucket.book(10_000, at(0)), at(20));
-        assert_eq!(bucket.book(10_000, at(30)), at(30));
+        assert_eq!(bucket.reserve(30_000, at(0)), at(0));
+        assert_eq!(bucket.reserve(10_000, at(0)), at(20));
+        assert_eq!(bucket.reserve(10_000, at(30)), at(30));
         // A pause gives a burst, no more.
-        assert_eq!(bucket.book(20_000, at(1000)), at(990));
-        assert_eq!(bucket.book(1_000, at(1000)), at(1010));
+        assert_eq!(bucket.reserve(20_000, at(1000)), at(990));
+        assert_eq!(bucket.reserve(1_000, at(1000)), at(1010));
         assert_eq!(bucket.turn(), 1_500);
     }
 }

@@ -22,7 +22,7 @@ use tracing::{debug, info, warn};
 use crate::activity::Activity;
 use crate::admission::{Admission, Bounds, Entered, Refusal};
 use crate::connection::{Connection, Ends, Transport};
-use crate::datagrams::{self, Door};
+use crate::datagrams::{self, DatagramSocket};
 use crate::error::ServeError;
 use crate::health::{Health, Listener, TICK, ends_listening};
 use crate::http::Client;
@@ -68,19 +68,20 @@ impl Server {
         let open_files = weir_net::sys::option::raise_open_files()
             .map_err(|error| ServeError::io("the number of open files", &error))?;
         let services = options.services();
-        let (listeners, mut doors) = open_places(&options)?;
+        let (listeners, mut sockets) = open_places(&options)?;
         let addresses: Vec<_> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let wants_main = [Service::Weir, Service::Ookla].iter().any(|one| services.contains(one));
         if !wants_main {
-            doors.clear();
+            sockets.clear();
         }
         if services.contains(&Service::Irtt) {
-            doors.extend(open_irtt(&options)?);
+            sockets.extend(open_irtt(&options)?);
         }
-        let irtt = doors.iter().filter(|door| door.is_irtt()).map(Door::address).collect();
+        let irtt =
+            sockets.iter().filter(|socket| socket.is_irtt()).map(DatagramSocket::address).collect();
         let stop = CancellationToken::new();
-        let health = Health::new(listening(&addresses, &doors, &services), stop.clone());
+        let health = Health::new(listening(&addresses, &sockets, &services), stop.clone());
         let shared = Arc::new(Shared {
             admission: Admission::new(Bounds {
                 connections: options.max_connections.min(most_connections(open_files)),
@@ -103,7 +104,7 @@ impl Server {
             secret,
             options,
         });
-        let datagrams = datagrams::start(&shared, doors, listeners.len())
+        let datagrams = datagrams::start(&shared, sockets, listeners.len())
             .map_err(|error| ServeError::io("starting a thread", &error))?;
         Ok(Self { shared, tls, listeners, addresses, irtt, datagrams })
     }
@@ -150,7 +151,7 @@ impl Server {
 /// The listening sockets, TCP first, with what is spoken there.
 fn listening(
     addresses: &[SocketAddr],
-    doors: &[Door],
+    sockets: &[DatagramSocket],
     services: &BTreeSet<Service>,
 ) -> Vec<Listener> {
     let ookla = services.contains(&Service::Ookla);
@@ -161,9 +162,9 @@ fn listening(
         (true, false) => "Weir's echo",
         (false, _) => "Ookla's loss",
     };
-    let udp = doors.iter().map(|door| {
-        let serves = if door.is_irtt() { "irtt" } else { echoes };
-        Listener::new("UDP", serves, door.address())
+    let udp = sockets.iter().map(|socket| {
+        let serves = if socket.is_irtt() { "irtt" } else { echoes };
+        Listener::new("UDP", serves, socket.address())
     });
     tcp.chain(udp).collect()
 }
@@ -185,8 +186,8 @@ fn self_description(shared: &Shared, addresses: &[SocketAddr], irtt: &[SocketAdd
 }
 
 /// Opens the main ports: TCP, and UDP with the same number.
-fn open_places(options: &Options) -> Result<(Vec<TcpListener>, Vec<Door>), ServeError> {
-    let (mut listeners, mut doors) = (Vec::new(), Vec::new());
+fn open_places(options: &Options) -> Result<(Vec<TcpListener>, Vec<DatagramSocket>), ServeError> {
+    let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
     for place in options.places() {
         for address in place.addresses() {
             let listener = match listen(address) {
@@ -200,22 +201,24 @@ fn open_places(options: &Options) -> Result<(Vec<TcpListener>, Vec<Door>), Serve
             let (socket, address) =
                 datagrams::bound(address).map_err(|error| in_use("UDP", address, &error))?;
             listeners.push(listener);
-            doors.push(Door::Main(socket, address));
+            sockets.push(DatagramSocket::Main(socket, address));
         }
     }
-    Ok((listeners, doors))
+    Ok((listeners, sockets))
 }
 
-fn open_irtt(options: &Options) -> Result<Vec<Door>, ServeError> {
-    let mut doors = Vec::new();
+fn open_irtt(options: &Options) -> Result<Vec<DatagramSocket>, ServeError> {
+    let mut sockets = Vec::new();
     for place in options.places() {
         for mut address in place.addresses() {
             address.set_port(options.irtt_port);
             match datagrams::bound(address) {
-                Ok((socket, at)) => doors.push(Door::Irtt(socket, at, Box::new(Irtt::new()))),
+                Ok((socket, at)) => {
+                    sockets.push(DatagramSocket::Irtt(socket, at, Box::new(Irtt::new())));
+                }
                 Err(error) if can_do_without(place, address, &error) => {}
                 // Two places of one address share it.
-                Err(_) if doors.iter().any(|door| door.address() == address) => {}
+                Err(_) if sockets.iter().any(|socket| socket.address() == address) => {}
                 Err(error) => {
                     let error = in_use("UDP", address, &error);
                     return Err(ServeError::new(format!(
@@ -225,7 +228,7 @@ fn open_irtt(options: &Options) -> Result<Vec<Door>, ServeError> {
             }
         }
     }
-    Ok(doors)
+    Ok(sockets)
 }
 
 /// A machine without IPv6 has only the other of two addresses that mean everywhere.

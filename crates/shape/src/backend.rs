@@ -11,7 +11,7 @@ use crate::rules::Rules;
 use crate::settings::{Backend, Settings, USUAL_QUEUES};
 use crate::shaper::Shaper;
 use crate::userspace::Userspace;
-use crate::{ShapeError, door};
+use crate::{ShapeError, control_socket};
 
 /// A backend and the reason for it.
 #[derive(Clone, Debug, Serialize)]
@@ -56,12 +56,12 @@ impl Choice {
 /// # Errors
 /// If none is possible, or the one that was asked for is not: why.
 pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
-    if door::ask(&settings.device).is_ok() {
-        return Err(door::taken(&settings.device));
+    if control_socket::ask(&settings.device).is_ok() {
+        return Err(control_socket::taken(&settings.device));
     }
     let device = settings.device.as_str();
     if if_nametoindex(device).is_err() {
-        return Err(door::no_device(device));
+        return Err(control_socket::no_device(device));
     }
     if settings.backend == Some(Backend::Userspace) {
         let kind = hands_over(settings)?;

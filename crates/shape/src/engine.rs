@@ -13,7 +13,7 @@ use weir_net::Clock;
 
 use crate::ShapeError;
 use crate::backend::Choice;
-use crate::hindrances::{Hindrances, Second, slower_link, taken_by, taken_by_hardware};
+use crate::diagnostics::{Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
 use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
@@ -29,7 +29,7 @@ pub(crate) struct Engine {
     controller: Box<dyn Controller>,
     observer: Observer,
     log: Option<Log>,
-    hindrances: Hindrances,
+    diagnostics: Diagnostics,
     device: DeviceCounters,
     /// What the device's and the shaper's counters said at the last look.
     looked: [[u64; 2]; 2],
@@ -143,7 +143,7 @@ impl Engine {
             controller: settings.control.build(),
             observer,
             log,
-            hindrances: Hindrances::new(&settings.control),
+            diagnostics: Diagnostics::new(&settings.control),
             device,
             looked: [[bytes[0], 0], [bytes[1], 0]],
             warnings: Vec::new(),
@@ -240,7 +240,7 @@ impl Engine {
         }
         for delay in delays.drain(..) {
             self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
-            self.hindrances.on_delay(delay.source, delay.rtt.as_nanos());
+            self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
             self.controller.on_delay(&delay, now);
             if let Some(log) = &mut self.log {
                 log.delay(&delay, now);
@@ -318,7 +318,7 @@ impl Engine {
                 seen_bytes,
             })
         });
-        let found = self.hindrances.on_second(&sides);
+        let found = self.diagnostics.on_second(&sides);
         let found = if self.open { Vec::new() } else { found };
         // The numbers in them change all the time.
         if found.len() > self.warnings.len()

@@ -1,7 +1,7 @@
 //! The packets that the kernel holds for us, found by the handles of their descriptors.
 
 use weir_core::{Packet, TcpHeader};
-use weir_qdisc::{DropReason, Fates, MarkReason};
+use weir_qdisc::{DropReason, DropSink, MarkReason};
 use weir_wire::Headers;
 
 use crate::rules::Class;
@@ -65,7 +65,7 @@ impl HeldPackets {
     }
 }
 
-impl Fates for HeldPackets {
+impl DropSink for HeldPackets {
     fn on_drop(&mut self, packet: Packet, _: DropReason) {
         let held = self.take(packet.handle);
         self.dropped.push((held.way, held.id));

@@ -7,11 +7,11 @@
 
 mod backend;
 mod classes;
-mod door;
+mod control_socket;
+mod diagnostics;
 mod engine;
 mod framing;
 mod held;
-mod hindrances;
 mod kernel;
 mod log;
 mod owners;
@@ -25,7 +25,7 @@ mod userspace;
 mod view;
 
 pub use backend::{Choice, choose};
-pub use door::{ask, stop};
+pub use control_socket::{ask, stop};
 pub use framing::{Found, detect_framing};
 pub use log::replay;
 pub use rules::{Class, Rule, Rules};

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use weir_core::Duration;
 use weir_net::Clock;
 
-use crate::door::Door;
+use crate::control_socket::ControlSocket;
 use crate::engine::{Engine, Order};
 use crate::settings::Settings;
 use crate::view::View;
@@ -24,9 +24,10 @@ pub enum Command {
     Stop,
 }
 
-/// Shapes until `show`, which is given a view as JSON a few times a second, somebody at the door or the
-/// settings want an end. What was there before is there again when it returns. Returns how many decisions
-/// were made.
+/// Shapes until `show`, a client of the control socket or the settings want an end. Returns how many
+/// decisions were made.
+///
+/// `show` gets a view as JSON a few times a second. What was there before is there again on return.
 ///
 /// # Errors
 /// If the device cannot be shaped, or no longer: why.
@@ -51,7 +52,7 @@ pub fn run_with(
 ) -> Result<u64, ShapeError> {
     settings.check()?;
     let choice = choose(settings)?;
-    let door = Door::open(&settings.device)?;
+    let control = ControlSocket::open(&settings.device)?;
     let engine = Engine::new(settings, &choice, seed, clock)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
@@ -61,8 +62,8 @@ pub fn run_with(
         .spawn(move || engine.run(&orders, &sender))
         .map_err(|error| ShapeError::io("cannot start a thread", error))?;
     for view in views {
-        door.show(json(&view));
-        let wanted = match if door.wants_end() { Command::Stop } else { show(&view) } {
+        control.show(json(&view));
+        let wanted = match if control.wants_end() { Command::Stop } else { show(&view) } {
             Command::Continue => continue,
             Command::Open => Order::Open,
             Command::Shape => Order::Shape,

@@ -5,8 +5,8 @@ use weir_path::End;
 use weir_tcp::Info;
 use weir_world::{Direction, Flow, FlowRow, Opener, ScenarioError};
 
-use crate::cargo::FlowFate;
-use crate::envelope::Envelope;
+use crate::encapsulation::Encapsulation;
+use crate::packet_store::FlowDrops;
 use crate::pair::{Pair, Route};
 use crate::rows::flow_row;
 use crate::run::Network;
@@ -31,11 +31,11 @@ impl Connection {
     pub fn new(
         flow: u32,
         spec: &Flow,
-        envelope: Envelope,
+        encapsulation: Encapsulation,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let seed = seed.derive("tcp").derive(&flow.to_string());
-        let route = Route::new([flow; 2], envelope);
+        let route = Route::new([flow; 2], encapsulation);
         let opener = match spec.opened_by {
             Opener::Client => End::Client,
             Opener::Server => End::Server,
@@ -113,9 +113,9 @@ impl Connection {
         self.pair.info(self.sender)
     }
 
-    pub fn row(&self, fate: FlowFate) -> FlowRow {
+    pub fn row(&self, drops: FlowDrops) -> FlowRow {
         let arrived = (self.first_data, self.delivered_bytes());
-        let row = flow_row(self.flow, &self.sender_info().counters, fate, arrived);
+        let row = flow_row(self.flow, &self.sender_info().counters, drops, arrived);
         FlowRow { completed: self.completed, ..row }
     }
 }

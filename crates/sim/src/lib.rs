@@ -5,10 +5,10 @@
 //! for bit, on any machine: time is integer nanoseconds, ties are broken by the number of the source, and
 //! every random choice draws from a stream of its own.
 
-mod cargo;
 mod connection;
-mod envelope;
+mod encapsulation;
 mod method;
+mod packet_store;
 mod pair;
 mod passive;
 mod prefetch;

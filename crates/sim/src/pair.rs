@@ -7,7 +7,7 @@ use weir_path::End;
 use weir_tcp::{Endpoint, Info, Segment, Wire};
 use weir_world::{ScenarioError, TcpSettings};
 
-use crate::envelope::Envelope;
+use crate::encapsulation::Encapsulation;
 use crate::prefetch::prefetch;
 use crate::run::Network;
 
@@ -21,15 +21,15 @@ pub(crate) struct Pair {
 /// What the packets of a connection carry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
-    /// The owners of packets from the client, and from the server.
-    pub owners: [u32; 2],
-    envelope: Envelope,
+    /// The flow ids of packets from the client, and from the server.
+    pub flow_ids: [u32; 2],
+    encapsulation: Encapsulation,
     timestamps: bool,
 }
 
 impl Route {
-    pub const fn new(owners: [u32; 2], envelope: Envelope) -> Self {
-        Self { owners, envelope, timestamps: false }
+    pub const fn new(flow_ids: [u32; 2], encapsulation: Encapsulation) -> Self {
+        Self { flow_ids, encapsulation, timestamps: false }
     }
 }
 
@@ -44,7 +44,7 @@ impl Pair {
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let profile = tcp.profile()?;
-        let mss = profile.mss(route.envelope.mtu, route.envelope.ip_header);
+        let mss = profile.mss(route.encapsulation.mtu, route.encapsulation.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);
             Endpoint::new(Arc::clone(&profile), control, mss, random)
@@ -107,9 +107,9 @@ impl Pair {
         self.end(end).info()
     }
 
-    /// The owner of packets from `end`.
-    pub const fn owner(&self, end: End) -> u32 {
-        self.route.owners[end as usize]
+    /// The flow id of packets from `end`.
+    pub const fn flow_id(&self, end: End) -> u32 {
+        self.route.flow_ids[end as usize]
     }
 
     pub const fn end(&self, end: End) -> &Endpoint {
@@ -144,16 +144,16 @@ struct PathWire<'n> {
 impl Wire for PathWire<'_> {
     fn send(&mut self, segment: Segment, ecn: Ecn) {
         let route = &self.route;
-        let ip_len = route.envelope.ip_header
+        let ip_len = route.encapsulation.ip_header
             + segment.header_len(route.timestamps)
             + u32::from(segment.len);
         let packet = Packet {
             handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,
-            label: route.envelope.labels[self.end as usize],
-            len: route.envelope.queued_len(ip_len),
-            owner: route.owners[self.end as usize],
-            dscp: route.envelope.dscp,
+            label: route.encapsulation.labels[self.end as usize],
+            len: route.encapsulation.queued_len(ip_len),
+            flow_id: route.flow_ids[self.end as usize],
+            dscp: route.encapsulation.dscp,
             ecn,
         };
         self.network.send(packet, self.end, self.now);

@@ -4,8 +4,8 @@ use weir_core::{Duration, Ecn, FlowLabel, Packet, Time};
 use weir_path::{End, Place};
 use weir_world::{IpVersion, LatencyRow, Probe, ProbeKind};
 
-use crate::cargo::Ping;
-use crate::envelope::Envelope;
+use crate::encapsulation::Encapsulation;
+use crate::packet_store::Ping;
 use crate::run::Network;
 
 /// A train of pings: one a period, answered or not.
@@ -27,8 +27,8 @@ impl PingTrain {
         probe: u32,
         spec: &Probe,
         start: Time,
-        envelope: Envelope,
-        owner: u32,
+        encapsulation: Encapsulation,
+        flow_id: u32,
         ip_version: IpVersion,
     ) -> Self {
         let transport = match spec.kind {
@@ -52,14 +52,14 @@ impl PingTrain {
             packet: Packet {
                 handle: 0,
                 enqueued_at: Time::ZERO,
-                label: envelope.labels[0],
-                len: envelope.queued_len(ip_len),
-                owner,
-                dscp: envelope.dscp,
+                label: encapsulation.labels[0],
+                len: encapsulation.queued_len(ip_len),
+                flow_id,
+                dscp: encapsulation.dscp,
                 ecn: Ecn::NotEct,
             },
-            answer_len: envelope.queued_len(answer),
-            labels: envelope.labels,
+            answer_len: encapsulation.queued_len(answer),
+            labels: encapsulation.labels,
         }
     }
 

@@ -4,7 +4,7 @@ use weir_core::Time;
 use weir_tcp::{Counters, Info};
 use weir_world::{FlowRow, TcpRow};
 
-use crate::cargo::FlowFate;
+use crate::packet_store::FlowDrops;
 
 /// The state of a sender.
 pub(crate) const fn tcp_row(t: Time, flow: u32, info: &Info) -> TcpRow {
@@ -29,7 +29,7 @@ pub(crate) const fn tcp_row(t: Time, flow: u32, info: &Info) -> TcpRow {
 pub(crate) const fn flow_row(
     flow: u32,
     counters: &Counters,
-    fate: FlowFate,
+    drops: FlowDrops,
     (first_data, delivered_bytes): (Option<Time>, u64),
 ) -> FlowRow {
     FlowRow {
@@ -44,9 +44,9 @@ pub(crate) const fn flow_row(
         loss_probes: Some(counters.loss_probes),
         fast_recoveries: Some(counters.fast_recoveries),
         ecn_reductions: Some(counters.ecn_reductions),
-        dropped_packets: Some(fate.dropped_packets),
-        dropped_bytes: Some(fate.dropped_bytes),
-        marked_packets: Some(fate.marked_packets),
+        dropped_packets: Some(drops.dropped_packets),
+        dropped_bytes: Some(drops.dropped_bytes),
+        marked_packets: Some(drops.marked_packets),
         completed: None,
     }
 }

@@ -10,17 +10,17 @@ use weir_probe::Known;
 use weir_tcp::Endpoint;
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
-use crate::cargo::Cargo;
 use crate::connection::Connection;
-use crate::envelope::{Envelope, labels};
+use crate::encapsulation::{Encapsulation, labels};
 use crate::method::SpeedTests;
+use crate::packet_store::PacketStore;
 use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
 use crate::shaper::ShaperControl;
 
 /// The path with the simulator's packets on it.
-pub(crate) type Network = Path<Cargo>;
+pub(crate) type Network = Path<PacketStore>;
 
 /// A scenario at work.
 pub struct Simulation {
@@ -158,27 +158,27 @@ impl Simulation {
         let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER + scenario.methods.len();
         let trace = |name: &str| Arc::clone(&parsed[name]);
         let hash_key = seed.derive("flow hash").get();
-        let cargo = Cargo::new(scenario, hash_key);
-        let network = Network::new(scenario, &trace, seed, cargo, others);
+        let packets = PacketStore::new(scenario, hash_key);
+        let network = Network::new(scenario, &trace, seed, packets, others);
         let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
 
-        let envelope = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
-            Envelope::new(scenario, key, dscp, tunnel, hash_key)
+        let encapsulation = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
+            Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
         };
         let connections = scenario
             .flows
             .iter()
             .enumerate()
             .map(|(n, flow)| {
-                let envelope = envelope(scenario.flow_key(n), flow.dscp, flow.tunnel);
-                Connection::new(n as u32, flow, envelope, seed)
+                let encapsulation = encapsulation(scenario.flow_key(n), flow.dscp, flow.tunnel);
+                Connection::new(n as u32, flow, encapsulation, seed)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
-            let owner = network.traffic.owner_of_probe(n as u32);
+            let flow_id = network.traffic.flow_id_of_probe(n as u32);
             let start = scenario.probe_start(n, seed);
-            let envelope = envelope(scenario.probe_key(n), probe.dscp, probe.tunnel);
-            PingTrain::new(n as u32, probe, start, envelope, owner, scenario.ip_version)
+            let encapsulation = encapsulation(scenario.probe_key(n), probe.dscp, probe.tunnel);
+            PingTrain::new(n as u32, probe, start, encapsulation, flow_id, scenario.ip_version)
         });
         let trains = trains.collect();
         let labels = |key: FlowKey| labels(key, hash_key);
@@ -324,26 +324,26 @@ impl Simulation {
             prefetch(packet);
         }
         if let Some((packet, end)) = self.network.upcoming(source, AHEAD)
-            && let Some(connection) = self.connections.get(packet.owner as usize)
+            && let Some(connection) = self.connections.get(packet.flow_id as usize)
         {
             connection.prefetch(end);
             self.network.traffic.prefetch_segment(packet.handle);
         }
     }
 
-    /// Hands packets that have arrived to their owners, which may send others.
+    /// Hands packets that have arrived to the connection or probe of their flow id, which may send others.
     fn take_in_arrived(&mut self, now: Time, sink: &mut dyn Sink) {
         while let Some((packet, place)) = self.network.next_arrived() {
             self.work += 1;
-            let owner = packet.owner as usize;
-            if let Some(connection) = self.connections.get_mut(owner) {
+            let flow_id = packet.flow_id as usize;
+            if let Some(connection) = self.connections.get_mut(flow_id) {
                 let Place::End(end) = place else {
                     unreachable!("only probes end at a router");
                 };
                 connection.on_packet(&packet, end, &mut self.network, now);
                 let window = || connection.sender_info().cwnd;
-                self.network.traffic.note_window(owner as u32, window);
-                self.set_timer(owner, end);
+                self.network.traffic.note_window(flow_id as u32, window);
+                self.set_timer(flow_id, end);
             } else if let Some(connection) = self.network.traffic.connection_of(&packet) {
                 let Place::End(end) = place else {
                     unreachable!("only probes end at a router");
@@ -354,7 +354,7 @@ impl Simulation {
                 let shaper = self.shaper.as_mut().expect("its probes are under way");
                 shaper.on_packet(&packet, place, &mut self.network, now);
             } else {
-                let train = &self.trains[owner - self.connections.len()];
+                let train = &self.trains[flow_id - self.connections.len()];
                 if let Some(row) = train.on_packet(&packet, place, &mut self.network, now) {
                     sink.latency(&row);
                 }

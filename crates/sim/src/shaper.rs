@@ -9,7 +9,7 @@ use weir_world::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
 };
 
-use crate::cargo::Ping;
+use crate::packet_store::Ping;
 use crate::run::Network;
 
 /// A controller at work on the path's shaped hops.
@@ -65,7 +65,7 @@ impl ShaperControl {
                     enqueued_at: Time::ZERO,
                     label,
                     len,
-                    owner: network.traffic.owner_of_reflector(n as u32),
+                    flow_id: network.traffic.flow_id_of_reflector(n as u32),
                     dscp: Dscp::BE,
                     ecn: Ecn::NotEct,
                 },

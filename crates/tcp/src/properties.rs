@@ -115,7 +115,7 @@ fn case() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..Default::default() })]
 
-    /// Every byte arrives once and in order, the books balance after every call, and it ends.
+    /// Every byte arrives once and in order, the counts balance after every call, and it ends.
     #[test]
     fn every_byte_arrives_once_and_in_order(case in case()) {
         for profile in PROFILES {
@@ -378,7 +378,7 @@ impl Bench {
         assert_eq!(self.sides[end].endpoint.delivered_bytes(), bytes, "{}: delivered", self.name);
     }
 
-    /// The books of one end balance, and its timer is not overdue.
+    /// The counts of one end balance, and its timer is not overdue.
     fn check(&self, end: usize) {
         let name = &self.name;
         let endpoint = &self.sides[end].endpoint;

@@ -140,7 +140,7 @@ impl Tcp {
         packet
     }
 
-    /// A super-packet and its virtio header; the payload counts up.
+    /// A GSO packet and its virtio header; the payload counts up.
     #[must_use]
     pub fn super_packet(&self, payload_len: usize, gso_size: u16) -> ([u8; Virtio::LEN], Vec<u8>) {
         let packet = self.with_partial(&counting(payload_len));
@@ -191,7 +191,7 @@ impl Udp {
         packet
     }
 
-    /// A super-packet and its virtio header; the payload counts up.
+    /// A GSO packet and its virtio header; the payload counts up.
     #[must_use]
     pub fn super_packet(&self, payload_len: usize, gso_size: u16) -> ([u8; Virtio::LEN], Vec<u8>) {
         let packet = self.with_partial(&counting(payload_len));

@@ -1,6 +1,6 @@
 //! What a router changes in a packet: the TTL, and the byte of DSCP and ECN.
 //!
-//! All of it works on the first bytes of a packet, so also on a super-packet or on headers without
+//! All of it works on the first bytes of a packet, so also on a GSO packet or on headers without
 //! their payload. Bytes that do not begin with an IP header are left alone.
 
 use weir_core::Ecn;

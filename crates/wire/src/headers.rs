@@ -87,7 +87,7 @@ pub enum Malformed {
     /// The IPv4 header length is below five words (RFC 791, section 3.1).
     #[error("the IPv4 header claims {0} bytes, but at least 20 are needed")]
     HeaderLength(usize),
-    /// The IPv4 total length does not even hold the header. Linux' super-packets above 64 KB
+    /// The IPv4 total length does not even hold the header. Linux' GSO packets above 64 KB
     /// ("BIG TCP") have 0 here; they are refused.
     #[error("the IPv4 total length is {total} bytes, but the header alone has {header}")]
     TotalLength {
@@ -96,7 +96,7 @@ pub enum Malformed {
         /// Bytes of header.
         header: usize,
     },
-    /// An IPv6 jumbogram (RFC 2675), as in Linux' super-packets above 64 KB.
+    /// An IPv6 jumbogram (RFC 2675), as in Linux' GSO packets above 64 KB.
     #[error("the packet is an IPv6 jumbogram, but at most 65535 bytes of payload are supported")]
     Jumbogram,
     /// More IPv6 extension headers than anybody needs.
@@ -166,13 +166,13 @@ impl Headers {
     /// The descriptor of this packet for queues, `len` with [`ETHERNET_HEADER`]. `hash_key` is the
     /// run's key for [`FlowKey::label`]. The time of entry is for the queue's port to set.
     #[must_use]
-    pub fn packet(&self, handle: u64, owner: u32, hash_key: u64) -> Packet {
+    pub fn packet(&self, handle: u64, flow_id: u32, hash_key: u64) -> Packet {
         Packet {
             handle,
             enqueued_at: Time::ZERO,
             label: self.key.label(hash_key),
             len: self.total_len as u32 + ETHERNET_HEADER,
-            owner,
+            flow_id,
             dscp: self.dscp,
             ecn: self.ecn,
         }

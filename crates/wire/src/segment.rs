@@ -1,4 +1,4 @@
-//! Cutting super-packets into segments, as TSO and UDP segmentation offload do.
+//! GSO segmentation: cutting GSO packets into segments, as TSO and UDP segmentation offload do.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::headers::{Headers, Transport, Version};
 use crate::virtio::{Checksum, GsoKind, Virtio};
 use crate::{bytes, ipv4, ipv6, tcp};
 
-/// How one super-packet is cut: small, and all that must be kept next to the packet's bytes.
+/// Cuts one GSO packet into segments: small, and all that must be kept beside the packet's bytes.
 ///
-/// A segment is the super-packet's headers, changed for it, and a slice of the super-packet's payload
+/// A segment is the GSO packet's headers, changed for it, and a slice of the GSO packet's payload
 /// where it lies; nothing is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Segmenter {
     version: Version,
     transport: Transport,
     transport_offset: usize,
@@ -23,14 +23,14 @@ pub struct Cut {
     size: usize,
 }
 
-/// One segment of a super-packet.
+/// One segment of a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its place in the super-packet, from 0.
+    /// Its place in the GSO packet, from 0.
     pub index: usize,
     /// Bytes of IP and transport headers.
     pub header_len: usize,
-    /// Where its payload begins in the super-packet.
+    /// Where its payload begins in the GSO packet.
     pub payload_offset: usize,
     /// Bytes of its payload.
     pub payload_len: usize,
@@ -42,15 +42,15 @@ pub enum Fill {
     /// Whole; this reads the payload.
     Full,
     /// With the pseudo header's sum, to be completed by whoever gets the packet
-    /// ([`Cut::partial_checksum`]).
+    /// ([`Segmenter::partial_checksum`]).
     Partial,
 }
 
 /// Why a packet cannot be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Uncuttable {
+pub enum NotSegmentable {
     /// The virtio header does not ask for it.
-    #[error("the packet is not a super-packet by its virtio header")]
+    #[error("the packet is not a GSO packet by its virtio header")]
     NoGso,
     /// The virtio header speaks of another kind of packet.
     #[error(
@@ -64,26 +64,26 @@ pub enum Uncuttable {
         /// The packet's transport.
         transport: Transport,
     },
-    /// The checksum is not left to the device, which a super-packet's must be (Virtio specification,
+    /// The checksum is not left to the device, which a GSO packet's must be (Virtio specification,
     /// section 5.1.6.2).
-    #[error("the super-packet's checksum is not marked as partial at its transport's place")]
+    #[error("the GSO packet's checksum is not marked as partial at its transport's place")]
     ChecksumNotPartial,
-    /// Headers above [`Cut::MAX_HEADERS`].
-    #[error("the super-packet's headers have {0} bytes, but at most {max} are supported", max = Cut::MAX_HEADERS)]
+    /// Headers above [`Segmenter::MAX_HEADERS`].
+    #[error("the GSO packet's headers have {0} bytes, but at most {max} are supported", max = Segmenter::MAX_HEADERS)]
     HeadersTooLong(usize),
 }
 
-impl Cut {
+impl Segmenter {
     /// The longest headers that are cut: those of IPv4 and TCP with all options, and room for IPv6
     /// extension headers.
     pub const MAX_HEADERS: usize = 256;
 
-    /// How the super-packet of these headers is cut.
+    /// How the GSO packet of these headers is cut.
     ///
     /// # Errors
     /// When it is none, or its two headers do not agree.
-    pub fn new(headers: &Headers, virtio: &Virtio) -> Result<Self, Uncuttable> {
-        let gso = virtio.gso.ok_or(Uncuttable::NoGso)?;
+    pub fn new(headers: &Headers, virtio: &Virtio) -> Result<Self, NotSegmentable> {
+        let gso = virtio.gso.ok_or(NotSegmentable::NoGso)?;
         let (version, transport) = (headers.version, headers.transport);
         let agrees = match gso.kind {
             GsoKind::TcpV4 => version == Version::V4 && transport == Transport::Tcp,
@@ -91,7 +91,7 @@ impl Cut {
             GsoKind::Udp => transport == Transport::Udp,
         };
         if !agrees {
-            return Err(Uncuttable::Kind { asked: gso.kind, version, transport });
+            return Err(NotSegmentable::Kind { asked: gso.kind, version, transport });
         }
         let cut = Self {
             version,
@@ -102,10 +102,10 @@ impl Cut {
             size: gso.size.into(),
         };
         if cut.header_len > Self::MAX_HEADERS {
-            return Err(Uncuttable::HeadersTooLong(cut.header_len));
+            return Err(NotSegmentable::HeadersTooLong(cut.header_len));
         }
         if virtio.checksum != cut.partial_checksum() {
-            return Err(Uncuttable::ChecksumNotPartial);
+            return Err(NotSegmentable::ChecksumNotPartial);
         }
         Ok(cut)
     }
@@ -122,7 +122,7 @@ impl Cut {
         self.header_len
     }
 
-    /// Segment `index`, or `None` from [`Cut::count`] on.
+    /// Segment `index`, or `None` from [`Segmenter::count`] on.
     #[must_use]
     pub fn segment(&self, index: usize) -> Option<Segment> {
         (index < self.count()).then(|| self.nth(index))
@@ -140,8 +140,8 @@ impl Cut {
         partial_checksum(self.transport, self.transport_offset)
     }
 
-    /// Writes the headers of `segment` into `out` and returns their length, [`Cut::header_len`].
-    /// `packet` is the super-packet as it is now, TTL included; `tos`, the byte of DSCP and ECN, is the
+    /// Writes the headers of `segment` into `out` and returns their length, [`Segmenter::header_len`].
+    /// `packet` is the GSO packet as it is now, TTL included; `tos`, the byte of DSCP and ECN, is the
     /// segment's own.
     ///
     /// As Linux' `inet_gso_segment` and `tcp_gso_segment` do it: the IPv4 identification counts up,
@@ -199,7 +199,7 @@ impl Cut {
         Some(())
     }
 
-    /// The field holds the sum of the super-packet's pseudo header, in which only the length changes.
+    /// The field holds the sum of the GSO packet's pseudo header, in which only the length changes.
     fn write_checksum(
         &self,
         header: &mut [u8],
@@ -226,7 +226,7 @@ impl Cut {
 }
 
 impl Segment {
-    /// The segment's payload as a range of the super-packet's bytes.
+    /// The segment's payload as a range of the GSO packet's bytes.
     #[must_use]
     pub const fn payload(&self) -> Range<usize> {
         self.payload_offset..self.payload_offset + self.payload_len
@@ -238,7 +238,7 @@ impl Segment {
         self.header_len + self.payload_len
     }
 
-    /// The segment's descriptor: the one of the `whole` super-packet with its own length and `handle`.
+    /// The segment's descriptor: the one of the `whole` GSO packet with its own length and `handle`.
     #[must_use]
     pub const fn packet(&self, whole: &Packet, handle: u64) -> Packet {
         Packet { handle, len: self.ip_len() as u32 + ETHERNET_HEADER, ..*whole }
@@ -277,36 +277,40 @@ mod tests {
     use crate::parse;
     use crate::virtio::Gso;
 
-    fn refused(change: fn(&mut Virtio)) -> Uncuttable {
+    fn refused(change: fn(&mut Virtio)) -> NotSegmentable {
         let (header, packet) = Tcp::new("10.0.0.1:1", "10.0.0.2:2").super_packet(3_000, 1_448);
         let mut virtio = Virtio::parse(&header, packet.len()).unwrap();
         change(&mut virtio);
-        Cut::new(&parse(&packet).unwrap(), &virtio).unwrap_err()
+        Segmenter::new(&parse(&packet).unwrap(), &virtio).unwrap_err()
     }
 
     #[test]
     fn headers_that_do_not_agree_are_refused() {
-        assert_eq!(refused(|virtio| virtio.gso = None), Uncuttable::NoGso);
+        assert_eq!(refused(|virtio| virtio.gso = None), NotSegmentable::NoGso);
         let other = Gso { kind: GsoKind::TcpV6, size: 9, ecn: false };
         assert_eq!(
-            Uncuttable::Kind { asked: other.kind, version: Version::V4, transport: Transport::Tcp },
+            NotSegmentable::Kind {
+                asked: other.kind,
+                version: Version::V4,
+                transport: Transport::Tcp
+            },
             refused(|virtio| virtio.gso = Some(Gso { kind: GsoKind::TcpV6, size: 9, ecn: false }))
         );
         assert_eq!(
             refused(|virtio| virtio.checksum = Checksum::Valid),
-            Uncuttable::ChecksumNotPartial
+            NotSegmentable::ChecksumNotPartial
         );
         let elsewhere = |virtio: &mut Virtio| {
             virtio.checksum = Checksum::Partial { start: 20, offset: 6 };
         };
-        assert_eq!(refused(elsewhere), Uncuttable::ChecksumNotPartial);
+        assert_eq!(refused(elsewhere), NotSegmentable::ChecksumNotPartial);
     }
 
     #[test]
     fn sixty_four_kilobytes_are_forty_five_segments() {
         let (header, packet) = Tcp::new("10.0.0.1:1", "10.0.0.2:2").super_packet(65_160, 1_448);
         let virtio = Virtio::parse(&header, packet.len()).unwrap();
-        let cut = Cut::new(&parse(&packet).unwrap(), &virtio).unwrap();
+        let cut = Segmenter::new(&parse(&packet).unwrap(), &virtio).unwrap();
         assert_eq!(cut.segments().len(), 45);
         assert!(cut.segments().all(|segment| segment.ip_len() == 1_500));
         assert_eq!(cut.segment(44).unwrap().payload(), 52 + 44 * 1_448..packet.len());

@@ -1,5 +1,5 @@
 //! `struct virtio_net_hdr`, which TUN devices and packet sockets put in front of packets that are not
-//! finished: a checksum to be filled in, a super-packet to be cut.
+//! finished: a checksum to be filled in, a GSO packet to be cut.
 //!
 //! The layout is the "legacy" one of 10 bytes of the Virtio specification (version 1.2, section
 //! 5.1.6), numbers in the machine's byte order, as Linux has it unless asked otherwise
@@ -11,7 +11,7 @@
 pub struct Virtio {
     /// The state of the transport checksum.
     pub checksum: Checksum,
-    /// For a super-packet, how it is to be cut.
+    /// For a GSO packet, how it is to be cut.
     pub gso: Option<Gso>,
     /// Bytes of headers, a hint; 0 if not told.
     pub hdr_len: u16,
@@ -35,7 +35,7 @@ pub enum Checksum {
     },
 }
 
-/// How a super-packet is cut.
+/// How a GSO packet is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
     /// Into what.
@@ -46,7 +46,7 @@ pub struct Gso {
     pub ecn: bool,
 }
 
-/// What a super-packet is cut into.
+/// What a GSO packet is cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP over IPv4.
@@ -63,7 +63,7 @@ pub enum BadVirtio {
     /// A kind of cutting that was not negotiated.
     #[error("the virtio header has GSO type {0}, but only 0, 1, 4 and 5 are supported")]
     GsoType(u8),
-    /// A super-packet to be cut into nothing.
+    /// A GSO packet to be cut into nothing.
     #[error("the virtio header asks for segments of 0 bytes")]
     GsoSize,
     /// Headers that end behind the packet.

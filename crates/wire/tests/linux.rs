@@ -1,13 +1,13 @@
 //! What Linux made of the same packets, byte by byte (`vectors/wire/record.py` says how it was recorded).
 //!
-//! The kernel forwarded each packet: it took one from the TTL, cut super-packets, completed checksums,
+//! The kernel forwarded each packet: it took one from the TTL, cut GSO packets, completed checksums,
 //! and answered packets that had come too far.
 
 use std::net::IpAddr;
 
 use weir_wire::{
-    Checksum, Cut, Fill, Join, Limits, Virtio, complete_checksum, decrement_ttl, ipv4_checksum_ok,
-    parse, time_exceeded, transport_checksum_ok,
+    Checksum, Coalescer, Fill, Limits, Segmenter, Virtio, complete_checksum, decrement_ttl,
+    ipv4_checksum_ok, parse, time_exceeded, transport_checksum_ok,
 };
 
 /// One packet and what the kernel made of it.
@@ -28,12 +28,13 @@ fn super_packets_are_cut_as_linux_cuts_them() {
         }
         assert_eq!(decrement_ttl(&mut packet), Some(63), "{name}");
         let headers = parse(&packet).unwrap();
-        let cut = Cut::new(&headers, &virtio).unwrap();
-        assert_eq!(cut.count(), out.len(), "{name}");
-        for (segment, expected) in cut.segments().zip(&out) {
-            let mut head = [0; Cut::MAX_HEADERS];
-            let len =
-                cut.write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head).unwrap();
+        let segmenter = Segmenter::new(&headers, &virtio).unwrap();
+        assert_eq!(segmenter.count(), out.len(), "{name}");
+        for (segment, expected) in segmenter.segments().zip(&out) {
+            let mut head = [0; Segmenter::MAX_HEADERS];
+            let len = segmenter
+                .write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head)
+                .unwrap();
             let written = [&head[..len], &packet[segment.payload()]].concat();
             assert_eq!(&written, expected, "{name}, segment {}", segment.index);
         }
@@ -51,16 +52,16 @@ fn segments_that_linux_cut_join_to_the_super_packet_that_it_got() {
         }
         assert_eq!(decrement_ttl(&mut packet), Some(63));
         let limits = Limits { udp: true, ..Limits::default() };
-        let Some(mut join) = Join::start(&out[0], limits) else {
+        let Some(mut coalescer) = Coalescer::start(&out[0], limits) else {
             assert_eq!(name, "tcp4-options");
             continue;
         };
         for segment in &out[1..] {
             assert!(transport_checksum_ok(segment, &parse(segment).unwrap()), "{name}");
-            assert!(join.push(segment), "{name}");
+            assert!(coalescer.push(segment), "{name}");
         }
-        let mut head = [0; Join::MAX_HEADERS];
-        let (len, joined) = join.finish(&mut head).unwrap();
+        let mut head = [0; Coalescer::MAX_HEADERS];
+        let (len, joined) = coalescer.finish(&mut head).unwrap();
         assert_eq!((&head[..len], joined), (&packet[..len], virtio), "{name}");
         seen += 1;
     }

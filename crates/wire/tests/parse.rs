@@ -52,7 +52,7 @@ fn a_descriptor_has_the_length_that_linux_counts() {
     let headers = parse(&packet).unwrap();
     let descriptor = headers.packet(7, 8, 9);
     assert_eq!((descriptor.ip_len(), descriptor.len), (1500, 1500 + ETHERNET_HEADER));
-    assert_eq!((descriptor.handle, descriptor.owner, descriptor.tos()), (7, 8, 0xba));
+    assert_eq!((descriptor.handle, descriptor.flow_id, descriptor.tos()), (7, 8, 0xba));
     assert_eq!(descriptor.label, headers.key.label(9));
 }
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use weir_core::Ecn;
 use weir_wire::craft::{Ip, Tcp, Udp};
 use weir_wire::{
-    Cut, Fill, Join, Limits, Sum, Virtio, decrement_ttl, ipv4_checksum_ok, parse, set_ecn,
-    transport_checksum_ok,
+    Coalescer, Fill, Limits, Segmenter, Sum, Virtio, decrement_ttl, ipv4_checksum_ok, parse,
+    set_ecn, transport_checksum_ok,
 };
 
 fn ip() -> impl Strategy<Value = Ip> {
@@ -30,7 +30,7 @@ fn tcp() -> impl Strategy<Value = Tcp> {
     )
 }
 
-/// Either kind of super-packet.
+/// Either kind of GSO packet.
 fn super_packet() -> impl Strategy<Value = ([u8; Virtio::LEN], Vec<u8>)> {
     let sizes = prop_oneof![(1..4_000usize, 1..3_000u16), (60_000..=65_400usize, 1_200..9_000u16)];
     (tcp(), any::<bool>(), sizes).prop_map(|(tcp, is_udp, (payload, size))| {
@@ -49,30 +49,30 @@ proptest! {
     fn cut_and_joined_is_what_it_was((header, packet) in super_packet()) {
         let headers = parse(&packet).unwrap();
         let virtio = Virtio::parse(&header, packet.len()).unwrap();
-        let cut = Cut::new(&headers, &virtio).unwrap();
+        let segmenter = Segmenter::new(&headers, &virtio).unwrap();
         let limits = Limits { max_segments: usize::MAX, udp: true, ..Limits::default() };
-        let mut join: Option<Join> = None;
+        let mut coalescer: Option<Coalescer> = None;
         let mut payload = Vec::new();
-        for segment in cut.segments() {
-            let mut head = [0; Cut::MAX_HEADERS];
-            let len = cut.write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head).unwrap();
+        for segment in segmenter.segments() {
+            let mut head = [0; Segmenter::MAX_HEADERS];
+            let len = segmenter.write_headers(&packet, &segment, headers.tos(), Fill::Full, &mut head).unwrap();
             let written = [&head[..len], &packet[segment.payload()]].concat();
             prop_assert!(transport_checksum_ok(&written, &parse(&written).unwrap()));
             payload.extend_from_slice(&packet[segment.payload()]);
-            match &mut join {
-                Some(join) => prop_assert!(join.push(&written)),
-                none => *none = Join::start(&written, limits),
+            match &mut coalescer {
+                Some(coalescer) => prop_assert!(coalescer.push(&written)),
+                none => *none = Coalescer::start(&written, limits),
             }
-            if join.is_none() {
+            if coalescer.is_none() {
                 // One segment with PSH or FIN: nothing can follow it.
-                prop_assert_eq!(cut.count(), 1);
+                prop_assert_eq!(segmenter.count(), 1);
                 return Ok(());
             }
         }
-        let mut head = [0; Join::MAX_HEADERS];
-        let (len, joined) = join.unwrap().finish(&mut head).unwrap();
+        let mut head = [0; Coalescer::MAX_HEADERS];
+        let (len, joined) = coalescer.unwrap().finish(&mut head).unwrap();
         prop_assert_eq!(&[&head[..len], &payload].concat(), &packet);
-        let gso = virtio.gso.filter(|_| cut.count() > 1);
+        let gso = virtio.gso.filter(|_| segmenter.count() > 1);
         prop_assert_eq!(joined, Virtio { gso, ..virtio });
     }
 
@@ -81,19 +81,19 @@ proptest! {
         (header, packet) in super_packet(), marked in 0..3usize
     ) {
         let headers = parse(&packet).unwrap();
-        let cut = Cut::new(&headers, &Virtio::parse(&header, packet.len()).unwrap()).unwrap();
-        prop_assume!(headers.ecn != Ecn::Ce && cut.count() > marked && cut.count() > 1);
+        let segmenter = Segmenter::new(&headers, &Virtio::parse(&header, packet.len()).unwrap()).unwrap();
+        prop_assume!(headers.ecn != Ecn::Ce && segmenter.count() > marked && segmenter.count() > 1);
         let limits = Limits { udp: true, ..Limits::default() };
         let head = |index: usize| {
             let mark = if index == marked { Ecn::Ce.bits() } else { 0 };
-            let mut head = [0; Cut::MAX_HEADERS];
-            let segment = cut.segment(index).unwrap();
-            cut.write_headers(&packet, &segment, headers.tos() | mark, Fill::Full, &mut head).unwrap();
+            let mut head = [0; Segmenter::MAX_HEADERS];
+            let segment = segmenter.segment(index).unwrap();
+            segmenter.write_headers(&packet, &segment, headers.tos() | mark, Fill::Full, &mut head).unwrap();
             head
         };
-        let mut join = Join::start(&head(0), limits).unwrap();
+        let mut coalescer = Coalescer::start(&head(0), limits).unwrap();
         let mut joined = 1;
-        while joined < cut.count().min(4) && join.push(&head(joined)) {
+        while joined < segmenter.count().min(4) && coalescer.push(&head(joined)) {
             joined += 1;
         }
         prop_assert_eq!(joined, if marked == 0 { 1 } else { marked });
@@ -125,7 +125,7 @@ proptest! {
             expected = (expected & 0xffff) + (expected >> 16);
         }
         prop_assert_eq!(u32::from(Sum::of(&bytes).fold()), expected);
-        let mut at = cuts.map(|cut| cut.index(bytes.len() + 1));
+        let mut at = cuts.map(|segmenter| segmenter.index(bytes.len() + 1));
         at.sort_unstable();
         let pieces = Sum::of(&bytes[..at[0]]).bytes(&bytes[at[0]..at[1]]).bytes(&bytes[at[1]..]);
         prop_assert_eq!(u32::from(pieces.fold()), expected);

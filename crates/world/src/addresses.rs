@@ -68,7 +68,7 @@ impl Scenario {
 
     /// The flow or probe, numbered flows first, to which packets of the client's `key` belong.
     #[must_use]
-    pub fn owner_of(&self, key: &FlowKey) -> Option<u32> {
+    pub fn flow_id_of(&self, key: &FlowKey) -> Option<u32> {
         let number = if key.sport == key.dport {
             usize::from(key.sport)
         } else {

@@ -84,10 +84,10 @@ def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str
     upload = figures.loaded.get("upload")
     if not (offloads.get("tso") or offloads.get("gso")) or upload is None or not upload.up_mbps:
         return
-    burst_ms = SUPER_PACKET_BYTES * 8 / (upload.up_mbps * 1e3)
+    burst_ms = GSO_PACKET_BYTES * 8 / (upload.up_mbps * 1e3)
     if burst_ms > 1 and MIN_WAIT_MS < upload.increase_ms < 2 * burst_ms:
         yield (
-            f"`{name}` sends super-packets (tso, gso), up to {burst_ms:.0f} ms of this line each: waits of "
+            f"`{name}` sends GSO packets (tso, gso), up to {burst_ms:.0f} ms of this line each: waits of "
             f"{upload.increase_ms:.0f} ms in the upload may be theirs, not a router's"
         )
 
@@ -193,7 +193,7 @@ MIN_PHASE_SHARE = 0.9
 MAX_WINDOW_SHARE = 0.2
 WEAK_DBM = -75.0
 """802.11n asks of a receiver -64 dBm for its fastest rate and -74 dBm for the middle one (20 MHz)."""
-SUPER_PACKET_BYTES = 65_536
+GSO_PACKET_BYTES = 65_536
 MIN_WAIT_MS = 1.0
 SHORT_WAIT_MS = 30.0
 MAX_SHARED = 0.8

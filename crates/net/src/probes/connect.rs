@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::book::{Answer, Book};
+use super::ping_tracker::{Answer, PingTracker};
 use super::sockets::{Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::option;
@@ -44,7 +44,7 @@ impl Pinger for Connect {
         }
     }
 
-    fn receive(&mut self, _: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         let Some((seq, began_ns)) = self.attempt else {
             return Err(io::ErrorKind::WouldBlock.into());
         };

@@ -25,13 +25,13 @@ pub(crate) struct Echo {
     plan: Arc<Plan>,
     epoll: Epoll,
     /// By token.
-    doors: BTreeMap<u64, Door>,
+    sockets: BTreeMap<u64, EchoSocket>,
     arrivals: Sender<Arrival>,
     buffer: Vec<u8>,
 }
 
-/// A socket, and what comes in by it.
-enum Door {
+/// A socket on which probes arrive.
+enum EchoSocket {
     Udp(SocketAddr, Socket),
     Listener(SocketAddr, Socket),
     Connection(Connection),
@@ -50,8 +50,8 @@ impl Echo {
     pub fn new(plan: &Arc<Plan>, arrivals: Sender<Arrival>) -> Result<Self, NetError> {
         let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
         let buffer = vec![0; MAX_DATAGRAM_BYTES];
-        let doors = BTreeMap::new();
-        let mut echo = Self { plan: Arc::clone(plan), epoll, doors, arrivals, buffer };
+        let sockets = BTreeMap::new();
+        let mut echo = Self { plan: Arc::clone(plan), epoll, sockets, arrivals, buffer };
         let mut open = BTreeSet::new();
         for (number, spec) in plan.scenario.probes.iter().enumerate() {
             let key = plan.scenario.probe_key(number);
@@ -65,8 +65,8 @@ impl Echo {
             if !open.insert((server, is_stream)) {
                 continue;
             }
-            let door = if is_stream { listen(server) } else { listen_udp(server) };
-            door.and_then(|door| echo.put(door)).map_err(|error| {
+            let socket = if is_stream { listen(server) } else { listen_udp(server) };
+            socket.and_then(|socket| echo.put(socket)).map_err(|error| {
                 let name = &spec.name;
                 NetError::io(format_args!("probe `{name}`: listening on {server}"), &error)
             })?;
@@ -85,33 +85,34 @@ impl Echo {
                     Ok(gone) => gone,
                     Err(error) => error.kind() != io::ErrorKind::WouldBlock,
                 };
-                // A connection that broke is told of by its client; a door stays open.
-                if gone && matches!(self.doors.get(&ready.token), Some(Door::Connection(_))) {
-                    self.doors.remove(&ready.token);
+                // A connection that broke is told of by its client; a socket stays open.
+                if gone && matches!(self.sockets.get(&ready.token), Some(EchoSocket::Connection(_)))
+                {
+                    self.sockets.remove(&ready.token);
                 }
             }
         }
         Ok(())
     }
 
-    fn put(&mut self, door: Door) -> io::Result<()> {
-        let token = self.doors.last_key_value().map_or(0, |(last, _)| last + 1);
-        self.epoll.add(door.socket(), token, Interest::READ)?;
-        self.doors.insert(token, door);
+    fn put(&mut self, socket: EchoSocket) -> io::Result<()> {
+        let token = self.sockets.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.epoll.add(socket.socket(), token, Interest::READ)?;
+        self.sockets.insert(token, socket);
         Ok(())
     }
 
-    /// Serves what came in by a door, and says whether it is closed now.
+    /// Serves what came in by a socket, and says whether it is closed now.
     fn serve(&mut self, token: u64) -> io::Result<bool> {
-        let Self { plan, doors, arrivals, buffer, .. } = self;
-        match doors.get_mut(&token) {
+        let Self { plan, sockets, arrivals, buffer, .. } = self;
+        match sockets.get_mut(&token) {
             None => Ok(false),
-            Some(Door::Udp(local, socket)) => {
+            Some(EchoSocket::Udp(local, socket)) => {
                 answer_udp(plan, arrivals, (*local, socket), buffer)?;
                 Ok(false)
             }
-            Some(Door::Connection(connection)) => connection.answer(plan, buffer),
-            Some(Door::Listener(local, socket)) => {
+            Some(EchoSocket::Connection(connection)) => connection.answer(plan, buffer),
+            Some(EchoSocket::Listener(local, socket)) => {
                 let (accepted, peer) = socket.accept()?;
                 let owner =
                     peer.as_socket().and_then(|peer| owner(plan, peer, *local, Protocol::TCP));
@@ -122,14 +123,14 @@ impl Echo {
                 accepted.set_tcp_nodelay(true)?;
                 set_dscp(&accepted, spec.dscp)?;
                 let missing = spec.payload_bytes as usize;
-                self.put(Door::Connection(Connection { socket: accepted, probe, missing }))?;
+                self.put(EchoSocket::Connection(Connection { socket: accepted, probe, missing }))?;
                 Ok(false)
             }
         }
     }
 }
 
-impl Door {
+impl EchoSocket {
     const fn socket(&self) -> &Socket {
         match self {
             Self::Udp(_, socket)
@@ -182,15 +183,15 @@ fn owner(plan: &Plan, client: SocketAddr, server: SocketAddr, protocol: Protocol
     number.checked_sub(plan.scenario.flows.len())
 }
 
-fn listen_udp(address: SocketAddr) -> io::Result<Door> {
-    Ok(Door::Udp(address, bound(Type::DGRAM, None, address, 0)?))
+fn listen_udp(address: SocketAddr) -> io::Result<EchoSocket> {
+    Ok(EchoSocket::Udp(address, bound(Type::DGRAM, None, address, 0)?))
 }
 
-fn listen(address: SocketAddr) -> io::Result<Door> {
+fn listen(address: SocketAddr) -> io::Result<EchoSocket> {
     let socket = bound(Type::STREAM, Some(SocketProtocol::TCP), address, 0)?;
     stamp(&socket)?;
     socket.listen(BACKLOG)?;
-    Ok(Door::Listener(address, socket))
+    Ok(EchoSocket::Listener(address, socket))
 }
 
 const EVENTS: usize = 64;

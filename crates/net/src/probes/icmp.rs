@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use socket2::{Protocol, SockAddr, Socket, Type};
 
-use super::book::{Answer, Book};
+use super::ping_tracker::{Answer, PingTracker};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
@@ -79,7 +79,7 @@ impl Pinger for Icmp {
         self.socket.send(&self.packet).map(|_| ())
     }
 
-    fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         let mut packet = &self.buffer[..received.len];
@@ -89,7 +89,7 @@ impl Pinger for Icmp {
             packet = packet.get(header..).unwrap_or_default();
         }
         let identifier = self.raw.then_some(self.identifier);
-        let seq = read_reply(packet, self.v4, identifier).and_then(|low| book.widen(low));
+        let seq = read_reply(packet, self.v4, identifier).and_then(|low| pings.widen(low));
         Ok(seq.map(|seq| Answer { seq, at, echo: None }))
     }
 }

@@ -1,10 +1,10 @@
 //! Probes: trains of pings from the client, and what answers them at the servers.
 
-mod book;
 mod connect;
 mod echo;
 mod icmp;
 mod message;
+mod ping_tracker;
 mod prober;
 mod reflector;
 mod session;

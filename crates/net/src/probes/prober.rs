@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use weir_core::{Duration, Time};
 use weir_world::{Probe, ProbeKind};
 
-use super::book::{Book, Schedule};
 use super::icmp::Icmp;
+use super::ping_tracker::{PingTracker, Schedule};
 use super::session::Session;
 use super::sockets::Pinger;
 use super::tcp::Tcp;
@@ -27,15 +27,16 @@ pub(super) type Arrival = (u32, u32, Time);
 pub(crate) struct Prober {
     plan: Arc<Plan>,
     epoll: Epoll,
-    trains: Vec<Train>,
+    trains: Vec<ProbeTrain>,
     arrivals: Receiver<Arrival>,
     samples: Sender<Sample>,
 }
 
-struct Train {
+/// The pings of one probe: their socket, when they are due, and which wait for an answer.
+struct ProbeTrain {
     pinger: Box<dyn Pinger>,
     schedule: Schedule,
-    book: Book,
+    pings: PingTracker,
     begun: bool,
     broken: bool,
 }
@@ -50,7 +51,7 @@ impl Prober {
         let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
         let mut trains = Vec::new();
         for (number, spec) in plan.scenario.probes.iter().enumerate() {
-            let train = Train::new(&plan, number, spec)
+            let train = ProbeTrain::new(&plan, number, spec)
                 .map_err(|error| error_of(spec, "opening its socket", &error))?;
             trains.push(train);
         }
@@ -69,7 +70,7 @@ impl Prober {
             let now = clock.now();
             // A thread that was held up sends late what was due before the end.
             let next = self.next();
-            let answered = || self.trains.iter().all(|t| t.book.under_way() == 0);
+            let answered = || self.trains.iter().all(|t| t.pings.under_way() == 0);
             if now >= give_up || now >= end && next.is_none() && answered() {
                 break;
             }
@@ -100,7 +101,7 @@ impl Prober {
 
     /// The ping that is due next, and its train.
     fn next(&self) -> Option<(Time, usize)> {
-        let due = |(number, train): (usize, &Train)| {
+        let due = |(number, train): (usize, &ProbeTrain)| {
             Some((train.schedule.next().filter(|_| !train.broken)?, number))
         };
         self.trains.iter().enumerate().filter_map(due).min()
@@ -120,11 +121,11 @@ impl Prober {
         if !train.pinger.is_ready() {
             return;
         }
-        let seq = train.book.next_seq();
+        let seq = train.pings.next_seq();
         let at = self.plan.clock.now();
         let result = train.pinger.send(seq);
         // A packet that the kernel would not take is as lost as one that a queue drops.
-        train.book.sent(planned, at);
+        train.pings.sent(planned, at);
         if let Err(error) = result
             && !is_like_loss(&error)
         {
@@ -139,7 +140,7 @@ impl Prober {
             self.receive(ready.token as usize);
         }
         while let Ok((probe, seq, at)) = self.arrivals.try_recv() {
-            self.trains[probe as usize].book.arrived(seq, at);
+            self.trains[probe as usize].pings.arrived(seq, at);
         }
         Ok(())
     }
@@ -151,9 +152,9 @@ impl Prober {
             return;
         }
         for _ in 0..ANSWERS {
-            match train.pinger.receive(&train.book, clock) {
+            match train.pinger.receive(&train.pings, clock) {
                 Ok(Some(answer)) => {
-                    if let Some(row) = train.book.answered(answer) {
+                    if let Some(row) = train.pings.answered(answer) {
                         // Whoever no longer listens has no use for the rest either.
                         let _ = self.samples.send(Sample::Latency(row));
                     }
@@ -178,7 +179,8 @@ impl Prober {
 
     /// What is not answered by now is lost, in order of time.
     fn give_up(&mut self) {
-        let mut rows: Vec<_> = self.trains.iter_mut().flat_map(|train| train.book.lost()).collect();
+        let mut rows: Vec<_> =
+            self.trains.iter_mut().flat_map(|train| train.pings.lost()).collect();
         rows.sort_by_key(|row| row.t);
         for row in rows {
             let _ = self.samples.send(Sample::Latency(row));
@@ -186,7 +188,7 @@ impl Prober {
     }
 }
 
-impl Train {
+impl ProbeTrain {
     fn new(plan: &Plan, number: usize, spec: &Probe) -> io::Result<Self> {
         let key = plan.scenario.probe_key(number);
         let (client, server) = plan.addresses.ends(&key, spec.host);
@@ -211,7 +213,7 @@ impl Train {
         Ok(Self {
             pinger,
             schedule: Schedule::new(start, Duration::from_nanos(spec.period_ns), stop),
-            book: Book::new(number as u32),
+            pings: PingTracker::new(number as u32),
             begun: false,
             broken: false,
         })

@@ -8,9 +8,9 @@ use weir_core::{Duration, Protocol, Time};
 use weir_protocol::weir::ECHO_BYTES;
 use weir_world::LatencyRow;
 
-use super::book::Book;
 use super::connect::Connect;
 use super::icmp::Icmp;
+use super::ping_tracker::PingTracker;
 use super::session::Session;
 use super::sockets::Pinger;
 use crate::addresses::EchoSession;
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 /// A host that answers probes from this one, in the namespace of the thread that made it.
 pub struct Reflector {
     pinger: Box<dyn Pinger + Send>,
-    book: Book,
+    pings: PingTracker,
     address: IpAddr,
     protocol: Protocol,
     port: u16,
@@ -36,7 +36,14 @@ impl Reflector {
         let (here, there) = (anywhere(address, identifier), SocketAddr::new(address, 0));
         let protocol = if address.is_ipv4() { Protocol::ICMP } else { Protocol::ICMPV6 };
         let pinger = Box::new(Icmp::new(here, there, 0, PAYLOAD)?);
-        Ok(Self { pinger, book: Book::new(0), address, protocol, port: identifier, came: None })
+        Ok(Self {
+            pinger,
+            pings: PingTracker::new(0),
+            address,
+            protocol,
+            port: identifier,
+            came: None,
+        })
     }
 
     /// A `weir serve` at `address` with which there is a session, by UDP echo with the server's times. The
@@ -48,7 +55,7 @@ impl Reflector {
         let ends = (anywhere(address, port), SocketAddr::new(address, session.port));
         let pinger = Box::new(Session::new(ends, session.token, 0, 0, ECHO_BYTES)?);
         let protocol = Protocol::UDP;
-        Ok(Self { pinger, book: Book::new(0), address, protocol, port, came: None })
+        Ok(Self { pinger, pings: PingTracker::new(0), address, protocol, port, came: None })
     }
 
     /// A server at `address`, by how long a TCP connection takes to open. It comes from `port`.
@@ -58,7 +65,7 @@ impl Reflector {
     pub fn tcp(address: SocketAddr, port: u16) -> io::Result<Self> {
         let pinger = Box::new(Connect::new(anywhere(address.ip(), port), address)?);
         let (address, protocol) = (address.ip(), Protocol::TCP);
-        Ok(Self { pinger, book: Book::new(0), address, protocol, port, came: None })
+        Ok(Self { pinger, pings: PingTracker::new(0), address, protocol, port, came: None })
     }
 
     /// What tells that an answer may be there, and whether by room to write rather than by something to
@@ -87,16 +94,16 @@ impl Reflector {
     /// If the kernel does not take it.
     pub fn ask(&mut self, clock: Clock) -> io::Result<Time> {
         let now = clock.now();
-        self.book
+        self.pings
             .forget_before(Time::from_nanos(now.as_nanos().saturating_sub(GIVE_UP.as_nanos())));
-        let result = self.pinger.send(self.book.next_seq());
-        self.book.sent(now, now);
+        let result = self.pinger.send(self.pings.next_seq());
+        self.pings.sent(now, now);
         result.map(|()| now)
     }
 
     /// The last probe left this host at `at` only: until then something here held it back.
     pub fn left(&mut self, at: Time) {
-        self.book.left(at);
+        self.pings.left(at);
     }
 
     /// The answer that is about to be told came to this host at `at`.
@@ -110,14 +117,14 @@ impl Reflector {
     /// What the kernel says of the reflector, such as that it cannot be reached.
     pub fn answer(&mut self, clock: Clock) -> io::Result<Option<LatencyRow>> {
         loop {
-            match self.pinger.receive(&self.book, clock) {
+            match self.pinger.receive(&self.pings, clock) {
                 Ok(Some(mut answer)) => {
                     // The sockets of the others tell it themselves.
                     if let Some(came) = self.came.take().filter(|_| self.protocol == Protocol::TCP)
                     {
                         answer.at = answer.at.min(came);
                     }
-                    if let Some(row) = self.book.answered(answer) {
+                    if let Some(row) = self.pings.answered(answer) {
                         return Ok(Some(row));
                     }
                 }

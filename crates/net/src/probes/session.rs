@@ -7,7 +7,7 @@ use socket2::{SockAddr, Socket, Type};
 use weir_protocol::weir::{EchoReply, EchoRequest, Token};
 use weir_world::ServerTurn;
 
-use super::book::{Answer, Book, Turn};
+use super::ping_tracker::{Answer, PingTracker, Turn};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
@@ -50,7 +50,7 @@ impl Pinger for Session {
         self.socket.send(&self.payload).map(|_| ())
     }
 
-    fn receive(&mut self, _book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         let reply = EchoReply::parse(&self.buffer[..received.len])

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::book::{Answer, Book};
+use super::ping_tracker::{Answer, PingTracker};
 use crate::clock::Clock;
 use crate::flows::set_dscp;
 use crate::sys::option;
@@ -34,7 +34,7 @@ pub(super) trait Pinger: Send {
 
     /// Takes one answer. `None` if what came in was none; [`io::ErrorKind::WouldBlock`] if there is
     /// nothing.
-    fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>>;
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>>;
 }
 
 /// A socket bound to `address` that does not block, whose packets carry `dscp` and come with the time at

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::book::{Answer, Book};
 use super::message::write_request;
+use super::ping_tracker::{Answer, PingTracker};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
@@ -66,7 +66,7 @@ impl Pinger for Tcp {
         if sent < self.payload.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
         }
@@ -77,7 +77,7 @@ impl Pinger for Tcp {
         }
         let at = clock.of_stamp(received.real_ns);
         self.missing = self.missing.saturating_sub(received.len);
-        let seq = book.oldest().filter(|_| self.missing == 0);
+        let seq = pings.oldest().filter(|_| self.missing == 0);
         Ok(seq.map(|seq| Answer { seq, at, echo: None }))
     }
 }

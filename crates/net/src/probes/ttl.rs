@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::book::{Answer, Book};
 use super::message::{read_seq, write_request};
+use super::ping_tracker::{Answer, PingTracker};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message::{self, Icmp};
@@ -57,7 +57,7 @@ impl Pinger for Ttl {
         .map(|_| ())
     }
 
-    fn receive(&mut self, book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         // Else the wait would tell of the error for ever.
         let _ = self.socket.take_error();
         let received = message::receive_error(&self.socket, &mut self.buffer)?;
@@ -66,7 +66,7 @@ impl Pinger for Ttl {
             return Ok(None);
         }
         // A router quotes as much as it likes; the least is the UDP header alone (RFC 792).
-        let seq = read_seq(&self.buffer[..received.len]).or_else(|| book.oldest());
+        let seq = read_seq(&self.buffer[..received.len]).or_else(|| pings.oldest());
         Ok(seq.map(|seq| Answer { seq, at, echo: None }))
     }
 }

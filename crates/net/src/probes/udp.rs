@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::book::{Answer, Book, Turn};
 use super::message::{read_answer, write_request};
+use super::ping_tracker::{Answer, PingTracker, Turn};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
@@ -42,7 +42,7 @@ impl Pinger for Udp {
         self.socket.send(&self.payload).map(|_| ())
     }
 
-    fn receive(&mut self, _book: &Book, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         Ok(read_answer(&self.buffer[..received.len]).map(|(seq, arrived, answered)| Answer {

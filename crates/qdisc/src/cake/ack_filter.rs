@@ -8,7 +8,7 @@
 
 use weir_core::{Packet, TcpFlags, TcpHeader, comes_before};
 
-use crate::contract::Fates;
+use crate::contract::DropSink;
 use crate::pool::{Cursor, List, Pool};
 
 /// How much is filtered.
@@ -29,17 +29,23 @@ impl AckFilter {
         pool: &mut Pool,
         list: &mut List,
         newest: &Packet,
-        fates: &dyn Fates,
+        sink: &dyn DropSink,
     ) -> Option<Packet> {
         if self == Self::Off || list.is_single() {
             return None;
         }
-        let place = self.find(pool, list, newest, fates)?;
+        let place = self.find(pool, list, newest, sink)?;
         Some(pool.remove(list, place))
     }
 
-    fn find(self, pool: &Pool, list: &List, newest: &Packet, fates: &dyn Fates) -> Option<Cursor> {
-        let new = fates.tcp_header(newest)?;
+    fn find(
+        self,
+        pool: &Pool,
+        list: &List,
+        newest: &Packet,
+        sink: &dyn DropSink,
+    ) -> Option<Cursor> {
+        let new = sink.tcp_header(newest)?;
         if new.flags.only(TcpFlags::ACK.with(TcpFlags::SYN)) != TcpFlags::ACK {
             return None;
         }
@@ -53,7 +59,7 @@ impl AckFilter {
             if packet.label != newest.label || !matters {
                 continue;
             }
-            let Some(old) = fates.tcp_header(packet) else { continue };
+            let Some(old) = sink.tcp_header(packet) else { continue };
             let echo = old.flags.only(ECHO);
             // The change of the flags from one packet to the next is what ECN tells.
             found = found.filter(|&(_, flags)| flags == echo);
@@ -147,7 +153,7 @@ mod tests {
     #[derive(Default)]
     struct Headers(Vec<Option<TcpHeader>>);
 
-    impl Fates for Headers {
+    impl DropSink for Headers {
         fn on_drop(&mut self, _: Packet, _: DropReason) {}
         fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
         fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
@@ -171,7 +177,7 @@ mod tests {
                 enqueued_at: Time::ZERO,
                 label: FlowLabel { sport: port, protocol: Protocol::TCP, ..FlowLabel::default() },
                 len: 66 + payload,
-                owner: 0,
+                flow_id: 0,
                 dscp: Dscp::BE,
                 ecn: Ecn::NotEct,
             };

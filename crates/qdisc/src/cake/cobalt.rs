@@ -219,7 +219,7 @@ mod tests {
                 enqueued_at: Time::from_nanos(now - sojourn),
                 label: FlowLabel::default(),
                 len: 1514,
-                owner: 0,
+                flow_id: 0,
                 dscp: Dscp::BE,
                 ecn,
             };

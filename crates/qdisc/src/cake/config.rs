@@ -74,7 +74,7 @@ fn refuse_what_has_no_meaning(params: &Params) -> Result<(), SetUpError> {
                 "`nat` asks a router's address translation, and there is none here: leave it out"
             }
             ("split-gso", "off") => {
-                "`no-split-gso` keeps super-packets whole, but packets come to queues cut here: \
+                "`no-split-gso` keeps GSO packets whole, but packets come to queues cut here: \
                  leave it out"
             }
             _ => continue,
@@ -508,7 +508,7 @@ mod tests {
             ),
             (
                 "no-split-gso",
-                "cake: `no-split-gso` keeps super-packets whole, but packets come to queues cut here: \
+                "cake: `no-split-gso` keeps GSO packets whole, but packets come to queues cut here: \
                  leave it out",
             ),
             ("overhead 300", "cake: `overhead 300`: write a number from -64 to 256"),

@@ -31,7 +31,7 @@ use self::longest::Longest;
 use self::shaper::{ByteTime, Shaper};
 use self::tin::{Common, Rates, Tin};
 use crate::Device;
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::pool::Pool;
 use crate::registry::Discipline;
 use crate::tc::{Classifier, SetUp, SetUpError};
@@ -140,16 +140,16 @@ impl Cake {
     }
 
     /// Makes room, from the longest queue.
-    fn drop_from_longest(&mut self, now: Time, fates: &mut dyn Fates) {
+    fn drop_from_longest(&mut self, now: Time, sink: &mut dyn DropSink) {
         let longest = self.common.longest.find();
         let tin = &mut self.tins[longest / FLOWS];
-        if !tin.drop_head(longest % FLOWS, &mut self.common, now, fates) {
+        if !tin.drop_head(longest % FLOWS, &mut self.common, now, sink) {
             self.common.longest.forget();
         }
     }
 
     /// The next packet that may leave, and its tin.
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<(Packet, usize)> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<(Packet, usize)> {
         self.wake_at = None;
         let mut decaying_first = true;
         loop {
@@ -166,7 +166,7 @@ impl Cake {
                 self.tin_by_schedule(now)?
             };
             let tin = &mut self.tins[self.current];
-            if let Some(packet) = tin.serve(&mut decaying_first, &mut self.common, now, fates) {
+            if let Some(packet) = tin.serve(&mut decaying_first, &mut self.common, now, sink) {
                 self.common.longest.age();
                 return Some((packet, self.current));
             }
@@ -205,12 +205,12 @@ impl Cake {
 
     /// Packets that wait, the one that was looked at included.
     fn waiting(&self) -> u32 {
-        let inside: u32 = self.tins.iter().map(|tin| tin.book.backlog().packets).sum();
+        let inside: u32 = self.tins.iter().map(|tin| tin.accounting.backlog().packets).sum();
         inside + u32::from(self.held.is_some())
     }
 
     fn backlog_of(&self, index: usize) -> Backlog {
-        let mut backlog = self.tins[index].book.backlog();
+        let mut backlog = self.tins[index].accounting.backlog();
         if let Some((packet, tin)) = &self.held
             && *tin == index
         {
@@ -236,14 +236,14 @@ impl Scale {
 }
 
 impl Qdisc for Cake {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let hashes = self.hashes_of(&packet);
         let index = self.tin_of(&packet);
         if self.wash {
             packet.dscp = weir_core::Dscp::BE;
         }
         // Time that passed while nothing waited is lost.
-        if self.tins[index].book.backlog().packets == 0 {
+        if self.tins[index].accounting.backlog().packets == 0 {
             if self.waiting() == 0 {
                 self.common.shaper.start(now);
             }
@@ -251,26 +251,26 @@ impl Qdisc for Cake {
             tin.schedule = tin.schedule.max(now);
         }
         let tin = &mut self.tins[index];
-        let (flow, grown) = tin.push(packet, &hashes, &mut self.common, now, fates);
+        let (flow, grown) = tin.push(packet, &hashes, &mut self.common, now, sink);
         let rate = self.capacity.as_mut().and_then(|capacity| capacity.on_arrival(grown, now));
         if let Some(rate) = rate {
             self.set_rate(rate);
         }
         self.tins[index].wake(flow, &mut self.common);
         while self.common.memory > self.memory_limit {
-            self.drop_from_longest(now, fates);
+            self.drop_from_longest(now, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let (packet, tin) = self.held.take().or_else(|| self.next_packet(now, fates))?;
-        self.tins[tin].book.depart(&packet);
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let (packet, tin) = self.held.take().or_else(|| self.next_packet(now, sink))?;
+        self.tins[tin].accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.is_none() {
-            self.held = self.next_packet(now, fates);
+            self.held = self.next_packet(now, sink);
         }
         self.held.as_ref().map(|(packet, _)| packet)
     }
@@ -292,7 +292,7 @@ impl Qdisc for Cake {
     fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for tin in &self.tins {
-            sum += tin.book.stats();
+            sum += tin.accounting.stats();
         }
         sum
     }
@@ -302,7 +302,7 @@ impl Qdisc for Cake {
             let listed = self.tins.iter().position(|tin| tin.plan.listed == place);
             let index = listed.expect("every tin has a place");
             let tin = &self.tins[index];
-            let stats = tin.book.stats();
+            let stats = tin.accounting.stats();
             visit(ClassView { name: tin.plan.name, backlog: self.backlog_of(index), stats });
         }
     }

@@ -128,7 +128,7 @@ mod tests {
             enqueued_at: Time::ZERO,
             label: weir_core::FlowLabel::default(),
             len: ip_len + 14,
-            owner: 0,
+            flow_id: 0,
             dscp: weir_core::Dscp::BE,
             ecn: weir_core::Ecn::NotEct,
         }

@@ -9,8 +9,8 @@ use super::flows::{FLOWS, Flows, Hashes, Isolation, Standing};
 use super::longest::Longest;
 use super::shaper::{ByteTime, Overhead, Shaper};
 use super::turns::{Turn, Turns};
-use crate::book::Book;
-use crate::contract::{DropReason, Fates, MarkReason};
+use crate::accounting::Accounting;
+use crate::contract::{DropReason, DropSink, MarkReason};
 use crate::linux::truesize;
 use crate::pool::Pool;
 
@@ -20,7 +20,7 @@ pub(super) struct Tin {
     pub plan: &'static Plan,
     /// Its number: queues of tin 1 come behind those of tin 0 in [`Longest`].
     number: usize,
-    pub book: Book,
+    pub accounting: Accounting,
     pub flows: Flows,
     turns: Turns,
     /// How many flows wait for their turn, or have just had it.
@@ -86,7 +86,7 @@ impl Tin {
         Self {
             plan,
             number,
-            book: Book::default(),
+            accounting: Accounting::default(),
             flows: Flows::default(),
             turns: Turns::new(),
             sparse_flows: 0,
@@ -111,18 +111,18 @@ impl Tin {
         hashes: &Hashes,
         common: &mut Common,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> (usize, i64) {
         let index = self.flows.find(hashes, common.isolation);
         let list = &mut self.flows.get(index).packets;
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         common.memory += u64::from(truesize(packet.len));
         common.pool.push(list, packet);
         let mut less = 0;
-        if let Some(ack) = common.ack_filter.apply(&mut common.pool, list, &packet, &*fates) {
+        if let Some(ack) = common.ack_filter.apply(&mut common.pool, list, &packet, &*sink) {
             less = ack.len;
-            self.book.take(&ack);
-            self.book.discard(ack, DropReason::AckFiltered, fates);
+            self.accounting.take(&ack);
+            self.accounting.discard(ack, DropReason::AckFiltered, sink);
             common.memory -= u64::from(truesize(ack.len));
             if common.ingress {
                 self.charge(&ack, false, common, now);
@@ -156,14 +156,14 @@ impl Tin {
         index: usize,
         common: &mut Common,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> bool {
         let Some(packet) = self.pop(index, common) else { return false };
         self.flows.get(index).cobalt.on_overflow(&self.rates.cobalt, now);
         if common.ingress {
             self.charge(&packet, false, common, now);
         }
-        self.book.discard(packet, DropReason::Overmemory, fates);
+        self.accounting.discard(packet, DropReason::Overmemory, sink);
         true
     }
 
@@ -175,7 +175,7 @@ impl Tin {
         decaying_first: &mut bool,
         common: &mut Common,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Option<Packet> {
         loop {
             let decaying = self.turns.first(Turn::Decaying);
@@ -189,7 +189,7 @@ impl Tin {
                 self.end_turn(index, common);
                 continue;
             }
-            match self.take(index, common, now, fates) {
+            match self.take(index, common, now, sink) {
                 Served::Packet(packet) => return Some(packet),
                 Served::Empty => return None,
                 Served::Dropped => {}
@@ -243,7 +243,7 @@ impl Tin {
         index: usize,
         common: &mut Common,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Served {
         loop {
             let Some(mut packet) = self.pop(index, common) else {
@@ -259,7 +259,7 @@ impl Tin {
             let reason = decision.drop.filter(|_| !flow.packets.is_empty());
             let Some(reason) = reason else {
                 if decision.mark {
-                    self.book.mark(&mut packet, MarkReason::TargetExceeded, fates);
+                    self.accounting.mark(&mut packet, MarkReason::TargetExceeded, sink);
                 }
                 self.pay(index, &packet, true, common, now);
                 return Served::Packet(packet);
@@ -267,7 +267,7 @@ impl Tin {
             if common.ingress {
                 self.pay(index, &packet, false, common, now);
             }
-            self.book.discard(packet, reason, fates);
+            self.accounting.discard(packet, reason, sink);
             if common.ingress {
                 return Served::Dropped;
             }
@@ -305,7 +305,7 @@ impl Tin {
 
     fn pop(&mut self, index: usize, common: &mut Common) -> Option<Packet> {
         let packet = common.pool.pop(&mut self.flows.get(index).packets)?;
-        self.book.take(&packet);
+        self.accounting.take(&packet);
         common.memory -= u64::from(truesize(packet.len));
         common.longest.subtract(self.queue(index), packet.len);
         Some(packet)

@@ -7,8 +7,8 @@
 
 use weir_core::{Duration, Packet, Time};
 
-use crate::book::Book;
-use crate::contract::{DropReason, Fates, MarkReason};
+use crate::accounting::Accounting;
+use crate::contract::{DropReason, DropSink, MarkReason};
 
 /// What CoDel needs of the queue that it controls.
 pub(crate) trait CodelQueue {
@@ -16,8 +16,8 @@ pub(crate) trait CodelQueue {
     fn pop(&mut self) -> Option<Packet>;
     /// Bytes that wait in the whole discipline.
     fn backlog_bytes(&self) -> u64;
-    /// The discipline's books.
-    fn book(&mut self) -> &mut Book;
+    /// The accounting of the whole discipline.
+    fn accounting(&mut self) -> &mut Accounting;
 }
 
 /// CoDel's parameters.
@@ -143,7 +143,7 @@ pub(crate) fn codel_dequeue(
     state: &mut CodelState,
     params: &CodelParams,
     now: Time,
-    fates: &mut dyn Fates,
+    sink: &mut dyn DropSink,
 ) -> Option<Packet> {
     let now = ticks_of(now);
     let Some(first) = queue.pop() else {
@@ -155,13 +155,13 @@ pub(crate) fn codel_dequeue(
     let may_drop = state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
     if state.dropping {
         if may_drop {
-            candidate = drop_while_due(first, queue, state, params, now, fates);
+            candidate = drop_while_due(first, queue, state, params, now, sink);
         } else {
             state.dropping = false;
         }
     } else if may_drop {
-        if !mark_instead(candidate.as_mut(), queue, params, fates) {
-            queue.book().discard(first, DropReason::TargetExceeded, fates);
+        if !mark_instead(candidate.as_mut(), queue, params, sink) {
+            queue.accounting().discard(first, DropReason::TargetExceeded, sink);
             candidate = queue.pop();
             state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
         }
@@ -170,7 +170,7 @@ pub(crate) fn codel_dequeue(
     if let (Some(packet), Some(threshold)) = (&mut candidate, params.ce_threshold)
         && state.sojourn > threshold
     {
-        queue.book().mark(packet, MarkReason::CeThreshold, fates);
+        queue.accounting().mark(packet, MarkReason::CeThreshold, sink);
     }
     candidate
 }
@@ -182,18 +182,18 @@ fn drop_while_due(
     state: &mut CodelState,
     params: &CodelParams,
     now: Ticks,
-    fates: &mut dyn Fates,
+    sink: &mut dyn DropSink,
 ) -> Option<Packet> {
     let mut candidate = Some(first);
     while let Some(due) = state.drop_next.filter(|&due| state.dropping && due <= now) {
         state.count = state.count.wrapping_add(1);
         state.refine_inverse_sqrt();
-        if mark_instead(candidate.as_mut(), queue, params, fates) {
+        if mark_instead(candidate.as_mut(), queue, params, sink) {
             state.drop_next = Some(state.control_law(due, params));
             return candidate;
         }
         if let Some(packet) = candidate {
-            queue.book().discard(packet, DropReason::TargetExceeded, fates);
+            queue.accounting().discard(packet, DropReason::TargetExceeded, sink);
         }
         candidate = queue.pop();
         if state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now) {
@@ -209,11 +209,11 @@ fn mark_instead(
     candidate: Option<&mut Packet>,
     queue: &mut impl CodelQueue,
     params: &CodelParams,
-    fates: &mut dyn Fates,
+    sink: &mut dyn DropSink,
 ) -> bool {
     params.ecn
         && candidate
-            .is_some_and(|packet| queue.book().mark(packet, MarkReason::TargetExceeded, fates))
+            .is_some_and(|packet| queue.accounting().mark(packet, MarkReason::TargetExceeded, sink))
 }
 
 fn ticks_of(time: Time) -> Ticks {

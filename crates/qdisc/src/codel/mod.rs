@@ -12,8 +12,8 @@ use weir_core::{Packet, Time};
 pub(crate) use algorithm::{CodelParams, CodelQueue, CodelState, codel_dequeue};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -27,22 +27,22 @@ struct Codel {
 
 struct Queue {
     packets: VecDeque<Packet>,
-    book: Book,
+    accounting: Accounting,
 }
 
 impl CodelQueue for Queue {
     fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.book.take(&packet);
+        self.accounting.take(&packet);
         Some(packet)
     }
 
     fn backlog_bytes(&self) -> u64 {
-        self.book.backlog().bytes
+        self.accounting.backlog().bytes
     }
 
-    fn book(&mut self) -> &mut Book {
-        &mut self.book
+    fn accounting(&mut self) -> &mut Accounting {
+        &mut self.accounting
     }
 }
 
@@ -53,49 +53,49 @@ impl Codel {
             limit: params.number("limit")? as u32,
             params: CodelParams::read(&params, device)?,
             state: CodelState::default(),
-            queue: Queue { packets: VecDeque::new(), book: Book::default() },
+            queue: Queue { packets: VecDeque::new(), accounting: Accounting::default() },
             held: None,
         })
     }
 }
 
 impl Qdisc for Codel {
-    fn enqueue(&mut self, packet: Packet, _now: Time, fates: &mut dyn Fates) {
-        if self.queue.book.backlog().packets < self.limit {
-            self.queue.book.arrive(&packet);
+    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
+        if self.queue.accounting.backlog().packets < self.limit {
+            self.queue.accounting.arrive(&packet);
             self.queue.packets.push_back(packet);
         } else {
-            self.queue.book.refuse(packet, DropReason::Overlimit, fates);
+            self.queue.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         let packet = match self.held.take() {
             Some(packet) => {
-                self.queue.book.take(&packet);
+                self.queue.accounting.take(&packet);
                 packet
             }
-            None => codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, fates)?,
+            None => codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, sink)?,
         };
-        self.queue.book.depart(&packet);
+        self.queue.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.is_none() {
-            let packet = codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, fates)?;
-            self.queue.book.hold(&packet);
+            let packet = codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, sink)?;
+            self.queue.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.queue.book.backlog()
+        self.queue.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.queue.book.stats()
+        self.queue.accounting.stats()
     }
 }
 

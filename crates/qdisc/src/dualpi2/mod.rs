@@ -11,8 +11,8 @@ use weir_core::{Duration, Packet, Rng, Time, units};
 
 use self::controller::{Controller, Verdict};
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::linux::truesize;
 use crate::registry::Discipline;
 use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
@@ -34,7 +34,7 @@ struct DualPi2 {
     classic: VecDeque<Packet>,
     credit: Credit,
     memory: u64,
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
 }
 
@@ -97,7 +97,7 @@ impl DualPi2 {
             classic: VecDeque::new(),
             credit: Credit::new(protection, full_packet),
             memory: 0,
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
         })
     }
@@ -116,8 +116,8 @@ impl DualPi2 {
     }
 
     /// Whether `packet` must be dropped by what the controller says; it is marked here if that is enough.
-    fn must_drop(&mut self, packet: &mut Packet, class: Class, fates: &mut dyn Fates) -> bool {
-        if self.book.backlog().bytes < 2 * u64::from(self.full_packet) {
+    fn must_drop(&mut self, packet: &mut Packet, class: Class, sink: &mut dyn DropSink) -> bool {
+        if self.accounting.backlog().bytes < 2 * u64::from(self.full_packet) {
             return false;
         }
         let speaks_ecn = packet.ecn.can_mark();
@@ -127,30 +127,30 @@ impl DualPi2 {
             Class::Untouched => Verdict::Pass,
         };
         if verdict == Verdict::Mark {
-            self.book.mark(packet, MarkReason::Early, fates);
+            self.accounting.mark(packet, MarkReason::Early, sink);
         }
         verdict == Verdict::Drop
     }
 
     /// Whether `packet` of the L-queue must be dropped by the step; it is marked here if that is enough.
-    fn step_drops(&mut self, packet: &mut Packet, now: Time, fates: &mut dyn Fates) -> bool {
+    fn step_drops(&mut self, packet: &mut Packet, now: Time, sink: &mut dyn DropSink) -> bool {
         let exceeded = match self.step {
             Step::Sojourn(most) => now.since(packet.enqueued_at) > most,
             Step::Packets(most) => self.low_latency.len() > most,
         };
-        exceeded && !self.book.mark(packet, MarkReason::Step, fates)
+        exceeded && !self.accounting.mark(packet, MarkReason::Step, sink)
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
             let Some((Low { mut packet, class, step }, credit)) = self.take() else {
                 self.credit.value = self.credit.initial;
                 return None;
             };
-            if !self.drop_at_enqueue && self.must_drop(&mut packet, class, fates) {
-                self.book.discard(packet, DropReason::Early, fates);
-            } else if step && self.step_drops(&mut packet, now, fates) {
-                self.book.discard(packet, DropReason::Step, fates);
+            if !self.drop_at_enqueue && self.must_drop(&mut packet, class, sink) {
+                self.accounting.discard(packet, DropReason::Early, sink);
+            } else if step && self.step_drops(&mut packet, now, sink) {
+                self.accounting.discard(packet, DropReason::Step, sink);
             } else {
                 self.credit.value += credit;
                 return Some(packet);
@@ -170,7 +170,7 @@ impl DualPi2 {
                 (Low { packet, class: Class::Classic, step: false }, -self.credit.low_weight)
             }
         };
-        self.book.take(&taken.packet);
+        self.accounting.take(&taken.packet);
         self.memory -= u64::from(truesize(taken.packet.len));
         let change = if both { weight * i64::from(taken.packet.len) } else { 0 };
         Some((taken, change))
@@ -208,21 +208,21 @@ impl Step {
 }
 
 impl Qdisc for DualPi2 {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
         let memory = self.memory + u64::from(truesize(packet.len));
-        if self.book.backlog().packets >= self.limit {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        if self.accounting.backlog().packets >= self.limit {
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         if memory > self.memory_limit {
-            return self.book.refuse(packet, DropReason::Overmemory, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Overmemory, sink);
         }
         let class = self.class_of(&packet);
-        if self.drop_at_enqueue && self.must_drop(&mut packet, class, fates) {
-            return self.book.turn_away(packet, DropReason::Early, fates);
+        if self.drop_at_enqueue && self.must_drop(&mut packet, class, sink) {
+            return self.accounting.xmit_cn(packet, DropReason::Early, sink);
         }
         self.memory = memory;
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         if class == Class::Classic {
             self.classic.push_back(packet);
         } else {
@@ -231,35 +231,35 @@ impl Qdisc for DualPi2 {
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.catch_up(now);
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
-            None => self.next_packet(now, fates)?,
+            None => self.next_packet(now, sink)?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         self.catch_up(now);
         if self.held.is_none() {
-            let packet = self.next_packet(now, fates)?;
-            self.book.hold(&packet);
+            let packet = self.next_packet(now, sink)?;
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

@@ -12,8 +12,8 @@ use weir_core::{Duration, Packet, Time};
 
 use self::flows::{Flows, Place, jiffies};
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::linux::JIFFY;
 use crate::pool::{List, Pool};
 use crate::priomap::{PRIOMAP, PrioMap};
@@ -39,7 +39,7 @@ struct Fq {
     timer: Option<Time>,
     wake_at: Option<Time>,
     pool: Pool,
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
 }
 
@@ -92,7 +92,7 @@ impl Fq {
             timer: None,
             wake_at: None,
             pool: Pool::default(),
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
         })
     }
@@ -102,17 +102,17 @@ impl Fq {
         let nothing_due = self.flows.waiting as usize == self.throttled.len()
             && self.fast_packets < FAST_PACKETS
             && self.next_throttled.is_none_or(|at| at > now);
-        self.params.max_rate.is_none() && (self.book.backlog().packets == 0 || nothing_due)
+        self.params.max_rate.is_none() && (self.accounting.backlog().packets == 0 || nothing_due)
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         if let Some(packet) = self.pool.pop(&mut self.fast) {
             self.fast_packets -= 1;
-            self.book.take(&packet);
+            self.accounting.take(&packet);
             return Some(packet);
         }
-        if self.book.backlog().packets == 0 {
+        if self.accounting.backlog().packets == 0 {
             return None;
         }
         self.unthrottle(now);
@@ -144,7 +144,7 @@ impl Fq {
                 self.throttle(index);
                 continue;
             }
-            return Some(self.send(index, now, fates));
+            return Some(self.send(index, now, sink));
         }
     }
 
@@ -177,18 +177,18 @@ impl Fq {
     }
 
     /// Sends the next packet of flow `index`.
-    fn send(&mut self, index: u32, now: Time, fates: &mut dyn Fates) -> Packet {
+    fn send(&mut self, index: u32, now: Time, sink: &mut dyn DropSink) -> Packet {
         let flow = &mut self.flows.flows[index as usize];
         let mut packet = self.pool.pop(&mut flow.packets).expect("the flow has packets");
         flow.len -= 1;
         if flow.len == 0 {
             self.flows.waiting -= 1;
         }
-        self.book.take(&packet);
+        self.accounting.take(&packet);
         self.bands[self.priomap.band_of(&packet)].packets -= 1;
         let due = flow.next_packet.map_or(packet.enqueued_at, |at| at.max(packet.enqueued_at));
         if self.params.ce_threshold.is_some_and(|most| now.since(due) > most) {
-            self.book.mark(&mut packet, MarkReason::CeThreshold, fates);
+            self.accounting.mark(&mut packet, MarkReason::CeThreshold, sink);
         }
         let len = i64::from(packet.len);
         flow.credit -= len;
@@ -273,13 +273,13 @@ impl FqParams {
 }
 
 impl Qdisc for Fq {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let band = self.priomap.band_of(&packet);
         if self.bands[band].packets >= self.params.limit {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         if self.may_pass(now) {
-            self.book.arrive(&packet);
+            self.accounting.arrive(&packet);
             self.pool.push(&mut self.fast, packet);
             self.fast_packets += 1;
             return;
@@ -288,7 +288,7 @@ impl Qdisc for Fq {
         let index = self.flows.find(key, self.params.initial_quantum, now);
         let flow = &mut self.flows.flows[index as usize];
         if flow.len >= self.params.flow_limit {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         if let Place::Detached(since) = flow.place {
             flow.place = Place::InTurn;
@@ -307,26 +307,26 @@ impl Qdisc for Fq {
             self.flows.waiting += 1;
         }
         flow.len += 1;
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.pool.push(&mut flow.packets, packet);
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
-            None => self.next_packet(now, fates)?,
+            None => self.next_packet(now, sink)?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.is_none() {
-            let packet = self.next_packet(now, fates)?;
-            self.book.hold(&packet);
+            let packet = self.next_packet(now, sink)?;
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
@@ -341,11 +341,11 @@ impl Qdisc for Fq {
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

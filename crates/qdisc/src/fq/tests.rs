@@ -13,7 +13,7 @@ fn packet(hash: u32, tos: u8, now: Time) -> Packet {
         enqueued_at: now,
         label: FlowLabel { hash, ..FlowLabel::default() },
         len: 1514,
-        owner: hash,
+        flow_id: hash,
         dscp: Dscp::from_tos(tos),
         ecn: Ecn::from_tos(tos),
     }
@@ -29,7 +29,7 @@ fn bands_share_by_their_weights() {
     }
     let mut sent = [0; 4];
     for _ in 0..3_000 {
-        sent[queue.dequeue(Time::ZERO, &mut Ignore).unwrap().owner as usize] += 1;
+        sent[queue.dequeue(Time::ZERO, &mut Ignore).unwrap().flow_id as usize] += 1;
     }
     // Eight packets by the fast path (3, 3, 2), the first ten of each flow in band 0, and then in five
     // rounds 130 of best effort and 43.4 of bulk each; low delay has the rest, 390 in a round.
@@ -76,7 +76,7 @@ fn what_waits_for_its_rate_is_marked_by_how_late_it_is() {
 
 /// The flows that leave at `now`, in order.
 fn order(queue: &mut dyn Qdisc, now: Time) -> String {
-    std::iter::from_fn(|| queue.dequeue(now, &mut Ignore)).map(|it| it.owner.to_string()).collect()
+    std::iter::from_fn(|| queue.dequeue(now, &mut Ignore)).map(|it| it.flow_id.to_string()).collect()
 }
 
 /// A flow of which nothing waits is set aside; 12 jiffies of 4 ms later it has rested for longer than `refill_delay`,
@@ -96,7 +96,7 @@ fn a_flow_that_rested_has_a_whole_quantum_again() {
         }
         // Flow 2 sends one packet of its 3000 bytes, and is set aside by the time flow 1 has sent again.
         queue.enqueue(packet(2, 0, now), now, &mut Ignore);
-        let left = (0..8).map(|_| queue.dequeue(now, &mut Ignore).unwrap().owner);
+        let left = (0..8).map(|_| queue.dequeue(now, &mut Ignore).unwrap().flow_id);
         assert_eq!(left.collect::<Vec<_>>(), [2, 1, 1, 1, 1, 1, 1, 1]);
         let later = Time::from_nanos(back);
         for _ in 0..4 {

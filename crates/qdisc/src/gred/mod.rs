@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
     Average, BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, Policy, RedParams,
     RedSettings, RedState, burst, required_size, size,
@@ -37,7 +37,7 @@ struct Gred {
     /// Bytes of all packets.
     bytes: u64,
     /// Packets without a virtual queue.
-    others: Book,
+    others: Accounting,
 }
 
 /// By which average a virtual queue goes.
@@ -57,7 +57,7 @@ struct VirtualQueue {
     params: RedParams,
     policy: Policy,
     state: RedState,
-    book: Book,
+    accounting: Accounting,
 }
 
 impl Gred {
@@ -102,7 +102,7 @@ impl Gred {
             rng: device.seed.stream("gred"),
             packets: VecDeque::new(),
             bytes: 0,
-            others: Book::default(),
+            others: Accounting::default(),
         })
     }
 
@@ -128,16 +128,16 @@ impl Gred {
     }
 
     /// A packet for which there is no virtual queue, not even the default: a plain FIFO.
-    fn enqueue_unassigned(&mut self, packet: Packet, fates: &mut dyn Fates) {
+    fn enqueue_unassigned(&mut self, packet: Packet, sink: &mut dyn DropSink) {
         if self.bytes + u64::from(packet.len) > self.limit {
-            return self.others.refuse(packet, DropReason::Overlimit, fates);
+            return self.others.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         self.others.arrive(&packet);
         self.push(packet, None);
     }
 
-    fn books(&self) -> impl Iterator<Item = &Book> {
-        self.queues.iter().flatten().map(|queue| &queue.book).chain([&self.others])
+    fn all_accounting(&self) -> impl Iterator<Item = &Accounting> {
+        self.queues.iter().flatten().map(|queue| &queue.accounting).chain([&self.others])
     }
 }
 
@@ -183,7 +183,7 @@ impl VirtualQueue {
             params: settings.for_kernel(params)?,
             policy,
             state: RedState::default(),
-            book: Book::default(),
+            accounting: Accounting::default(),
         })
     }
 }
@@ -207,15 +207,15 @@ fn policy_of(params: &Params) -> Policy {
 }
 
 impl Qdisc for Gred {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let number = self.number_of(&packet);
         let Some(priority) = self.queues[number].as_ref().map(|queue| queue.priority) else {
-            return self.enqueue_unassigned(packet, fates);
+            return self.enqueue_unassigned(packet, sink);
         };
         let weight = self.weight_of_others(priority);
         let wred = self.averaging == Averaging::Wred;
         let queue = self.queues[number].as_mut().expect("it was just there");
-        let backlog = if wred { self.bytes } else { queue.book.backlog().bytes };
+        let backlog = if wred { self.bytes } else { queue.accounting.backlog().bytes };
         if wred {
             queue.state.share_average_of(&self.shared);
         }
@@ -224,17 +224,19 @@ impl Qdisc for Gred {
             self.shared.share_average_of(&queue.state);
         }
         let verdict = queue.state.decide(&queue.params, average + weight, &mut self.rng);
-        if let Some(reason) = queue.policy.carry_out(verdict, &mut packet, &mut queue.book, fates) {
-            return queue.book.turn_away(packet, reason, fates);
+        if let Some(reason) =
+            queue.policy.carry_out(verdict, &mut packet, &mut queue.accounting, sink)
+        {
+            return queue.accounting.xmit_cn(packet, reason, sink);
         }
         if backlog + u64::from(packet.len) > queue.limit {
-            return queue.book.refuse(packet, DropReason::Overlimit, fates);
+            return queue.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
-        queue.book.arrive(&packet);
+        queue.accounting.arrive(&packet);
         self.push(packet, Some(number));
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let (packet, number) = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.len);
         let queue = number.and_then(|number| self.queues[number].as_mut());
@@ -243,19 +245,19 @@ impl Qdisc for Gred {
             self.others.depart(&packet);
             return Some(packet);
         };
-        queue.book.take(&packet);
-        queue.book.depart(&packet);
+        queue.accounting.take(&packet);
+        queue.accounting.depart(&packet);
         if self.averaging == Averaging::Wred {
             if self.bytes == 0 {
                 self.shared.start_idling(now);
             }
-        } else if queue.book.backlog().bytes == 0 {
+        } else if queue.accounting.backlog().bytes == 0 {
             queue.state.start_idling(now);
         }
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.packets.front().map(|(packet, _)| packet)
     }
 
@@ -264,16 +266,16 @@ impl Qdisc for Gred {
     }
 
     fn stats(&self) -> Stats {
-        self.books().fold(Stats::default(), |mut sum, book| {
-            sum += book.stats();
+        self.all_accounting().fold(Stats::default(), |mut sum, accounting| {
+            sum += accounting.stats();
             sum
         })
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
         for (name, queue) in NAMES.into_iter().zip(&self.queues) {
-            if let Some(VirtualQueue { book, .. }) = queue {
-                visit(ClassView { name, backlog: book.backlog(), stats: book.stats() });
+            if let Some(VirtualQueue { accounting, .. }) = queue {
+                visit(ClassView { name, backlog: accounting.backlog(), stats: accounting.stats() });
             }
         }
     }

@@ -13,7 +13,7 @@ fn packet(dscp: u8, ecn: Ecn) -> Packet {
         enqueued_at: Time::ZERO,
         label: FlowLabel::default(),
         len: 1000,
-        owner: 0,
+        flow_id: 0,
         dscp: Dscp::new(dscp).unwrap(),
         ecn,
     }

@@ -14,8 +14,8 @@ use weir_core::{Bytes, Packet, Time, units};
 use self::curve::{ServiceCurve, Shape, ticks, time};
 use self::tree::{Curves, Tree};
 use crate::Device;
-use crate::book::{Book, Held};
-use crate::contract::{Backlog, ClassView, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::{Accounting, Held};
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::tc::{
@@ -28,7 +28,7 @@ struct Hfsc {
     classifier: Classifier,
     default_leaf: Option<usize>,
     /// Packets that no class takes.
-    unclassified: Book,
+    unclassified: Accounting,
     held: Held,
     wake_at: Option<Time>,
 }
@@ -50,7 +50,7 @@ impl Hfsc {
             leaves,
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
-            unclassified: Book::default(),
+            unclassified: Accounting::default(),
             held: Held::default(),
             wake_at: None,
         })
@@ -62,7 +62,7 @@ impl Hfsc {
         named.or(self.default_leaf)
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         while self.leaves.backlog().packets > 0 {
             let Some((leaf, by_guarantee)) = self.tree.next(ticks(now)) else {
@@ -70,7 +70,7 @@ impl Hfsc {
                 return None;
             };
             let before = self.leaves.backlog_of(leaf).packets;
-            let packet = self.leaves.dequeue(leaf, now, fates);
+            let packet = self.leaves.dequeue(leaf, now, sink);
             let after = self.leaves.backlog_of(leaf).packets;
             let Some(packet) = packet else {
                 if after > 0 {
@@ -86,7 +86,7 @@ impl Hfsc {
                 self.tree.deactivate(leaf);
             }
             self.tree.sent(leaf, packet.len, by_guarantee, after > 0);
-            self.update_deadline(leaf, by_guarantee, now, fates);
+            self.update_deadline(leaf, by_guarantee, now, sink);
             return Some(packet);
         }
         None
@@ -98,7 +98,7 @@ impl Hfsc {
         leaf: usize,
         by_guarantee: bool,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) {
         if !self.tree.has_deadlines(leaf) {
             return;
@@ -106,7 +106,7 @@ impl Hfsc {
         if self.leaves.backlog_of(leaf).packets == 0 {
             return self.tree.end_deadlines(leaf);
         }
-        let len = self.leaves.peek_len(leaf, now, fates);
+        let len = self.leaves.peek_len(leaf, now, sink);
         if self.leaves.backlog_of(leaf).packets == 0 {
             self.tree.deactivate(leaf);
         } else {
@@ -117,29 +117,29 @@ impl Hfsc {
 }
 
 impl Qdisc for Hfsc {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let Some(leaf) = self.leaf_of(&packet) else {
-            return self.unclassified.refuse(packet, DropReason::Unclassified, fates);
+            return self.unclassified.xmit_drop(packet, DropReason::Unclassified, sink);
         };
         let first = self.leaves.backlog_of(leaf).packets == 0;
-        self.leaves.enqueue(leaf, packet, now, fates);
+        self.leaves.enqueue(leaf, packet, now, sink);
         if first && self.leaves.backlog_of(leaf).packets > 0 && !self.tree.is_active(leaf) {
             self.tree.activate(leaf, packet.len, ticks(now));
             if self.tree.has_deadlines(leaf) {
                 // The deadline is this packet's: it is taken out, so that it cannot be dropped from
                 // the head.
-                self.leaves.peek_len(leaf, now, fates);
+                self.leaves.peek_len(leaf, now, sink);
             }
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.held.take().or_else(|| self.next_packet(now, fates))
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.held.take().or_else(|| self.next_packet(now, sink))
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.get().is_none() {
-            let packet = self.next_packet(now, fates);
+            let packet = self.next_packet(now, sink);
             self.held.hold(packet);
         }
         self.held.get()

@@ -13,8 +13,8 @@ use weir_core::{Duration, Packet, Time};
 pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
-use crate::book::Held;
-use crate::contract::{Backlog, ClassView, Fates, Qdisc, Stats};
+use crate::accounting::Held;
+use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
@@ -62,9 +62,9 @@ impl Htb {
         }
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
-        if let Some(packet) = self.direct.dequeue(now, fates) {
+        if let Some(packet) = self.direct.dequeue(now, sink) {
             return Some(packet);
         }
         if self.tree.leaves.backlog().packets == 0 {
@@ -77,7 +77,7 @@ impl Htb {
                 next_event = next_event.min(event);
             }
             for prio in self.tree.active_priorities(level) {
-                let packet = self.tree.dequeue(level, prio, now, fates);
+                let packet = self.tree.dequeue(level, prio, now, sink);
                 if packet.is_some() {
                     return packet;
                 }
@@ -89,23 +89,23 @@ impl Htb {
 }
 
 impl Qdisc for Htb {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         match self.leaf_of(&packet) {
-            None => self.direct.enqueue(packet, now, fates),
-            Some(leaf) => self.tree.enqueue(leaf, packet, now, fates),
+            None => self.direct.enqueue(packet, now, sink),
+            Some(leaf) => self.tree.enqueue(leaf, packet, now, sink),
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         if let Some(packet) = self.held.take() {
             return Some(packet);
         }
-        self.next_packet(now, fates)
+        self.next_packet(now, sink)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.get().is_none() {
-            let packet = self.next_packet(now, fates);
+            let packet = self.next_packet(now, sink);
             self.held.hold(packet);
         }
         self.held.get()

@@ -7,7 +7,7 @@
 use weir_core::{Duration, Packet, Time};
 
 use super::class::{Class, Mode};
-use crate::contract::Fates;
+use crate::contract::DropSink;
 use crate::leaves::Leaves;
 use crate::tc::Handle;
 
@@ -113,8 +113,8 @@ impl Tree {
     }
 
     /// Puts `packet` into the queue of `leaf`, which then takes part in the turns.
-    pub fn enqueue(&mut self, leaf: usize, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        self.leaves.enqueue(leaf, packet, now, fates);
+    pub fn enqueue(&mut self, leaf: usize, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        self.leaves.enqueue(leaf, packet, now, sink);
         if self.activity[leaf] == 0 && self.waits_in(leaf) {
             self.activity[leaf] = 1 << self.classes[leaf].prio;
             self.enter(leaf);
@@ -144,7 +144,7 @@ impl Tree {
         level: usize,
         prio: usize,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Option<Packet> {
         let mut class = self.leaf_in_turn(level, prio)?;
         let mut start = class;
@@ -159,7 +159,7 @@ impl Tree {
                 class = next;
                 continue;
             }
-            if let Some(packet) = self.leaves.dequeue(class, now, fates) {
+            if let Some(packet) = self.leaves.dequeue(class, now, sink) {
                 self.sent(class, level, prio, &packet, now);
                 return Some(packet);
             }

@@ -17,7 +17,7 @@ use weir_core::{Packet, Time};
 
 use crate::Device;
 use crate::colour::Colour;
-use crate::contract::Fates;
+use crate::contract::DropSink;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError, check_text, did_you_mean};
 
 /// Every marker, in the order in which `weir list markers` shows them.
@@ -73,8 +73,8 @@ trait Meter: Send {
     }
 }
 
-/// The owner of the packets, as a marker sees it: what [`Fates::tcp_header`] tells, and the sender's window.
-pub trait About: Fates {
+/// The owner of the packets, as a marker sees it: what [`DropSink::tcp_header`] tells, and the sender's window.
+pub trait About: DropSink {
     /// The congestion window of the packet's sender, in segments. Only a simulator knows it.
     fn window(&self, packet: &Packet) -> Option<u32>;
 }

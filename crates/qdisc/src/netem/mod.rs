@@ -16,8 +16,8 @@ use weir_core::{Packet, Rng, TcpHeader, Time};
 use self::chance::{Chance, Correlated, Loss, draw};
 use self::distribution::Distribution;
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::registry::Discipline;
 use crate::tc::{SetUp, SetUpError};
 
@@ -41,7 +41,7 @@ struct Netem {
     ahead: VecDeque<Waiting>,
     child: Option<Box<dyn Qdisc>>,
     /// What waits in the child counts too.
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
     wake_at: Option<Time>,
 }
@@ -175,30 +175,30 @@ impl Netem {
             waiting: VecDeque::new(),
             ahead: VecDeque::new(),
             child: set_up.child.as_ref().map(|child| child.build(device)).transpose()?,
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
             wake_at: None,
         })
     }
 
     /// Takes a packet that arrives; `is_copy` says that it is one that was made here.
-    fn admit(&mut self, mut packet: Packet, is_copy: bool, now: Time, fates: &mut dyn Fates) {
+    fn admit(&mut self, mut packet: Packet, is_copy: bool, now: Time, sink: &mut dyn DropSink) {
         let doubles = !is_copy && self.duplicate.strikes(&mut self.rng);
         let is_lost = self.loss.strikes(&mut self.rng)
-            && !(self.ecn && self.book.mark(&mut packet, MarkReason::LinkLoss, fates));
+            && !(self.ecn && self.accounting.mark(&mut packet, MarkReason::LinkLoss, sink));
         if is_lost && !doubles {
-            return self.book.turn_away(packet, DropReason::LinkLoss, fates);
+            return self.accounting.xmit_cn(packet, DropReason::LinkLoss, sink);
         }
         let is_corrupted = self.corrupt.strikes(&mut self.rng);
-        if self.book.backlog().packets >= self.limit {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+        if self.accounting.backlog().packets >= self.limit {
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
         // One that is doubled and lost is one.
         if doubles && !is_lost {
-            let copy = Packet { handle: fates.on_duplicate(&packet), ..packet };
-            self.admit(copy, true, now, fates);
+            let copy = Packet { handle: sink.on_duplicate(&packet), ..packet };
+            self.admit(copy, true, now, sink);
         }
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.send_off(packet, is_corrupted, now);
     }
 
@@ -227,13 +227,13 @@ impl Netem {
         self.waiting.insert(place, Waiting { leaves, packet, is_corrupted });
     }
 
-    fn next_packet(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         loop {
             if let Some(Waiting { packet, is_corrupted, .. }) = self.ahead.pop_front() {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 if is_corrupted {
-                    self.book.discard(packet, DropReason::LinkLoss, fates);
+                    self.accounting.discard(packet, DropReason::LinkLoss, sink);
                     continue;
                 }
                 return Some(packet);
@@ -241,24 +241,28 @@ impl Netem {
             let Some(due) = self.take_due(now) else { break };
             match &mut self.child {
                 _ if due.is_corrupted => {
-                    self.book.take(&due.packet);
-                    self.book.discard(due.packet, DropReason::LinkLoss, fates);
+                    self.accounting.take(&due.packet);
+                    self.accounting.discard(due.packet, DropReason::LinkLoss, sink);
                 }
                 None => {
-                    self.book.take(&due.packet);
+                    self.accounting.take(&due.packet);
                     return Some(due.packet);
                 }
                 Some(child) => {
                     // The child measures how long it holds a packet, not how long the line does.
                     let packet = Packet { enqueued_at: now, ..due.packet };
-                    child.enqueue(packet, now, &mut Within { book: &mut self.book, fates });
+                    child.enqueue(
+                        packet,
+                        now,
+                        &mut Within { accounting: &mut self.accounting, sink },
+                    );
                 }
             }
         }
         let child = self.child.as_mut()?;
-        let packet = child.dequeue(now, &mut Within { book: &mut self.book, fates });
+        let packet = child.dequeue(now, &mut Within { accounting: &mut self.accounting, sink });
         match &packet {
-            Some(packet) => self.book.take(packet),
+            Some(packet) => self.accounting.take(packet),
             None => self.wake_at = self.wake_at.into_iter().chain(child.wake_at()).min(),
         }
         packet
@@ -291,26 +295,26 @@ impl Netem {
 }
 
 impl Qdisc for Netem {
-    fn enqueue(&mut self, packet: Packet, now: Time, fates: &mut dyn Fates) {
-        self.admit(packet, false, now, fates);
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        self.admit(packet, false, now, sink);
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
-            None => self.next_packet(now, fates)?,
+            None => self.next_packet(now, sink)?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
         if self.held.is_none() {
-            let packet = self.next_packet(now, fates)?;
-            self.book.hold(&packet);
+            let packet = self.next_packet(now, sink)?;
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
@@ -321,11 +325,11 @@ impl Qdisc for Netem {
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
@@ -336,30 +340,30 @@ impl Qdisc for Netem {
     }
 }
 
-/// The fates of packets in a child whose backlog is part of `book`.
+/// The drop sink of a child whose backlog is part of `accounting`.
 struct Within<'a> {
-    book: &'a mut Book,
-    fates: &'a mut dyn Fates,
+    accounting: &'a mut Accounting,
+    sink: &'a mut dyn DropSink,
 }
 
-impl Fates for Within<'_> {
+impl DropSink for Within<'_> {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
-        self.book.take(&packet);
-        self.book.discard(packet, reason, self.fates);
+        self.accounting.take(&packet);
+        self.accounting.discard(packet, reason, self.sink);
     }
 
     fn on_mark(&mut self, packet: &Packet, reason: MarkReason) {
-        self.book.count_mark(reason);
-        self.fates.on_mark(packet, reason);
+        self.accounting.count_mark(reason);
+        self.sink.on_mark(packet, reason);
     }
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
-        self.fates.tcp_header(packet)
+        self.sink.tcp_header(packet)
     }
 
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
-        self.book.arrive(packet);
-        self.fates.on_duplicate(packet)
+        self.accounting.arrive(packet);
+        self.sink.on_duplicate(packet)
     }
 }
 
@@ -403,7 +407,7 @@ mod tests {
                     enqueued_at: at,
                     label: FlowLabel::default(),
                     len: 1_000,
-                    owner: 0,
+                    flow_id: 0,
                     dscp: Dscp::BE,
                     ecn: Ecn::Ect0,
                 };

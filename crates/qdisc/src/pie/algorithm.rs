@@ -318,7 +318,7 @@ mod tests {
     fn packet(len: u32, enqueued_at: Time) -> Packet {
         let label = weir_core::FlowLabel::default();
         let (dscp, ecn) = (weir_core::Dscp::BE, weir_core::Ecn::Ect0);
-        Packet { handle: 0, enqueued_at, label, len, owner: 0, dscp, ecn }
+        Packet { handle: 0, enqueued_at, label, len, flow_id: 0, dscp, ecn }
     }
 
     impl PieState {

@@ -12,8 +12,8 @@ use weir_core::{Packet, Rng, Time};
 pub(crate) use algorithm::{MAX_PROB, PieParams, PieState, UpdateTimer};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -24,7 +24,7 @@ struct Pie {
     timer: UpdateTimer,
     rng: Rng,
     packets: VecDeque<Packet>,
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
 }
 
@@ -38,7 +38,7 @@ impl Pie {
             timer: UpdateTimer::new(params.time("tupdate")?.expect("a default")),
             rng: device.seed.stream("pie"),
             packets: VecDeque::new(),
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
         })
     }
@@ -48,7 +48,7 @@ impl Pie {
     fn catch_up(&mut self, now: Time) {
         while self.timer.fires(now) {
             let before = self.state;
-            self.state.update(self.book.backlog().bytes, &self.params);
+            self.state.update(self.accounting.backlog().bytes, &self.params);
             if self.state == before {
                 self.timer.skip(now, 1);
             }
@@ -57,60 +57,60 @@ impl Pie {
 
     fn next_packet(&mut self, now: Time) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.book.take(&packet);
-        self.state.on_dequeue(&packet, self.book.backlog().bytes, &self.params, now);
+        self.accounting.take(&packet);
+        self.state.on_dequeue(&packet, self.accounting.backlog().bytes, &self.params, now);
         Some(packet)
     }
 }
 
 impl Qdisc for Pie {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
-        let backlog = self.book.backlog();
+        let backlog = self.accounting.backlog();
         let full = backlog.packets >= self.limit;
         let strikes = !full
             && self.state.strikes(packet.len, backlog.bytes, &self.params, &mut self.rng)
             && !(self.state.may_mark(&self.params)
-                && self.book.mark(&mut packet, MarkReason::Early, fates));
+                && self.accounting.mark(&mut packet, MarkReason::Early, sink));
         if !full && !strikes {
-            self.book.arrive(&packet);
+            self.accounting.arrive(&packet);
             self.packets.push_back(packet);
         } else {
             self.state.on_drop();
             let reason = if full { DropReason::Overlimit } else { DropReason::Early };
-            self.book.refuse(packet, reason, fates);
+            self.accounting.xmit_drop(packet, reason, sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         self.catch_up(now);
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
             None => self.next_packet(now)?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.catch_up(now);
         if self.held.is_none() {
             let packet = self.next_packet(now)?;
-            self.book.hold(&packet);
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
 
     fn packet(enqueued_at: Time, ecn: Ecn) -> Packet {
         let label = weir_core::FlowLabel::default();
-        Packet { handle: 0, enqueued_at, label, len: 1514, owner: 0, dscp: Dscp::BE, ecn }
+        Packet { handle: 0, enqueued_at, label, len: 1514, flow_id: 0, dscp: Dscp::BE, ecn }
     }
 
     /// Ten packets at time zero, of which the first leaves after 100 ms.

@@ -13,7 +13,7 @@ use weir_core::{Packet, Time};
 
 use self::timeline::{ONE, Timeline};
 use crate::Device;
-use crate::contract::{Fates, Qdisc};
+use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
@@ -186,10 +186,10 @@ impl Qfq {
         aggregate: usize,
         leaves: &mut Leaves,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Head {
         while let Some(&class) = self.aggregates[aggregate].active.front() {
-            if let Some(len) = leaves.peek_len(class, now, fates) {
+            if let Some(len) = leaves.peek_len(class, now, sink) {
                 return Head::Packet { class, len };
             }
             if leaves.backlog_of(class).packets > 0 {
@@ -220,16 +220,16 @@ impl Qfq {
         len: u32,
         leaves: &mut Leaves,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Option<Packet> {
-        let packet = leaves.dequeue(class, now, fates)?;
+        let packet = leaves.dequeue(class, now, sink)?;
         let Class { aggregate, deficit, active } = &mut self.classes[class];
         let aggregate = &mut self.aggregates[*aggregate];
         *deficit -= i64::from(len);
         if leaves.backlog_of(class).packets == 0 {
             *active = false;
             aggregate.active.pop_front();
-        } else if *deficit < i64::from(leaves.peek_len(class, now, fates).unwrap_or(0)) {
+        } else if *deficit < i64::from(leaves.peek_len(class, now, sink).unwrap_or(0)) {
             *deficit += i64::from(aggregate.longest);
             aggregate.active.rotate_left(1);
         }
@@ -258,7 +258,7 @@ impl Schedule for Qfq {
         class: usize,
         leaves: &mut Leaves,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) {
         if leaves.backlog_of(class).packets == 0 {
             return;
@@ -270,18 +270,18 @@ impl Schedule for Qfq {
             return self.activate(class);
         }
         // A queue that dropped its oldest packet may have a longer one to send now.
-        let next = leaves.peek_len(class, now, fates).map_or(0, i64::from);
+        let next = leaves.peek_len(class, now, sink).map_or(0, i64::from);
         if aggregate.active.front() == Some(&class) && *deficit < next {
             aggregate.active.rotate_left(1);
         }
     }
 
-    fn next(&mut self, leaves: &mut Leaves, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
+    fn next(&mut self, leaves: &mut Leaves, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
             let serving = self.serving?;
-            match self.head(serving, leaves, now, fates) {
+            match self.head(serving, leaves, now, sink) {
                 Head::Packet { class, len } if len <= self.aggregates[serving].left => {
-                    return self.send(class, len, leaves, now, fates);
+                    return self.send(class, len, leaves, now, sink);
                 }
                 Head::Packet { .. } | Head::Nothing => self.next_aggregate(serving),
                 Head::Withheld => return None,

@@ -16,8 +16,8 @@ pub(crate) use self::settings::{
     required_size, size,
 };
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, ClassView, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
@@ -31,7 +31,7 @@ struct Red {
     rng: Rng,
     child: Box<dyn Qdisc>,
     /// What never reached the child, and every mark.
-    book: Book,
+    accounting: Accounting,
 }
 
 /// What becomes of a packet that RED picks.
@@ -51,15 +51,15 @@ impl Policy {
         self,
         verdict: Verdict,
         packet: &mut Packet,
-        book: &mut Book,
-        fates: &mut dyn Fates,
+        accounting: &mut Accounting,
+        sink: &mut dyn DropSink,
     ) -> Option<DropReason> {
         let (may_mark, mark, drop) = match verdict {
             Verdict::Pass => return None,
             Verdict::Early => (self.ecn, MarkReason::Early, DropReason::Early),
             Verdict::Forced => (self.ecn && !self.harddrop, MarkReason::Forced, DropReason::Forced),
         };
-        let spared = may_mark && (book.mark(packet, mark, fates) || self.nodrop);
+        let spared = may_mark && (accounting.mark(packet, mark, sink) || self.nodrop);
         (!spared).then_some(drop)
     }
 }
@@ -87,7 +87,7 @@ impl Red {
             adapt_at: params.switch("adaptive").then_some(Time::ZERO + ADAPT_EVERY),
             rng: device.seed.stream("red"),
             child,
-            book: Book::default(),
+            accounting: Accounting::default(),
         })
     }
 
@@ -122,18 +122,18 @@ fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
 }
 
 impl Qdisc for Red {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.adapt(now);
         let average = self.state.update(&self.params, self.child.backlog().bytes, now);
         let verdict = self.state.decide(&self.params, average, &mut self.rng);
-        match self.policy.carry_out(verdict, &mut packet, &mut self.book, fates) {
-            Some(reason) => self.book.turn_away(packet, reason, fates),
-            None => self.child.enqueue(packet, now, fates),
+        match self.policy.carry_out(verdict, &mut packet, &mut self.accounting, sink) {
+            Some(reason) => self.accounting.xmit_cn(packet, reason, sink),
+            None => self.child.enqueue(packet, now, sink),
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        let packet = self.child.dequeue(now, fates);
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.child.dequeue(now, sink);
         if packet.is_none() {
             self.adapt(now);
             self.state.start_idling(now);
@@ -141,8 +141,8 @@ impl Qdisc for Red {
         packet
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.child.peek(now, fates)
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.child.peek(now, sink)
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -155,7 +155,7 @@ impl Qdisc for Red {
 
     fn stats(&self) -> Stats {
         let mut stats = self.child.stats();
-        stats += self.book.stats();
+        stats += self.accounting.stats();
         stats
     }
 

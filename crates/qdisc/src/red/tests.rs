@@ -20,7 +20,7 @@ fn packet(len: u32, ecn: Ecn) -> Packet {
         enqueued_at: Time::ZERO,
         label: FlowLabel::default(),
         len,
-        owner: 0,
+        flow_id: 0,
         dscp: Dscp::BE,
         ecn,
     }

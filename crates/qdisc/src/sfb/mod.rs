@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use weir_core::{Draw, Packet, Rng, Time};
 
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::linux::JIFFY;
 use crate::registry::Discipline;
 use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
@@ -32,7 +32,7 @@ struct Sfb {
     warming_up: bool,
     rng: Rng,
     packets: VecDeque<(Packet, Hashes)>,
-    book: Book,
+    accounting: Accounting,
 }
 
 /// A packet's hash in each filter; 0 where that filter does not know of it.
@@ -119,7 +119,7 @@ impl Sfb {
             warming_up: false,
             rng,
             packets: VecDeque::new(),
-            book: Book::default(),
+            accounting: Accounting::default(),
         })
     }
 
@@ -257,48 +257,48 @@ fn jiffies(now: Time) -> u64 {
 }
 
 impl Qdisc for Sfb {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
-        if self.book.backlog().packets >= self.limit {
-            return self.book.turn_away(packet, DropReason::Overlimit, fates);
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        if self.accounting.backlog().packets >= self.limit {
+            return self.accounting.xmit_cn(packet, DropReason::Overlimit, sink);
         }
         self.keep_schedule(jiffies(now));
         let Some(hash) = self.hash(&packet) else {
-            return self.book.turn_away(packet, DropReason::Unclassified, fates);
+            return self.accounting.xmit_cn(packet, DropReason::Unclassified, sink);
         };
         let mut hashes = [0; 2];
         hashes[self.serving] = hash;
         match self.judge(&packet, &mut hashes, jiffies(now)) {
             Verdict::Wait => {}
             Verdict::Mark => {
-                if !self.book.mark(&mut packet, MarkReason::Early, fates) {
-                    return self.book.turn_away(packet, DropReason::Early, fates);
+                if !self.accounting.mark(&mut packet, MarkReason::Early, sink) {
+                    return self.accounting.xmit_cn(packet, DropReason::Early, sink);
                 }
             }
-            Verdict::Drop(reason) => return self.book.turn_away(packet, reason, fates),
+            Verdict::Drop(reason) => return self.accounting.xmit_cn(packet, reason, sink),
         }
         self.for_bins(hashes, |bin| bin.packets = bin.packets.saturating_add(1));
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.packets.push_back((packet, hashes));
     }
 
-    fn dequeue(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let (packet, hashes) = self.packets.pop_front()?;
         self.for_bins(hashes, |bin| bin.packets = bin.packets.saturating_sub(1));
-        self.book.take(&packet);
-        self.book.depart(&packet);
+        self.accounting.take(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn Fates) -> Option<&Packet> {
+    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
         self.packets.front().map(|(packet, _)| packet)
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

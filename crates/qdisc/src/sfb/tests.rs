@@ -13,7 +13,7 @@ fn packet(flow: u32, ecn: Ecn) -> Packet {
         enqueued_at: Time::ZERO,
         label: FlowLabel { hash: flow, ..FlowLabel::default() },
         len: 1000,
-        owner: flow,
+        flow_id: flow,
         dscp: Dscp::BE,
         ecn,
     }
@@ -76,7 +76,7 @@ fn bins_and_the_queue_have_limits() {
     }
     assert_eq!(dropped(&queue, DropReason::Overlimit), 2, "one of each flow");
     let flows: Vec<_> =
-        std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|p| p.owner).collect();
+        std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|p| p.flow_id).collect();
     assert_eq!(flows, [7, 7, 7, 8, 8]);
     assert!(queue.filters.iter().flat_map(|f| f.bins).flatten().all(|bin| bin.packets == 0));
 }
@@ -197,7 +197,7 @@ fn filters_choose_the_bins() {
     assert_eq!(dropped(&queue, DropReason::Overlimit), 2, "one of each class");
     assert_eq!(dropped(&queue, DropReason::Unclassified), 1);
     let flows: Vec<_> =
-        std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|p| p.owner).collect();
+        std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|p| p.flow_id).collect();
     assert_eq!(flows, [10, 11, 10, 12, 12, 12]);
 }
 

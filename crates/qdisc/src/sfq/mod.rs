@@ -11,8 +11,8 @@ use weir_core::{Draw, Duration, Packet, Rng, Time};
 
 use self::ranks::Ranks;
 use crate::Device;
-use crate::book::Book;
-use crate::contract::{Backlog, DropReason, Fates, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
     BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst,
     required_size, size,
@@ -38,7 +38,7 @@ struct Sfq {
     key: u64,
     perturbation: Option<Perturbation>,
     rng: Rng,
-    book: Book,
+    accounting: Accounting,
     held: Option<Packet>,
 }
 
@@ -96,7 +96,7 @@ impl Sfq {
             key: rng.below(u64::MAX),
             perturbation: (period > Duration::ZERO).then_some(Perturbation { period, due: None }),
             rng,
-            book: Book::default(),
+            accounting: Accounting::default(),
             held: None,
         })
     }
@@ -149,7 +149,7 @@ impl Sfq {
         index: u32,
         packet: &mut Packet,
         now: Time,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) -> Option<DropReason> {
         let (params, policy) = self.red.as_ref()?;
         let flow = &mut self.flows[index as usize];
@@ -158,9 +158,9 @@ impl Sfq {
         if self.head_drop {
             // The sender hears of it sooner through the packet that leaves first.
             let head = flow.packets.front_mut().expect("a flow of a bucket has packets");
-            policy.carry_out(verdict, head, &mut self.book, fates)?;
+            policy.carry_out(verdict, head, &mut self.accounting, sink)?;
         }
-        policy.carry_out(verdict, packet, &mut self.book, fates)
+        policy.carry_out(verdict, packet, &mut self.accounting, sink)
     }
 
     /// The flow is full or RED said so: the arrival goes, or with `headdrop` the flow's first packet.
@@ -169,23 +169,23 @@ impl Sfq {
         index: u32,
         packet: Packet,
         reason: DropReason,
-        fates: &mut dyn Fates,
+        sink: &mut dyn DropSink,
     ) {
         if !self.head_drop {
-            return self.book.refuse(packet, reason, fates);
+            return self.accounting.xmit_drop(packet, reason, sink);
         }
         let flow = &mut self.flows[index as usize];
         let head = flow.packets.pop_front().expect("a flow of a bucket has packets");
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         flow.bytes = flow.bytes + u64::from(packet.len) - u64::from(head.len);
         flow.packets.push_back(packet);
-        self.book.take(&head);
-        self.book.discard(head, reason, fates);
+        self.accounting.take(&head);
+        self.accounting.discard(head, reason, sink);
     }
 
     /// The queue is full: a packet of the longest flow goes. If all flows hold one packet, the flow
     /// whose turn it is loses it.
-    fn drop_from_longest(&mut self, fates: &mut dyn Fates) {
+    fn drop_from_longest(&mut self, sink: &mut dyn DropSink) {
         let (longest, length) = self.ranks.longest();
         let index = if length > 1 {
             longest.expect("a flow of that length")
@@ -201,8 +201,8 @@ impl Sfq {
         let packet = packet.expect("a flow of the round has packets");
         flow.bytes -= u64::from(packet.len);
         self.ranks.shrink(index);
-        self.book.take(&packet);
-        self.book.discard(packet, DropReason::Overlimit, fates);
+        self.accounting.take(&packet);
+        self.accounting.discard(packet, DropReason::Overlimit, sink);
     }
 
     /// Serves the flows in turn.
@@ -221,7 +221,7 @@ impl Sfq {
             flow.allot -= packet.len as i32;
             let emptied = flow.packets.is_empty();
             self.ranks.shrink(index);
-            self.book.take(&packet);
+            self.accounting.take(&packet);
             if emptied {
                 self.leave_round(last, index);
             }
@@ -241,13 +241,13 @@ impl Sfq {
     }
 
     /// Makes up for every perturbation that was due.
-    fn perturb(&mut self, now: Time, fates: &mut dyn Fates) {
+    fn perturb(&mut self, now: Time, sink: &mut dyn DropSink) {
         let Some(Perturbation { period, due }) = &mut self.perturbation else { return };
         let (period, mut at) = (*period, *due.get_or_insert(now + *period));
         while at <= now {
             self.key = self.rng.below(u64::MAX);
             if self.classifier.is_empty() && self.last.is_some() {
-                self.rehash(at, fates);
+                self.rehash(at, sink);
             }
             at += period;
         }
@@ -255,7 +255,7 @@ impl Sfq {
     }
 
     /// Moves every packet to its flow under the new key, lest packets of one flow overtake each other.
-    fn rehash(&mut self, now: Time, fates: &mut dyn Fates) {
+    fn rehash(&mut self, now: Time, sink: &mut dyn DropSink) {
         let mut packets = Vec::new();
         for (index, flow) in self.flows.iter_mut().enumerate() {
             if flow.packets.is_empty() {
@@ -275,8 +275,8 @@ impl Sfq {
                 .flow_of(bucket)
                 .filter(|&index| self.flows[index as usize].packets.len() < self.depth);
             let Some(index) = room else {
-                self.book.take(&packet);
-                self.book.discard(packet, DropReason::Overlimit, fates);
+                self.accounting.take(&packet);
+                self.accounting.discard(packet, DropReason::Overlimit, sink);
                 continue;
             };
             if let Some((params, _)) = &self.red {
@@ -355,58 +355,58 @@ fn red_of(set_up: &SetUp, params: &Params) -> Result<Option<(RedParams, Policy)>
 }
 
 impl Qdisc for Sfq {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, fates: &mut dyn Fates) {
-        self.perturb(now, fates);
+    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        self.perturb(now, sink);
         let Some(bucket) = self.bucket_of(&packet) else {
-            return self.book.turn_away(packet, DropReason::Unclassified, fates);
+            return self.accounting.xmit_cn(packet, DropReason::Unclassified, sink);
         };
         let known = self.buckets[bucket].is_some();
         let Some(index) = self.flow_of(bucket) else {
-            return self.book.refuse(packet, DropReason::Overlimit, fates);
+            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         };
         if known {
             let full = self.flows[index as usize].packets.len() >= self.depth;
-            let reason = self.judge(index, &mut packet, now, fates);
+            let reason = self.judge(index, &mut packet, now, sink);
             if let Some(reason) = reason.or(full.then_some(DropReason::Overlimit)) {
-                return self.drop_in_flow(index, packet, reason, fates);
+                return self.drop_in_flow(index, packet, reason, sink);
             }
         }
-        self.book.arrive(&packet);
+        self.accounting.arrive(&packet);
         self.push(index, packet);
-        if self.book.backlog().packets > self.limit {
-            self.drop_from_longest(fates);
+        if self.accounting.backlog().packets > self.limit {
+            self.drop_from_longest(sink);
         }
     }
 
-    fn dequeue(&mut self, now: Time, fates: &mut dyn Fates) -> Option<Packet> {
-        self.perturb(now, fates);
+    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.perturb(now, sink);
         let packet = match self.held.take() {
             Some(packet) => {
-                self.book.take(&packet);
+                self.accounting.take(&packet);
                 packet
             }
             None => self.next_packet()?,
         };
-        self.book.depart(&packet);
+        self.accounting.depart(&packet);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, fates: &mut dyn Fates) -> Option<&Packet> {
-        self.perturb(now, fates);
+    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.perturb(now, sink);
         if self.held.is_none() {
             let packet = self.next_packet()?;
-            self.book.hold(&packet);
+            self.accounting.hold(&packet);
             self.held = Some(packet);
         }
         self.held.as_ref()
     }
 
     fn backlog(&self) -> Backlog {
-        self.book.backlog()
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.accounting.stats()
     }
 }
 

@@ -21,7 +21,7 @@ fn packet(handle: u64, flow: u16, len: u32, ecn: Ecn) -> Packet {
         enqueued_at: Time::ZERO,
         label: key.label(1),
         len,
-        owner: u32::from(flow),
+        flow_id: u32::from(flow),
         dscp: Dscp::BE,
         ecn,
     }
@@ -185,7 +185,8 @@ fn perturbation_rehashes_what_waits() {
         });
     }
     for flow in 0..10 {
-        let mine: Vec<_> = left.iter().filter(|one| one.owner == flow).map(|p| p.handle).collect();
+        let mine: Vec<_> =
+            left.iter().filter(|one| one.flow_id == flow).map(|p| p.handle).collect();
         assert!(mine.is_sorted(), "{flow}: {mine:?}");
         assert_eq!(mine.len(), 4);
     }

@@ -1,9 +1,9 @@
 //! What must hold of any text that is read as a queue set-up or as a marker: it is refused in one
-//! sentence that can be printed, or what it says is built and keeps its books.
+//! sentence that can be printed, or what it says is built and accounts for every packet.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Seed, Time};
 use weir_qdisc::{
-    About, Device, DropReason, Fates, MarkReason, MarkerSetUp, Qdisc, SetUp, SetUpError,
+    About, Device, DropReason, DropSink, MarkReason, MarkerSetUp, Qdisc, SetUp, SetUpError,
 };
 
 /// Takes `data` as a queue set-up, on an Ethernet port in front of a line and on a narrow port without.
@@ -53,20 +53,20 @@ fn check_sentence(error: &SetUpError) {
     assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
 }
 
-/// Sends packets of several flows through `qdisc` and checks its books after each step.
+/// Sends packets of several flows through `qdisc` and checks its counts after each step.
 fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
     let mut now = Time::ZERO;
     for n in 0..40 {
         let ip_len = [mtu, 40, mtu / 2][n as usize % 3];
         let arrival = Packet { enqueued_at: now, ..packet(n, ip_len) };
         qdisc.enqueue(arrival, now, &mut Nobody);
-        check_books(&*qdisc);
+        check_accounting(&*qdisc);
         if n % 2 == 0 {
             let next = qdisc.peek(now, &mut Nobody).map(|first| first.len);
-            check_books(&*qdisc);
+            check_accounting(&*qdisc);
             let sent = qdisc.dequeue(now, &mut Nobody).map(|first| first.len);
             assert!(next.is_none() || next == sent, "another packet left than was looked at");
-            check_books(&*qdisc);
+            check_accounting(&*qdisc);
         }
         now += Duration::from_micros(1 << (n % 20));
     }
@@ -75,12 +75,12 @@ fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
             let Some(at) = qdisc.wake_at() else { break };
             now = at.max(now) + Duration::from_nanos(1);
         }
-        check_books(&*qdisc);
+        check_accounting(&*qdisc);
     }
     qdisc.classes(&mut |class| assert!(!class.name.is_empty()));
 }
 
-fn check_books(qdisc: &dyn Qdisc) {
+fn check_accounting(qdisc: &dyn Qdisc) {
     let (stats, backlog) = (qdisc.stats(), qdisc.backlog());
     assert!(stats.balances(backlog), "{stats:?} {backlog:?}");
 }
@@ -100,7 +100,7 @@ fn packet(n: u64, ip_len: u32) -> Packet {
         enqueued_at: Time::ZERO,
         label: key.label(1),
         len: ip_len + weir_core::ETHERNET_HEADER,
-        owner: u32::from(flow),
+        flow_id: u32::from(flow),
         dscp: Dscp::new([0, 46, 8, 10, 48][usize::from(flow)]).unwrap_or_default(),
         ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][n as usize % 3],
     }
@@ -109,7 +109,7 @@ fn packet(n: u64, ip_len: u32) -> Packet {
 /// An owner that asks for nothing and knows nothing.
 struct Nobody;
 
-impl Fates for Nobody {
+impl DropSink for Nobody {
     fn on_drop(&mut self, _: Packet, _: DropReason) {}
     fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
 }

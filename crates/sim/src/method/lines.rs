@@ -5,7 +5,7 @@ use weir_core::{Ecn, Packet, Time};
 use weir_path::End;
 use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
 
-use crate::envelope::Envelope;
+use crate::encapsulation::Encapsulation;
 use crate::run::Network;
 
 /// What belongs to a connection of lines: the server, and datagrams from the client to it.
@@ -16,14 +16,14 @@ pub(crate) struct Lines {
     loss: Option<LossCount>,
     /// What was sent, by the handles of the packets.
     datagrams: Vec<String>,
-    owner: u32,
-    envelope: Envelope,
+    flow_id: u32,
+    encapsulation: Encapsulation,
 }
 
 impl Lines {
-    /// Datagrams have the `owner` and look like `envelope` on the path.
-    pub const fn new(owner: u32, envelope: Envelope) -> Self {
-        Self { name: None, loss: None, datagrams: Vec::new(), owner, envelope }
+    /// Datagrams carry `flow_id` and look like `encapsulation` on the path.
+    pub const fn new(flow_id: u32, encapsulation: Encapsulation) -> Self {
+        Self { name: None, loss: None, datagrams: Vec::new(), flow_id, encapsulation }
     }
 
     /// What the server answers to a line of the client, without its end.
@@ -57,10 +57,12 @@ impl Lines {
         let packet = Packet {
             handle: self.datagrams.len() as u64,
             enqueued_at: now,
-            label: self.envelope.labels[End::Client as usize],
-            len: self.envelope.queued_len(self.envelope.ip_header + UDP_HEADER + text.len() as u32),
-            owner: self.owner,
-            dscp: self.envelope.dscp,
+            label: self.encapsulation.labels[End::Client as usize],
+            len: self
+                .encapsulation
+                .queued_len(self.encapsulation.ip_header + UDP_HEADER + text.len() as u32),
+            flow_id: self.flow_id,
+            dscp: self.encapsulation.dscp,
             ecn: Ecn::NotEct,
         };
         self.datagrams.push(text);

@@ -1,7 +1,7 @@
 //! Foreign speed tests in the simulator: the state machines of `weir-probe` over simulated TCP connections, and
 //! servers that answer them.
 //!
-//! [`SpeedTests`] is what the run loop knows. A [`Test`] is one method with its books, a [`Session`] one of its
+//! [`SpeedTests`] is what the run loop knows. A [`Test`] is one method with its state, a [`Session`] one of its
 //! connections, both ends of it, with a [`pipe`] each way for what they say. Connections are opened as methods
 //! ask for them; their numbers are never used again, so that packets of a closed one are told apart.
 
@@ -29,7 +29,7 @@ use self::ndt7::Ends;
 use self::pipe::Request;
 use self::session::Session;
 use self::test::{Due, Test};
-use crate::envelope::Envelope;
+use crate::encapsulation::Encapsulation;
 use crate::pair::{Pair, Route};
 use crate::rows::tcp_row;
 use crate::run::Network;
@@ -310,11 +310,12 @@ impl SpeedTests {
         let (connection, [client, server, datagrams]) = network.traffic.open(spec, flows);
         debug_assert_eq!(connection as usize, self.sessions.len());
         let key = scenario.method_key(connection as usize, spec.host);
-        let envelope = |of| Envelope::new(scenario, of, spec.dscp, spec.tunnel, self.hash_key);
-        let route = Route::new([client, server], envelope(key));
+        let encapsulation =
+            |of| Encapsulation::new(scenario, of, spec.dscp, spec.tunnel, self.hash_key);
+        let route = Route::new([client, server], encapsulation(key));
         let lines = (kind == Connection::Lines).then(|| {
             // To the port of the same number.
-            Lines::new(datagrams, envelope(FlowKey { protocol: Protocol::UDP, ..key }))
+            Lines::new(datagrams, encapsulation(FlowKey { protocol: Protocol::UDP, ..key }))
         });
         let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
@@ -355,7 +356,7 @@ impl SpeedTests {
                 None => network.events.clear(timer),
             }
             let window = || session.pair.info(end).cwnd;
-            network.traffic.note_window(session.pair.owner(end), window);
+            network.traffic.note_window(session.pair.flow_id(end), window);
         }
         Some(*number)
     }

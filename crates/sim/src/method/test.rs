@@ -1,4 +1,4 @@
-//! One speed test of the scenario: its method, and the books of what its connections did.
+//! One speed test of the scenario: its method, and the counts of its connections.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -11,7 +11,7 @@ use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 
 use super::around::{Around, RoundTrips};
 use super::session::Session;
-use crate::cargo::FlowFate;
+use crate::packet_store::FlowDrops;
 use crate::rows::flow_row;
 use crate::run::Network;
 
@@ -152,7 +152,7 @@ impl Test {
         self.first_data[from as usize].get_or_insert(now);
     }
 
-    /// A connection is closed: what it did stays in the books.
+    /// A connection is closed: its counts stay.
     pub fn close(&mut self, session: &Session) {
         for from in [End::Client, End::Server] {
             let totals = &mut self.closed[from as usize];
@@ -173,10 +173,10 @@ impl Test {
     }
 
     /// The totals of one direction, once all connections are closed.
-    pub fn row(&self, from: End, fate: FlowFate) -> FlowRow {
+    pub fn row(&self, from: End, drops: FlowDrops) -> FlowRow {
         let Totals { delivered, counters } = self.closed[from as usize];
         let arrived = (self.first_data[from as usize], delivered);
-        flow_row(self.flow(from), &counters, fate, arrived)
+        flow_row(self.flow(from), &counters, drops, arrived)
     }
 
     /// The flow of the record that has what `from` sends.

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use weir_core::{Ecn, Protocol};
 use weir_wire::icmp::Echo;
 use weir_wire::{
-    Checksum, Cut, Fill, Gso, GsoKind, Headers, Join, Limits, Sum, Transport, Version, Virtio,
-    complete_checksum, decrement_ttl, ipv4_checksum_ok, parse, parse_head, set_ecn, set_tos,
-    time_exceeded, transport_checksum_ok,
+    Checksum, Coalescer, Fill, Gso, GsoKind, Headers, Limits, Segmenter, Sum, Transport, Version,
+    Virtio, complete_checksum, decrement_ttl, ipv4_checksum_ok, parse, parse_head, set_ecn,
+    set_tos, time_exceeded, transport_checksum_ok,
 };
 
 /// Parses `data` as a packet, and as a virtio header and a packet, and does everything with it.
@@ -28,18 +28,18 @@ pub fn parsing(data: &[u8]) {
     }
     let Ok(headers) = parse(rest) else { return };
     packet(rest, &headers);
-    if let Ok(cut) =
-        virtio.map_err(drop).and_then(|virtio| Cut::new(&headers, &virtio).map_err(drop))
+    if let Ok(segmenter) =
+        virtio.map_err(drop).and_then(|virtio| Segmenter::new(&headers, &virtio).map_err(drop))
     {
-        segments(rest, &headers, &cut);
+        segments(rest, &headers, &segmenter);
     }
-    // As if it were a super-packet, however large its segments.
+    // As if it were a GSO packet, however large its segments.
     let size = u16::from_be_bytes([header[4], header[5]]).max(1);
     if let Some(packet) = as_super_packet(rest, &headers) {
-        let cut =
-            Cut::new(&headers, &virtio_of(&headers, size)).expect("virtio header made to fit");
-        segments(&packet, &headers, &cut);
-        there_and_back(&packet, &cut);
+        let segmenter = Segmenter::new(&headers, &virtio_of(&headers, size))
+            .expect("virtio header made to fit");
+        segments(&packet, &headers, &segmenter);
+        there_and_back(&packet, &segmenter);
     }
 }
 
@@ -52,7 +52,7 @@ pub fn joining(data: &[u8]) {
         max_segments: usize::from(limits >> 4) * 3,
         udp: true,
     };
-    let Some(mut join) = Join::start(rest, limits) else { return };
+    let Some(mut coalescer) = Coalescer::start(rest, limits) else { return };
     let headers = parse_head(rest, usize::MAX).expect("a joinable head parses");
     let first = &rest[..headers.payload_offset];
     let mut joined = vec![first.to_vec()];
@@ -64,17 +64,17 @@ pub fn joining(data: &[u8]) {
         let mut next = following(first, &headers, done, joined.len(), len);
         let at = usize::from(recipe[2]) % next.len();
         next[at] ^= recipe[3];
-        if join.push(&next) {
+        if coalescer.push(&next) {
             // The change may have made it longer or shorter.
             done += parse_head(&next, usize::MAX).expect("joined").payload_len();
             joined.push(next);
         } else {
-            let full = join.is_done() || join.ip_len() + len > limits.max_len.min(65_535);
+            let full = coalescer.is_done() || coalescer.ip_len() + len > limits.max_len.min(65_535);
             assert!(full || recipe[3] != 0 || len == 0, "a following segment was refused");
         }
     }
-    assert_eq!(join.segments(), joined.len());
-    cut_gives(&join, &joined, done);
+    assert_eq!(coalescer.segments(), joined.len());
+    cut_gives(&coalescer, &joined, done);
 }
 
 /// What must hold for a packet that parses.
@@ -194,7 +194,7 @@ fn as_super_packet(bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
         }
         _ => return None,
     };
-    if headers.payload_offset > Cut::MAX_HEADERS {
+    if headers.payload_offset > Segmenter::MAX_HEADERS {
         return None;
     }
     let key = &headers.key;
@@ -208,28 +208,31 @@ fn as_super_packet(bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// Writes all segments in all ways; where the super-packet was right, they are.
-fn segments(bytes: &[u8], headers: &Headers, cut: &Cut) {
+/// Writes all segments in all ways; where the GSO packet was right, they are.
+fn segments(bytes: &[u8], headers: &Headers, segmenter: &Segmenter) {
     let whole = headers.packet(0, 0, 0);
     let mut next = headers.payload_offset;
     let right = as_super_packet(bytes, headers).is_some_and(|right| bytes.starts_with(&right));
-    for segment in cut.segments() {
+    for segment in segmenter.segments() {
         assert_eq!(segment.payload().start, next);
         next = segment.payload().end;
-        assert_eq!(cut.segment(segment.index), Some(segment));
+        assert_eq!(segmenter.segment(segment.index), Some(segment));
         let descriptor = segment.packet(&whole, 9);
         assert_eq!(descriptor.ip_len() as usize, segment.ip_len());
-        let mut partial = [0; Cut::MAX_HEADERS];
-        let len = cut
+        let mut partial = [0; Segmenter::MAX_HEADERS];
+        let len = segmenter
             .write_headers(bytes, &segment, WASHED, Fill::Partial, &mut partial)
             .expect("the packet is whole");
-        let mut full = [0; Cut::MAX_HEADERS];
-        assert_eq!(cut.write_headers(bytes, &segment, WASHED, Fill::Full, &mut full), Some(len));
+        let mut full = [0; Segmenter::MAX_HEADERS];
+        assert_eq!(
+            segmenter.write_headers(bytes, &segment, WASHED, Fill::Full, &mut full),
+            Some(len)
+        );
         let written = [&full[..len], &bytes[segment.payload()]].concat();
         let parsed = parse(&written).expect("a segment is a packet");
         assert_eq!((parsed.total_len, parsed.tos()), (written.len(), WASHED));
         let mut completed = [&partial[..len], &bytes[segment.payload()]].concat();
-        if let Checksum::Partial { start, offset } = cut.partial_checksum() {
+        if let Checksum::Partial { start, offset } = segmenter.partial_checksum() {
             complete_checksum(&mut completed, start, offset).expect("inside");
         }
         assert_eq!(completed, written);
@@ -239,38 +242,40 @@ fn segments(bytes: &[u8], headers: &Headers, cut: &Cut) {
         }
     }
     assert_eq!(next, headers.total_len);
-    assert_eq!(cut.segment(cut.count()), None);
-    let mut short = vec![0; cut.header_len() - 1];
-    let first = cut.segment(0).expect("there is one");
-    assert_eq!(cut.write_headers(bytes, &first, WASHED, Fill::Full, &mut short), None);
-    assert_eq!(cut.write_headers(&[], &first, WASHED, Fill::Full, &mut short), None);
+    assert_eq!(segmenter.segment(segmenter.count()), None);
+    let mut short = vec![0; segmenter.header_len() - 1];
+    let first = segmenter.segment(0).expect("there is one");
+    assert_eq!(segmenter.write_headers(bytes, &first, WASHED, Fill::Full, &mut short), None);
+    assert_eq!(segmenter.write_headers(&[], &first, WASHED, Fill::Full, &mut short), None);
 }
 
-/// Segments of a super-packet join to the same headers.
-fn there_and_back(packet: &[u8], cut: &Cut) {
+/// Segments of a GSO packet join to the same headers.
+fn there_and_back(packet: &[u8], segmenter: &Segmenter) {
     let headers = parse(packet).expect("it was one");
     let limits = Limits { max_segments: usize::MAX, udp: true, ..Limits::default() };
-    let mut join: Option<Join> = None;
-    for segment in cut.segments() {
-        let mut head = [0; Cut::MAX_HEADERS];
-        let len = cut
+    let mut coalescer: Option<Coalescer> = None;
+    for segment in segmenter.segments() {
+        let mut head = [0; Segmenter::MAX_HEADERS];
+        let len = segmenter
             .write_headers(packet, &segment, headers.tos(), Fill::Full, &mut head)
             .expect("the packet is whole");
-        match &mut join {
-            Some(join) => assert!(join.push(&head[..len]), "segment {} was refused", segment.index),
-            none => match Join::start(&head[..len], limits) {
+        match &mut coalescer {
+            Some(coalescer) => {
+                assert!(coalescer.push(&head[..len]), "segment {} was refused", segment.index)
+            }
+            none => match Coalescer::start(&head[..len], limits) {
                 // Options, SYN and the like.
                 None => return,
                 some => *none = some,
             },
         }
     }
-    let mut out = [0; Join::MAX_HEADERS];
-    let join = join.expect("there is a segment");
-    let (len, virtio) = join.finish(&mut out).expect("it fits");
+    let mut out = [0; Coalescer::MAX_HEADERS];
+    let coalescer = coalescer.expect("there is a segment");
+    let (len, virtio) = coalescer.finish(&mut out).expect("it fits");
     assert_eq!(out[..len], packet[..len]);
-    assert_eq!(virtio.gso.is_some(), cut.count() > 1);
-    assert_eq!(join.ip_len(), headers.total_len);
+    assert_eq!(virtio.gso.is_some(), segmenter.count() > 1);
+    assert_eq!(coalescer.ip_len(), headers.total_len);
 }
 
 /// The head of the segment that follows `done` bytes of payload in `before` segments.
@@ -301,9 +306,9 @@ fn following(first: &[u8], headers: &Headers, done: usize, before: usize, len: u
 
 /// Cuts the joined packet: its segments' heads are those that were joined, but for checksums and
 /// meaningless identifications.
-fn cut_gives(join: &Join, joined: &[Vec<u8>], payload_len: usize) {
-    let mut out = [0; Join::MAX_HEADERS];
-    let (header_len, virtio) = join.finish(&mut out).expect("it fits");
+fn cut_gives(coalescer: &Coalescer, joined: &[Vec<u8>], payload_len: usize) {
+    let mut out = [0; Coalescer::MAX_HEADERS];
+    let (header_len, virtio) = coalescer.finish(&mut out).expect("it fits");
     let mut packet = out[..header_len].to_vec();
     packet.resize(header_len + payload_len, 0);
     let headers = parse(&packet).expect("a joined packet is a packet");
@@ -314,11 +319,11 @@ fn cut_gives(join: &Join, joined: &[Vec<u8>], payload_len: usize) {
         assert_eq!(virtio.gso, None);
         return;
     }
-    let cut = Cut::new(&headers, &virtio).expect("a joined packet can be cut");
-    assert_eq!(cut.count(), joined.len());
-    for (segment, pushed) in cut.segments().zip(joined) {
-        let mut head = [0; Cut::MAX_HEADERS];
-        let len = cut
+    let segmenter = Segmenter::new(&headers, &virtio).expect("a joined packet can be cut");
+    assert_eq!(segmenter.count(), joined.len());
+    for (segment, pushed) in segmenter.segments().zip(joined) {
+        let mut head = [0; Segmenter::MAX_HEADERS];
+        let len = segmenter
             .write_headers(&packet, &segment, headers.tos(), Fill::Partial, &mut head)
             .expect("the packet is whole");
         assert_eq!(without_checksums(&head[..len], &headers), without_checksums(pushed, &headers));

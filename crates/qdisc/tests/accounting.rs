@@ -1,11 +1,11 @@
 //! What every discipline must do, whatever it is: random lists of operations, and after each one the
-//! books balance. A new discipline joins by its line in the registry and its own `examples`.
+//! counts balance. A new discipline joins by its line in the registry and its own `examples`.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, DropReason, Fates, MarkReason, Port, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, SetUp};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn books_balance_after_every_operation(operations in prop::collection::vec(operation(), 1..300)) {
+    fn counts_balance_after_every_operation(operations in prop::collection::vec(operation(), 1..300)) {
         for discipline in DISCIPLINES {
             for example in discipline.examples {
                 run(example, &operations);
@@ -83,7 +83,7 @@ struct Ledger {
     departed: u64,
 }
 
-impl Fates for Ledger {
+impl DropSink for Ledger {
     fn on_drop(&mut self, packet: Packet, reason: DropReason) {
         assert!(self.inside.remove(&packet.handle).is_some(), "dropped twice: {packet:?}");
         self.dropped[reason as usize] += 1;
@@ -131,7 +131,7 @@ impl Bench {
             enqueued_at: self.now,
             label: key.label(7),
             len: ip_len + 14,
-            owner: u32::from(flow),
+            flow_id: u32::from(flow),
             dscp: Dscp::from_tos(tos),
             ecn: Ecn::from_tos(tos),
         };

@@ -1,11 +1,11 @@
-//! What packets carry, and what becomes of it.
+//! The packet store: what every packet under way carries, and what was dropped or marked.
 
 use std::collections::BTreeMap;
 
 use weir_control::Delay;
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
-use weir_qdisc::{About, DropReason, Fates, MarkReason};
+use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_tcp::Segment;
 use weir_world::{Direction, LatencyRow, Scenario, SpeedTest};
 
@@ -13,27 +13,27 @@ use crate::passive::PassiveRtt;
 use crate::prefetch::prefetch;
 use crate::slab::Slab;
 
-/// The payload of every packet under way, and the fates of those that do not arrive.
+/// The payload of every packet under way, and the counts of those that are dropped or marked.
 #[derive(Debug)]
-pub(crate) struct Cargo {
+pub(crate) struct PacketStore {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
     /// The hashes of what tunnels send up, as seen from outside.
     tunnels: Vec<u32>,
-    /// By owner: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
+    /// By flow id: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
     /// they are opened, its two ends and the client's datagrams beside it.
-    owners: Vec<Owner>,
+    flow_info: Vec<FlowInfo>,
     /// How many loads there are.
     loads: u32,
-    /// The first owner that is a reflector of the shaper.
+    /// The first flow id that is a reflector of the shaper.
     first_reflector: u32,
-    /// The first owner that is of a connection of speed tests.
+    /// The first flow id of a connection of speed tests.
     first_end: u32,
     /// Round trips of the connections, as the shaper sees them, if it looks.
     passive: Option<PassiveRtt>,
-    /// By flow of the record.
-    pub flows: Vec<FlowFate>,
-    /// Congestion windows of senders, by owner, if a marker asks.
+    /// Counts by flow of the record.
+    pub flows: Vec<FlowDrops>,
+    /// Congestion windows of senders by flow id, in bytes, if a marker asks.
     windows: Option<Vec<u32>>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
@@ -50,9 +50,9 @@ struct Copies {
     answered: bool,
 }
 
-/// Where the packets of a flow or probe go.
+/// Facts about the packets of a flow, probe or connection: where they go, and what they show.
 #[derive(Clone, Copy, Debug)]
-struct Owner {
+struct FlowInfo {
     host: u32,
     /// The router at which their time to live ends, counted from 1.
     ttl: Option<u8>,
@@ -74,31 +74,31 @@ pub(crate) struct Ping {
     pub up: Option<Duration>,
 }
 
-/// What became of a flow's data packets on the path.
+/// Counts of a flow's data packets that queues on the path dropped or marked, in packets and IP bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlowFate {
+pub(crate) struct FlowDrops {
     pub dropped_packets: u64,
     pub dropped_bytes: u64,
     pub marked_packets: u64,
 }
 
-impl Cargo {
+impl PacketStore {
     pub fn new(scenario: &Scenario, hash_key: u64) -> Self {
-        let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| Owner {
+        let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| FlowInfo {
             timestamps: flow.tcp.profile().expect("the scenario was checked").timestamps,
             flow: number,
             tunnel: flow.tunnel,
-            ..Owner::of_ping(flow.host)
+            ..FlowInfo::of_ping(flow.host)
         });
-        let probes = scenario.probes.iter().map(|probe| Owner {
+        let probes = scenario.probes.iter().map(|probe| FlowInfo {
             ttl: probe.ttl,
             tunnel: probe.tunnel,
-            ..Owner::of_ping(probe.host)
+            ..FlowInfo::of_ping(probe.host)
         });
         let shaper = scenario.shaper.iter();
         let reflectors = shaper.flat_map(|shaper| &shaper.reflectors);
-        let reflectors = reflectors.map(|reflector| Owner::of_ping(reflector.host));
-        let owners: Vec<_> = flows.chain(probes).chain(reflectors).collect();
+        let reflectors = reflectors.map(|reflector| FlowInfo::of_ping(reflector.host));
+        let flow_info: Vec<_> = flows.chain(probes).chain(reflectors).collect();
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
@@ -107,14 +107,14 @@ impl Cargo {
                 .collect(),
             loads: scenario.flows.len() as u32,
             first_reflector: (scenario.flows.len() + scenario.probes.len()) as u32,
-            first_end: owners.len() as u32,
-            owners,
+            first_end: flow_info.len() as u32,
+            flow_info,
             passive: scenario
                 .shaper
                 .as_ref()
                 .filter(|asked| asked.passive)
                 .map(|_| PassiveRtt::default()),
-            flows: vec![FlowFate::default(); scenario.flows.len() + 2 * scenario.methods.len()],
+            flows: vec![FlowDrops::default(); scenario.flows.len() + 2 * scenario.methods.len()],
             windows: scenario.marker_that_needs_window().map(|_| vec![0; scenario.flows.len()]),
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
@@ -123,58 +123,59 @@ impl Cargo {
 
     /// Whether a packet carries a segment of TCP, and not a probe or a datagram.
     pub const fn is_of_flow(&self, packet: &Packet) -> bool {
-        packet.owner < self.loads || (packet.owner >= self.first_end && !self.is_datagram(packet))
+        packet.flow_id < self.loads
+            || (packet.flow_id >= self.first_end && !self.is_datagram(packet))
     }
 
     /// Whether a packet carries a datagram of a speed test.
     pub const fn is_datagram(&self, packet: &Packet) -> bool {
-        packet.owner >= self.first_end && (packet.owner - self.first_end) % PARTS == DATAGRAMS
+        packet.flow_id >= self.first_end && (packet.flow_id - self.first_end) % PARTS == DATAGRAMS
     }
 
-    /// The owner's number that packets of probe number `probe` carry.
-    pub const fn owner_of_probe(&self, probe: u32) -> u32 {
+    /// The flow id that packets of probe number `probe` carry.
+    pub const fn flow_id_of_probe(&self, probe: u32) -> u32 {
         self.loads + probe
     }
 
-    /// One more connection of speed test `test` begins: its number, and the owners of packets from the client
+    /// One more connection of speed test `test` begins: its number, and the flow ids of packets from the client
     /// and from the server, which count to the `flows` of the record, and of the client's datagrams.
     pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 3]) {
-        let owner = self.owners.len() as u32;
+        let flow_id = self.flow_info.len() as u32;
         let timestamps = test.tcp.profile().expect("the scenario was checked").timestamps;
         let tunnel = test.tunnel;
-        let datagrams = Owner { tunnel, ..Owner::of_ping(test.host) };
-        self.owners.extend(flows.map(|flow| Owner { timestamps, flow, ..datagrams }));
-        self.owners.push(datagrams);
-        ((owner - self.first_end) / PARTS, [owner, owner + 1, owner + DATAGRAMS])
+        let datagrams = FlowInfo { tunnel, ..FlowInfo::of_ping(test.host) };
+        self.flow_info.extend(flows.map(|flow| FlowInfo { timestamps, flow, ..datagrams }));
+        self.flow_info.push(datagrams);
+        ((flow_id - self.first_end) / PARTS, [flow_id, flow_id + 1, flow_id + DATAGRAMS])
     }
 
     /// The number of the connection of speed tests to which a packet belongs, if it is of one.
     pub const fn connection_of(&self, packet: &Packet) -> Option<u32> {
-        match packet.owner.checked_sub(self.first_end) {
+        match packet.flow_id.checked_sub(self.first_end) {
             Some(part) => Some(part / PARTS),
             None => None,
         }
     }
 
-    /// The congestion window of the sender whose packets carry the number `owner` is now this, if a marker
+    /// The congestion window of the sender whose packets carry `flow_id` is now this, if a marker
     /// asks.
-    pub fn note_window(&mut self, owner: u32, window: impl FnOnce() -> u32) {
+    pub fn note_window(&mut self, flow_id: u32, window: impl FnOnce() -> u32) {
         let Some(windows) = &mut self.windows else { return };
-        if windows.len() <= owner as usize {
-            windows.resize(owner as usize + 1, 0);
+        if windows.len() <= flow_id as usize {
+            windows.resize(flow_id as usize + 1, 0);
         }
-        windows[owner as usize] = window();
+        windows[flow_id as usize] = window();
     }
 
-    /// The owner's number that the shaper's probes to reflector number `reflector` carry.
-    pub const fn owner_of_reflector(&self, reflector: u32) -> u32 {
+    /// The flow id that the shaper's probes to reflector number `reflector` carry.
+    pub const fn flow_id_of_reflector(&self, reflector: u32) -> u32 {
         self.first_reflector + reflector
     }
 
     /// The number of the shaper's reflector to or from which a packet goes, if it is one of its probes.
     pub fn reflector_of(&self, packet: &Packet) -> Option<u32> {
-        let number = packet.owner.checked_sub(self.first_reflector);
-        number.filter(|_| packet.owner < self.first_end)
+        let number = packet.flow_id.checked_sub(self.first_reflector);
+        number.filter(|_| packet.flow_id < self.first_end)
     }
 
     /// The next round trip of a connection that the shaper saw.
@@ -234,14 +235,14 @@ impl Cargo {
     }
 }
 
-impl Owner {
-    /// What every owner is at least: who goes to that server.
+impl FlowInfo {
+    /// A probe to server number `host`, without a tunnel.
     const fn of_ping(host: u32) -> Self {
         Self { host, ttl: None, timestamps: false, flow: 0, tunnel: None }
     }
 }
 
-impl Fates for Cargo {
+impl DropSink for PacketStore {
     fn on_drop(&mut self, packet: Packet, _reason: DropReason) {
         if self.is_datagram(&packet) {
             return;
@@ -249,9 +250,9 @@ impl Fates for Cargo {
         if self.is_of_flow(&packet) {
             let segment = self.segments.take(packet.handle);
             if segment.len > 0 {
-                let fate = &mut self.flows[self.owners[packet.owner as usize].flow as usize];
-                fate.dropped_packets += 1;
-                fate.dropped_bytes += u64::from(packet.ip_len());
+                let drops = &mut self.flows[self.flow_info[packet.flow_id as usize].flow as usize];
+                drops.dropped_packets += 1;
+                drops.dropped_bytes += u64::from(packet.ip_len());
             }
         } else {
             let ping = self.pings.take(packet.handle);
@@ -274,13 +275,13 @@ impl Fates for Cargo {
 
     fn on_mark(&mut self, packet: &Packet, _reason: MarkReason) {
         if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
-            let flow = self.owners[packet.owner as usize].flow;
+            let flow = self.flow_info[packet.flow_id as usize].flow;
             self.flows[flow as usize].marked_packets += 1;
         }
     }
 
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
-        let Owner { timestamps, tunnel, .. } = self.owners[packet.owner as usize];
+        let FlowInfo { timestamps, tunnel, .. } = self.flow_info[packet.flow_id as usize];
         let can_be_seen = self.is_of_flow(packet) && tunnel.is_none();
         can_be_seen.then(|| self.segments.get(packet.handle).header(timestamps))
     }
@@ -299,21 +300,21 @@ impl Fates for Cargo {
     }
 }
 
-impl About for Cargo {
+impl About for PacketStore {
     fn window(&self, packet: &Packet) -> Option<u32> {
-        self.windows.as_ref()?.get(packet.owner as usize).copied()
+        self.windows.as_ref()?.get(packet.flow_id as usize).copied()
     }
 }
 
-impl Traffic for Cargo {
+impl Traffic for PacketStore {
     fn host_of(&self, packet: &Packet) -> u32 {
-        self.owners[packet.owner as usize].host
+        self.flow_info[packet.flow_id as usize].host
     }
 
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
         // The answer of the router carries none.
         !self.is_of_flow(packet)
-            && self.owners[packet.owner as usize]
+            && self.flow_info[packet.flow_id as usize]
                 .ttl
                 .is_some_and(|ttl| u32::from(ttl) == passed + 1)
             && self.pings.get(packet.handle).up.is_none()
@@ -324,7 +325,7 @@ impl Traffic for Cargo {
     }
 
     fn leaves_tunnels_end(&self, packet: &mut Packet) {
-        if let Some(tunnel) = self.owners[packet.owner as usize].tunnel {
+        if let Some(tunnel) = self.flow_info[packet.flow_id as usize].tunnel {
             packet.label.hash = self.tunnels[tunnel as usize];
         }
     }
@@ -332,9 +333,9 @@ impl Traffic for Cargo {
     fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
         let flow = match self.connection_of(packet) {
             Some(connection) => self.loads + connection,
-            None => packet.owner,
+            None => packet.flow_id,
         };
-        let tunnel = self.owners[packet.owner as usize].tunnel;
+        let tunnel = self.flow_info[packet.flow_id as usize].tunnel;
         let can_be_seen = self.is_of_flow(packet) && tunnel.is_none();
         if let Some(passive) = &mut self.passive
             && can_be_seen
@@ -344,7 +345,7 @@ impl Traffic for Cargo {
     }
 }
 
-/// Owners of a connection of speed tests.
+/// Flow ids of a connection of speed tests.
 const PARTS: u32 = 3;
 /// The place among them of the client's datagrams, behind the two ends.
 const DATAGRAMS: u32 = 2;

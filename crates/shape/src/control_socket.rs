@@ -1,4 +1,4 @@
-//! Where a shaper is asked how it is, and to end: a socket that has no file.
+//! The control socket of a shaper: it answers with the shaper's view, and takes the order to end. It has no file.
 //!
 //! Its name is in Linux' abstract namespace (unix(7)), of which every network namespace has one of its own,
 //! as it has devices. It goes with the process, however that ends, and only one process can have it.
@@ -17,27 +17,27 @@ use nix::unistd::geteuid;
 
 use crate::ShapeError;
 
-/// An open door. It is shut when this is dropped.
+/// The control socket of one device. It is closed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ControlSocket {
     shared: Arc<Shared>,
     device: String,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is told at the door, and what is asked there.
+/// State that the shaper and the thread of the control socket share.
 #[derive(Debug, Default)]
 struct Shared {
     /// The last view, as JSON.
     view: Mutex<String>,
-    /// Somebody wants an end.
+    /// A client has ordered the shaper to end.
     stop: AtomicBool,
-    /// The door is to be shut.
+    /// The thread is to end.
     shut: AtomicBool,
 }
 
-impl Door {
-    /// Opens the door of `device`, in a thread of its own.
+impl ControlSocket {
+    /// Opens the control socket of `device`, in a thread of its own.
     pub fn open(device: &str) -> Result<Self, ShapeError> {
         let listener = address(device).and_then(|address| UnixListener::bind_addr(&address));
         let listener = listener.map_err(|error| match error.kind() {
@@ -47,32 +47,32 @@ impl Door {
         let shared = Arc::new(Shared::default());
         let answering = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
-            .name("door".to_owned())
+            .name("control".to_owned())
             .spawn(move || {
-                for visitor in listener.incoming().flatten() {
+                for client in listener.incoming().flatten() {
                     if answering.shut.load(Ordering::Relaxed) {
                         return;
                     }
                     // Whoever is gone before the answer did not want it.
-                    let _ = answering.answer(&visitor);
+                    let _ = answering.answer(&client);
                 }
             })
             .map_err(|error| ShapeError::io("cannot start a thread", error))?;
         Ok(Self { shared, device: device.to_owned(), thread: Some(thread) })
     }
 
-    /// Tells `view` from now on.
+    /// Answers with `view`, as JSON, from now on.
     pub fn show(&self, view: String) {
         *self.shared.view.lock().expect("nobody panics with it") = view;
     }
 
-    /// Whether somebody wants an end.
+    /// Whether a client has ordered the shaper to end.
     pub fn wants_end(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Door {
+impl Drop for ControlSocket {
     /// Another of the same name can be opened from then on, also by this process.
     fn drop(&mut self) {
         self.shared.shut.store(true, Ordering::Relaxed);
@@ -84,15 +84,15 @@ impl Drop for Door {
 }
 
 impl Shared {
-    fn answer(&self, visitor: &UnixStream) -> std::io::Result<()> {
-        visitor.set_read_timeout(Some(PATIENCE))?;
-        visitor.set_write_timeout(Some(PATIENCE))?;
+    fn answer(&self, client: &UnixStream) -> std::io::Result<()> {
+        client.set_read_timeout(Some(PATIENCE))?;
+        client.set_write_timeout(Some(PATIENCE))?;
         let mut asked = String::new();
-        BufReader::new(visitor).read_line(&mut asked)?;
-        let mut out = visitor;
+        BufReader::new(client).read_line(&mut asked)?;
+        let mut out = client;
         match asked.trim() {
             "stop" => {
-                let who = getsockopt(visitor, sockopt::PeerCredentials)?.uid();
+                let who = getsockopt(client, sockopt::PeerCredentials)?.uid();
                 if who == 0 || who == geteuid().as_raw() {
                     self.stop.store(true, Ordering::Relaxed);
                     writeln!(out, "{{}}")
@@ -162,5 +162,5 @@ fn address(device: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("weir-shape-{device}"))
 }
 
-/// Nobody at the door waits for longer.
+/// A client is not waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);

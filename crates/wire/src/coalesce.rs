@@ -1,4 +1,4 @@
-//! Joining segments of one flow into a super-packet, as GRO does.
+//! GRO: coalescing segments of one flow into one GSO packet.
 
 use weir_core::Protocol;
 
@@ -8,18 +8,18 @@ use crate::segment::partial_checksum;
 use crate::virtio::{Gso, GsoKind, Virtio};
 use crate::{bytes, ipv4, ipv6, tcp};
 
-/// A super-packet that grows at its end.
+/// Coalesces segments of one flow into a GSO packet that grows at its end.
 ///
 /// It looks at headers only; the payloads stay where they are, and the caller keeps the list of their
-/// slices. On the wire the joined packet is the virtio header and the headers of [`Join::finish`],
+/// slices. On the wire the joined packet is the virtio header and the headers of [`Coalescer::finish`],
 /// and then all payloads in order.
 ///
 /// **Only segments whose transport checksum is known to be right may be offered**, because the joined
-/// packet gets a fresh one, which would cover up damage: segments out of a [`crate::Cut`], packets
+/// packet gets a fresh one, which would cover up damage: segments out of a [`crate::Segmenter`], packets
 /// whose virtio header says `Partial` or `Valid`, or for which
 /// [`crate::transport_checksum_ok`] holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Join {
+pub struct Coalescer {
     head: [u8; Self::MAX_HEADERS],
     headers: Headers,
     limits: Limits,
@@ -31,7 +31,7 @@ pub struct Join {
     open: bool,
 }
 
-/// How far a super-packet may grow.
+/// Limits to which a GSO packet may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the joined IP packet; above 65535 counts as 65535, which is all that the IP header
@@ -50,11 +50,11 @@ impl Default for Limits {
     }
 }
 
-impl Join {
+impl Coalescer {
     /// The longest headers that are joined: IPv6 without extension headers, TCP with all options.
     pub const MAX_HEADERS: usize = ipv6::HEADER + tcp::MAX_HEADER;
 
-    /// A super-packet that begins with the segment whose headers are the first bytes of `head`, which
+    /// A GSO packet that begins with the segment whose headers are the first bytes of `head`, which
     /// may go on with payload.
     ///
     /// `None` if nothing can follow it, and it is to be sent as it is: no payload, a flag other than
@@ -78,7 +78,7 @@ impl Join {
         if headers.transport_offset != plain || !may_grow || headers.payload_len() == 0 {
             return None;
         }
-        let mut join = Self {
+        let mut coalescer = Self {
             head: [0; Self::MAX_HEADERS],
             headers,
             limits: Limits { max_len: limits.max_len.min(MAX_IP_LEN), ..limits },
@@ -88,17 +88,18 @@ impl Join {
             last_flags: 0,
             open: true,
         };
-        join.head[..headers.payload_offset].copy_from_slice(head.get(..headers.payload_offset)?);
-        Some(join)
+        coalescer.head[..headers.payload_offset]
+            .copy_from_slice(head.get(..headers.payload_offset)?);
+        Some(coalescer)
     }
 
-    /// Adds the segment whose headers are the first bytes of `head` if it continues this super-packet,
+    /// Adds the segment whose headers are the first bytes of `head` if it continues this GSO packet,
     /// and says whether it did. If not, nothing has changed: send this one, and start another.
     ///
     /// It continues if it is of the same flow, carries on where the payload ends, is not longer than
     /// the first and came behind none that was shorter, and if nothing else differs but what cutting
     /// restores: TTL, DSCP, ECN, acknowledgement, window, options and flags are the same (but that
-    /// CWR may be on the first alone, and that FIN or PSH ends the super-packet); the IPv4
+    /// CWR may be on the first alone, and that FIN or PSH ends the GSO packet); the IPv4
     /// identification counts up, or `DF` makes it meaningless (RFC 6864, section 4.1).
     #[must_use]
     pub fn push(&mut self, head: &[u8]) -> bool {
@@ -149,7 +150,7 @@ impl Join {
 
     /// Writes the joined packet's headers into `out` and returns their length and the virtio header.
     /// The checksum is partial, also if nothing was joined. `None` if `out` is shorter than the
-    /// headers; [`Join::MAX_HEADERS`] always does.
+    /// headers; [`Coalescer::MAX_HEADERS`] always does.
     #[must_use]
     pub fn finish(&self, out: &mut [u8]) -> Option<(usize, Virtio)> {
         let Headers { version, transport, transport_offset, payload_offset, key, .. } =
@@ -274,19 +275,19 @@ mod tests {
         Tcp { seq: 1_100, ip: Ip { id: 2, ..first().ip }, ..first() }
     }
 
-    fn joins(a: &Tcp, b: &Tcp) -> bool {
-        let mut join = Join::start(&a.packet(&[0; 100]), Limits::default()).unwrap();
-        join.push(&b.packet(&[0; 100]))
+    fn coalesce(a: &Tcp, b: &Tcp) -> bool {
+        let mut coalescer = Coalescer::start(&a.packet(&[0; 100]), Limits::default()).unwrap();
+        coalescer.push(&b.packet(&[0; 100]))
     }
 
     #[test]
     fn a_segment_that_follows_joins_and_any_difference_keeps_it_out() {
         let (a, b) = (first(), second());
-        assert!(joins(&a, &b));
+        assert!(coalesce(&a, &b));
         let ip = |change: fn(&mut Ip)| {
             let mut changed = second();
             change(&mut changed.ip);
-            joins(&first(), &changed)
+            coalesce(&first(), &changed)
         };
         assert!(!ip(|ip| ip.ttl = 63), "TTL");
         assert!(!ip(|ip| ip.tos = 0b11), "CE on one alone");
@@ -295,53 +296,55 @@ mod tests {
         assert!(!ip(|ip| ip.dst = "10.0.1.2:2000".parse().unwrap()), "another host");
         assert!(!ip(|ip| ip.fragment = 0), "DF");
         assert!(ip(|ip| ip.id = 99), "with DF, the identification means nothing");
-        assert!(!joins(&a, &Tcp { seq: 1_101, ..b.clone() }), "a gap");
-        assert!(!joins(&a, &Tcp { seq: 1_000, ..b.clone() }), "a repetition");
-        assert!(!joins(&a, &Tcp { ack: 2_001, ..b.clone() }), "acknowledgement");
-        assert!(!joins(&a, &Tcp { window: 501, ..b.clone() }), "window");
-        assert!(!joins(&a, &Tcp { flags: 0x50, ..b.clone() }), "ECE");
-        assert!(!joins(&a, &Tcp { flags: 0x90, ..b.clone() }), "CWR that is not on the first");
+        assert!(!coalesce(&a, &Tcp { seq: 1_101, ..b.clone() }), "a gap");
+        assert!(!coalesce(&a, &Tcp { seq: 1_000, ..b.clone() }), "a repetition");
+        assert!(!coalesce(&a, &Tcp { ack: 2_001, ..b.clone() }), "acknowledgement");
+        assert!(!coalesce(&a, &Tcp { window: 501, ..b.clone() }), "window");
+        assert!(!coalesce(&a, &Tcp { flags: 0x50, ..b.clone() }), "ECE");
+        assert!(!coalesce(&a, &Tcp { flags: 0x90, ..b.clone() }), "CWR that is not on the first");
         let later = vec![1, 1, 8, 10, 0, 0, 0, 6, 0, 0, 0, 4];
-        assert!(!joins(&a, &Tcp { options: later, ..b.clone() }), "timestamp");
-        assert!(!joins(&a, &Tcp { options: Vec::new(), ..b }), "length of the headers");
+        assert!(!coalesce(&a, &Tcp { options: later, ..b.clone() }), "timestamp");
+        assert!(!coalesce(&a, &Tcp { options: Vec::new(), ..b }), "length of the headers");
     }
 
     #[test]
     fn without_df_the_identification_counts_up() {
         let not_atomic = |id| Ip { fragment: 0, id, ..first().ip };
         let a = Tcp { ip: not_atomic(0xffff), ..first() };
-        assert!(joins(&a, &Tcp { ip: not_atomic(0), ..second() }));
-        assert!(!joins(&a, &Tcp { ip: not_atomic(0xffff), ..second() }));
+        assert!(coalesce(&a, &Tcp { ip: not_atomic(0), ..second() }));
+        assert!(!coalesce(&a, &Tcp { ip: not_atomic(0xffff), ..second() }));
     }
 
     #[test]
     fn marked_segments_join_with_their_like() {
         let marked = |tcp: Tcp| Tcp { ip: Ip { tos: 0b11, ..tcp.ip }, ..tcp };
-        assert!(joins(&marked(first()), &marked(second())));
-        assert!(!joins(&marked(first()), &second()));
+        assert!(coalesce(&marked(first()), &marked(second())));
+        assert!(!coalesce(&marked(first()), &second()));
     }
 
     #[test]
     fn what_ends_a_super_packet() {
         let ends = |b: &Tcp, payload: &[u8]| {
-            let mut join = Join::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
-            assert!(join.push(&b.packet(payload)));
-            join.is_done()
+            let mut coalescer =
+                Coalescer::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
+            assert!(coalescer.push(&b.packet(payload)));
+            coalescer.is_done()
         };
         assert!(!ends(&second(), &[0; 100]));
         assert!(ends(&second(), &[0; 99]));
         assert!(ends(&Tcp { flags: 0x18, ..second() }, &[0; 100]));
         assert!(ends(&Tcp { flags: 0x11, ..second() }, &[0; 100]));
-        let mut join = Join::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
-        assert!(!join.push(&second().packet(&[0; 101])), "longer than the first");
-        assert!(!join.push(&second().packet(&[])), "no payload");
-        assert!(join.push(&second().packet(&[0; 100])), "refusals change nothing");
+        let mut coalescer =
+            Coalescer::start(&first().packet(&[0; 100]), Limits::default()).unwrap();
+        assert!(!coalescer.push(&second().packet(&[0; 101])), "longer than the first");
+        assert!(!coalescer.push(&second().packet(&[])), "no payload");
+        assert!(coalescer.push(&second().packet(&[0; 100])), "refusals change nothing");
     }
 
     #[test]
     fn what_cannot_begin_one() {
         let starts = |tcp: &Tcp, payload: &[u8]| {
-            Join::start(&tcp.packet(payload), Limits::default()).is_some()
+            Coalescer::start(&tcp.packet(payload), Limits::default()).is_some()
         };
         assert!(starts(&first(), b"a"));
         assert!(starts(&Tcp { flags: 0xd0, ..first() }, b"a"), "ECE and CWR");
@@ -352,17 +355,17 @@ mod tests {
         let options = Ip { extra: (0, vec![1; 4]), ..first().ip };
         assert!(!starts(&Tcp { ip: options, ..first() }, b"a"));
         let udp = Udp::new("10.0.0.1:1000", "10.0.1.1:2000").packet(b"a");
-        assert!(Join::start(&udp, Limits::default()).is_none());
-        assert!(Join::start(&udp, Limits { udp: true, ..Limits::default() }).is_some());
+        assert!(Coalescer::start(&udp, Limits::default()).is_none());
+        assert!(Coalescer::start(&udp, Limits { udp: true, ..Limits::default() }).is_some());
     }
 
     #[test]
     fn limits_hold() {
         let grown = |limits| {
-            let mut join = Join::start(&first().packet(&[0; 1_000]), limits).unwrap();
+            let mut coalescer = Coalescer::start(&first().packet(&[0; 1_000]), limits).unwrap();
             let next = |n: u32| Tcp { seq: 1_000 + 1_000 * n, ..second() }.packet(&[0; 1_000]);
-            let count = 1 + (1..100).take_while(|&n| join.push(&next(n))).count();
-            assert_eq!((join.segments(), join.ip_len()), (count, 52 + 1_000 * count));
+            let count = 1 + (1..100).take_while(|&n| coalescer.push(&next(n))).count();
+            assert_eq!((coalescer.segments(), coalescer.ip_len()), (count, 52 + 1_000 * count));
             count
         };
         assert_eq!(grown(Limits::default()), 64);
@@ -375,13 +378,13 @@ mod tests {
     #[test]
     fn one_alone_is_a_packet_with_a_partial_checksum() {
         let packet = first().packet(b"abc");
-        let join = Join::start(&packet, Limits::default()).unwrap();
-        let mut head = [0; Join::MAX_HEADERS];
-        let (len, virtio) = join.finish(&mut head).unwrap();
+        let coalescer = Coalescer::start(&packet, Limits::default()).unwrap();
+        let mut head = [0; Coalescer::MAX_HEADERS];
+        let (len, virtio) = coalescer.finish(&mut head).unwrap();
         assert_eq!(virtio.gso, None);
         let mut written = [&head[..len], b"abc"].concat();
         crate::complete_checksum(&mut written, 20, 16).unwrap();
         assert_eq!(written, packet);
-        assert!(join.finish(&mut [0; 51]).is_none());
+        assert!(coalescer.finish(&mut [0; 51]).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What became of each ping of a train: pure book-keeping.
+//! The pings of one train that wait for an answer: pure bookkeeping, without sockets or a clock.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub(crate) struct Schedule {
     stop: Time,
 }
 
-/// The pings of one train.
+/// Numbers the pings of one train, and matches their answers to them.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct PingTracker {
     probe: u32,
     next_seq: u32,
     under_way: BTreeMap<u32, Sent>,
@@ -66,7 +66,7 @@ impl Schedule {
     }
 }
 
-impl Book {
+impl PingTracker {
     pub const fn new(probe: u32) -> Self {
         Self { probe, next_seq: 0, under_way: BTreeMap::new() }
     }
@@ -180,13 +180,13 @@ mod tests {
         Answer { seq, at: ms(at), echo: None }
     }
 
-    fn book(sent: u32) -> Book {
-        let mut book = Book::new(7);
+    fn pings(sent: u32) -> PingTracker {
+        let mut pings = PingTracker::new(7);
         for seq in 0..sent {
-            assert_eq!(book.next_seq(), seq);
-            book.sent(ms(10 * u64::from(seq)), ms(10 * u64::from(seq)));
+            assert_eq!(pings.next_seq(), seq);
+            pings.sent(ms(10 * u64::from(seq)), ms(10 * u64::from(seq)));
         }
-        book
+        pings
     }
 
     #[test]
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn the_servers_turn_is_no_part_of_the_round_trip() {
-        let mut book = book(1);
+        let mut pings = pings(1);
         let echo = Some(Turn::Here { arrived: ms(4), answered: ms(6) });
-        let row = book.answered(Answer { echo, ..answer(0, 9) }).unwrap();
+        let row = pings.answered(Answer { echo, ..answer(0, 9) }).unwrap();
         assert_eq!(row.up, Some(Duration::from_millis(4)));
         assert_eq!(row.down, Some(Duration::from_millis(3)));
         assert_eq!(row.rtt, Some(Duration::from_millis(7)));
@@ -212,63 +212,63 @@ mod tests {
 
     #[test]
     fn a_server_with_another_clock_tells_how_long_it_had_the_ping() {
-        let mut book = book(1);
+        let mut pings = pings(1);
         let turn = ServerTurn { received_ns: 900_000_000, sent_ns: 902_000_000 };
-        let row = book.answered(Answer { echo: Some(Turn::There(turn)), ..answer(0, 9) }).unwrap();
+        let row = pings.answered(Answer { echo: Some(Turn::There(turn)), ..answer(0, 9) }).unwrap();
         assert_eq!(row.rtt, Some(Duration::from_millis(7)));
         assert_eq!((row.up, row.down, row.server), (None, None, Some(turn)));
     }
 
     #[test]
     fn a_late_ping_tells_by_how_much_and_counts_from_when_it_left() {
-        let mut book = Book::new(0);
-        book.sent(ms(10), ms(12));
-        let row = book.answered(answer(0, 20)).unwrap();
+        let mut pings = PingTracker::new(0);
+        pings.sent(ms(10), ms(12));
+        let row = pings.answered(answer(0, 20)).unwrap();
         assert_eq!((row.t, row.timer_error), (ms(12), Duration::from_millis(2)));
         assert_eq!((row.rtt, row.up, row.down), (Some(Duration::from_millis(8)), None, None));
     }
 
     #[test]
     fn what_was_held_back_here_is_no_part_of_the_round_trip() {
-        let mut book = book(2);
-        book.left(ms(17));
-        let row = book.answered(answer(1, 30)).unwrap();
+        let mut pings = pings(2);
+        pings.left(ms(17));
+        let row = pings.answered(answer(1, 30)).unwrap();
         assert_eq!((row.t, row.rtt), (ms(17), Some(Duration::from_millis(13))));
-        assert_eq!(book.answered(answer(0, 30)).unwrap().t, ms(0), "the one before had left");
-        book.left(ms(40));
+        assert_eq!(pings.answered(answer(0, 30)).unwrap().t, ms(0), "the one before had left");
+        pings.left(ms(40));
     }
 
     #[test]
     fn loss_is_told_apart_by_direction() {
-        let mut book = book(4);
+        let mut pings = pings(4);
         // 0 is answered, 1 is lost on its way, 2's answer is lost, 3's answer comes late.
         for seq in [0, 2, 3] {
-            book.arrived(seq, ms(10 * u64::from(seq) + 3));
+            pings.arrived(seq, ms(10 * u64::from(seq) + 3));
         }
-        assert!(book.answered(answer(0, 6)).is_some());
-        assert!(book.answered(answer(3, 90)).is_some());
-        let lost: Vec<_> = book.lost().map(|row| (row.seq, row.rtt, row.up)).collect();
+        assert!(pings.answered(answer(0, 6)).is_some());
+        assert!(pings.answered(answer(3, 90)).is_some());
+        let lost: Vec<_> = pings.lost().map(|row| (row.seq, row.rtt, row.up)).collect();
         assert_eq!(lost, [(1, None, None), (2, None, Some(Duration::from_millis(3)))]);
-        assert_eq!(book.under_way(), 0);
+        assert_eq!(pings.under_way(), 0);
     }
 
     #[test]
     fn an_answer_counts_once_and_only_to_what_was_sent() {
-        let mut book = book(2);
-        assert!(book.answered(answer(1, 15)).is_some());
-        assert!(book.answered(answer(1, 16)).is_none());
-        assert!(book.answered(answer(5, 17)).is_none());
-        assert_eq!(book.oldest(), Some(0));
+        let mut pings = pings(2);
+        assert!(pings.answered(answer(1, 15)).is_some());
+        assert!(pings.answered(answer(1, 16)).is_none());
+        assert!(pings.answered(answer(5, 17)).is_none());
+        assert_eq!(pings.oldest(), Some(0));
     }
 
     #[test]
     fn numbers_of_16_bits_are_taken_to_be_the_latest_such() {
-        let mut book = Book::new(0);
-        assert_eq!(book.widen(0), None);
-        book.next_seq = 70_000;
-        assert_eq!(book.widen(69_999_u32 as u16), Some(69_999));
-        assert_eq!(book.widen(65_535), Some(65_535));
-        assert_eq!(book.widen(0), Some(65_536));
-        assert_eq!(book.widen(69_999_u32 as u16 + 1), Some(70_000 - 65_536));
+        let mut pings = PingTracker::new(0);
+        assert_eq!(pings.widen(0), None);
+        pings.next_seq = 70_000;
+        assert_eq!(pings.widen(69_999_u32 as u16), Some(69_999));
+        assert_eq!(pings.widen(65_535), Some(65_535));
+        assert_eq!(pings.widen(0), Some(65_536));
+        assert_eq!(pings.widen(69_999_u32 as u16 + 1), Some(70_000 - 65_536));
     }
 }

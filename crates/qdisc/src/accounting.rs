@@ -2,16 +2,16 @@
 
 use weir_core::{Ecn, Packet};
 
-use crate::contract::{Backlog, DropReason, Fates, MarkReason, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 
 /// Backlog and statistics that always agree: every packet passes through one of these methods.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct Accounting {
     backlog: Backlog,
     stats: Stats,
 }
 
-impl Book {
+impl Accounting {
     /// `packet` arrived and now waits.
     pub fn arrive(&mut self, packet: &Packet) {
         self.stats.arrived.add(packet.len);
@@ -37,32 +37,37 @@ impl Book {
     }
 
     /// `packet`, already taken, is dropped.
-    pub fn discard(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+    pub fn discard(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
         self.stats.dropped[reason as usize].add(packet.len);
-        fates.on_drop(packet, reason);
+        sink.on_drop(packet, reason);
     }
 
     /// `packet` arrived and is dropped without waiting, and its sender is told so.
-    pub fn refuse(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+    pub fn xmit_drop(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
         self.stats.arrived.add(packet.len);
         self.stats.dropped[reason as usize].add(packet.len);
-        fates.on_refuse(packet, reason);
+        sink.on_xmit_drop(packet, reason);
     }
 
     /// `packet` arrived and is dropped without waiting, as a signal of congestion.
-    pub fn turn_away(&mut self, packet: Packet, reason: DropReason, fates: &mut dyn Fates) {
+    pub fn xmit_cn(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
         self.stats.arrived.add(packet.len);
-        self.discard(packet, reason, fates);
+        self.discard(packet, reason, sink);
     }
 
     /// Marks `packet` if its sender speaks ECN, and says whether it did.
-    pub fn mark(&mut self, packet: &mut Packet, reason: MarkReason, fates: &mut dyn Fates) -> bool {
+    pub fn mark(
+        &mut self,
+        packet: &mut Packet,
+        reason: MarkReason,
+        sink: &mut dyn DropSink,
+    ) -> bool {
         if !packet.ecn.can_mark() {
             return false;
         }
         packet.ecn = Ecn::Ce;
         self.count_mark(reason);
-        fates.on_mark(packet, reason);
+        sink.on_mark(packet, reason);
         true
     }
 

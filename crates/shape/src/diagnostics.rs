@@ -1,13 +1,13 @@
-//! What keeps a shaper from helping, as far as its own measurements show it. Pure: numbers in, sentences out.
+//! Diagnostics: what keeps a shaper from helping, as its own measurements show it. Pure: numbers in, sentences out.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_control::{Control, Side};
 use weir_linux::Flowtable;
 
-/// Looks at a second after the other.
+/// Diagnostics of a running shaper: judges one second of measurements after another.
 #[derive(Debug)]
-pub(crate) struct Hindrances {
+pub(crate) struct Diagnostics {
     /// The rates that were set by whoever started the shaper, bit/s.
     set: [Option<u64>; 2],
     baselines: BTreeMap<u32, Baseline>,
@@ -43,7 +43,7 @@ struct Baseline {
     seconds: u32,
 }
 
-impl Hindrances {
+impl Diagnostics {
     pub fn new(control: &Control) -> Self {
         let set = match control {
             Control::Auto(auto) => {
@@ -153,7 +153,7 @@ impl Hindrances {
 
 /// A rate is of no use on a device that is slower.
 pub(crate) fn slower_link(control: &Control, link_bps: u64) -> Vec<String> {
-    let set = Hindrances::new(control).set;
+    let set = Diagnostics::new(control).set;
     let sides = Side::ALL.into_iter().zip(set);
     let faster =
         sides.filter_map(|(side, rate)| Some((side, rate?))).filter(|&(_, rate)| rate > link_bps);
@@ -275,13 +275,13 @@ mod tests {
 
     /// What is said of as many seconds, in each of which delays are that high, ms.
     fn said(control: &Control, sides: [Option<Second>; 2], seconds: u32, ms: u64) -> Vec<String> {
-        let mut hindrances = Hindrances::new(control);
-        hindrances.on_delay(0, 20_000_000);
-        assert!(hindrances.on_second(&sides).is_empty());
+        let mut diagnostics = Diagnostics::new(control);
+        diagnostics.on_delay(0, 20_000_000);
+        assert!(diagnostics.on_second(&sides).is_empty());
         let mut last = Vec::new();
         for _ in 0..seconds {
-            hindrances.on_delay(0, (20 + ms) * 1_000_000);
-            last = hindrances.on_second(&sides);
+            diagnostics.on_delay(0, (20 + ms) * 1_000_000);
+            last = diagnostics.on_second(&sides);
         }
         last
     }
@@ -331,8 +331,8 @@ mod tests {
     fn traffic_that_goes_past() {
         let mut side = second(50_000_000, 4_000_000);
         side.device_bytes = 1_250_000;
-        let mut hindrances = Hindrances::new(&AUTO);
-        let said: Vec<_> = (0..5).map(|_| hindrances.on_second(&[None, Some(side)])).collect();
+        let mut diagnostics = Diagnostics::new(&AUTO);
+        let said: Vec<_> = (0..5).map(|_| diagnostics.on_second(&[None, Some(side)])).collect();
         assert!(said[..4].iter().all(Vec::is_empty));
         assert_eq!(
             said[4],
@@ -343,9 +343,9 @@ mod tests {
         );
         side.seen_bytes = 1_010_000;
         for _ in 0..4 {
-            hindrances.on_second(&[None, Some(side)]);
+            diagnostics.on_second(&[None, Some(side)]);
         }
-        assert!(hindrances.on_second(&[None, Some(side)]).is_empty(), "19 %");
+        assert!(diagnostics.on_second(&[None, Some(side)]).is_empty(), "19 %");
     }
 
     #[test]
@@ -364,16 +364,16 @@ mod tests {
 
     #[test]
     fn a_baseline_is_forgotten() {
-        let mut hindrances = Hindrances::new(&AUTO);
+        let mut diagnostics = Diagnostics::new(&AUTO);
         let sides = [Some(second(10_000_000, 0)), None];
-        hindrances.on_delay(3, 10_000_000);
+        diagnostics.on_delay(3, 10_000_000);
         for _ in 0..59 {
-            hindrances.on_second(&sides);
-            hindrances.on_delay(3, 50_000_000);
+            diagnostics.on_second(&sides);
+            diagnostics.on_delay(3, 50_000_000);
         }
-        assert_eq!(hindrances.excess, [40_000_000]);
-        hindrances.on_second(&sides);
-        hindrances.on_delay(3, 50_000_000);
-        assert_eq!(hindrances.excess, [0]);
+        assert_eq!(diagnostics.excess, [40_000_000]);
+        diagnostics.on_second(&sides);
+        diagnostics.on_delay(3, 50_000_000);
+        assert_eq!(diagnostics.excess, [0]);
     }
 }

@@ -9,7 +9,7 @@ use weir_world::{Scenario, TunnelKind};
 
 /// How the packets of a flow, probe or connection look on the path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Envelope {
+pub(crate) struct Encapsulation {
     /// From the client, and from the server.
     pub labels: [FlowLabel; 2],
     pub dscp: Dscp,
@@ -29,7 +29,7 @@ struct Outside {
     ip_version: weir_world::IpVersion,
 }
 
-impl Envelope {
+impl Encapsulation {
     /// For packets of the client's `key`, that go through `tunnel` if it is one. `hash_key` is that of
     /// [`FlowKey::label`].
     pub fn new(
