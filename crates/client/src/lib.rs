@@ -11,7 +11,7 @@
 mod check;
 mod echo;
 mod error;
-mod known;
+mod flow_table;
 mod loads;
 mod methods;
 mod reach;

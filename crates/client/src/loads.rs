@@ -30,9 +30,9 @@ pub(crate) struct Order {
     pub bytes: Option<u64>,
 }
 
-/// What the thread tells.
+/// Events that the loads' thread reports.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum LoadEvent {
     /// A load has its connection, and this end this congestion control.
     Running { flow: u32, congestion: String },
     /// Bytes of downloads that arrived here, and segments with data, in order or not.
@@ -56,8 +56,8 @@ pub(crate) struct Totals {
     pub info: Option<TcpInfo>,
 }
 
-/// How a load is measured, and where it goes.
-pub(crate) struct Setting {
+/// Configuration of all loads: their server, and how often they are sampled.
+pub(crate) struct LoadConfig {
     pub clock: Clock,
     pub server: SocketAddr,
     pub authority: String,
@@ -68,9 +68,9 @@ pub(crate) struct Setting {
 
 /// All loads.
 pub(crate) struct Loads {
-    setting: Setting,
+    config: LoadConfig,
     orders: Receiver<Order>,
-    told: Sender<Told>,
+    events: Sender<LoadEvent>,
     epoll: Epoll,
     loads: BTreeMap<u32, Load>,
     data: Vec<u8>,
@@ -107,19 +107,23 @@ enum Phase {
 }
 
 impl Loads {
-    pub fn new(setting: Setting, orders: Receiver<Order>, told: Sender<Told>) -> io::Result<Self> {
+    pub fn new(
+        config: LoadConfig,
+        orders: Receiver<Order>,
+        events: Sender<LoadEvent>,
+    ) -> io::Result<Self> {
         // What a line or a tunnel compresses would not be measured.
         let mut data = vec![0; WRITE];
         getrandom::fill(&mut data).map_err(io::Error::other)?;
-        Ok(Self { setting, orders, told, epoll: Epoll::new()?, loads: BTreeMap::new(), data })
+        Ok(Self { config, orders, events, epoll: Epoll::new()?, loads: BTreeMap::new(), data })
     }
 
     /// Works until told to stop, then tells the totals.
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut events = Events::new(EVENTS);
-        let clock = self.setting.clock;
+        let clock = self.config.clock;
         let tick = |period: u64| (period > 0).then(|| Time::from_nanos(period));
-        let mut due = [tick(self.setting.throughput_ns), tick(self.setting.tcp_ns)];
+        let mut due = [tick(self.config.throughput_ns), tick(self.config.tcp_ns)];
         let (mut woken, mut often) = (clock.now(), false);
         while !stop.load(Ordering::Acquire) {
             self.take_orders();
@@ -164,7 +168,7 @@ impl Loads {
 
     /// Does what is due, and says how long nothing will be.
     fn act(&mut self) -> Duration {
-        let now = self.setting.clock.now();
+        let now = self.config.clock.now();
         let mut next = now + MAX_WAIT;
         for flow in self.loads.keys().copied().collect::<Vec<_>>() {
             let load = self.loads.get_mut(&flow).expect("it is one of them");
@@ -193,18 +197,18 @@ impl Loads {
             };
             next = next.min(due);
         }
-        self.setting.clock.until(next)
+        self.config.clock.until(next)
     }
 
     fn open(&mut self, flow: u32) -> io::Result<()> {
         let load = self.loads.get_mut(&flow).expect("it is one of them");
         load.head = format!(
             "GET {FLOW}?ticket={} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: {FLOW_UPGRADE}\r\n\r\n",
-            load.order.ticket, self.setting.authority
+            load.order.ticket, self.config.authority
         )
         .into_bytes();
-        let socket = set_up(&load.order, self.setting.server)?;
-        match socket.connect(&SockAddr::from(self.setting.server)) {
+        let socket = set_up(&load.order, self.config.server)?;
+        match socket.connect(&SockAddr::from(self.config.server)) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
@@ -220,14 +224,14 @@ impl Loads {
     fn serve(&mut self, ready: Ready) {
         let flow = ready.token as u32;
         let Some(load) = self.loads.get_mut(&flow) else { return };
-        let clock = self.setting.clock;
+        let clock = self.config.clock;
         let asked = load.phase == Phase::Asking;
         let result = load.go_on(ready, &self.epoll, &self.data, || clock.now());
         if asked && load.phase == Phase::Running {
             let name = socket_of(&load.socket).tcp_congestion().unwrap_or_default();
             let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             let congestion = String::from_utf8_lossy(name).into_owned();
-            let _ = self.told.send(Told::Running { flow, congestion });
+            let _ = self.events.send(LoadEvent::Running { flow, congestion });
         }
         self.note(flow, result);
     }
@@ -238,20 +242,20 @@ impl Loads {
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             return;
         }
-        let now = self.setting.clock.now();
+        let now = self.config.clock.now();
         let load = self.loads.get_mut(&flow).expect("it is one of them");
         let early = now < load.order.stop && load.phase != Phase::Draining;
         load.give_up(&self.epoll);
         if early {
-            let _ = self.told.send(Told::Failed { flow, reason: error.to_string() });
+            let _ = self.events.send(LoadEvent::Failed { flow, reason: error.to_string() });
         }
     }
 
     /// Samples what is due, and says how long nothing will be.
     fn sample(&mut self, due: &mut [Option<Time>; 2]) -> Duration {
-        let clock = self.setting.clock;
+        let clock = self.config.clock;
         let now = clock.now();
-        let periods = [self.setting.throughput_ns, self.setting.tcp_ns];
+        let periods = [self.config.throughput_ns, self.config.tcp_ns];
         for number in 0..due.len() {
             let Some(at) = due[number].filter(|&at| now >= at) else { continue };
             match number {
@@ -265,7 +269,7 @@ impl Loads {
     }
 
     fn throughput(&mut self, at: Time) {
-        let header = self.setting.ip_header;
+        let header = self.config.ip_header;
         for load in self.loads.values_mut().filter(|load| !load.is_upload()) {
             if at <= load.order.start {
                 continue;
@@ -285,7 +289,7 @@ impl Loads {
             let segments = load.info().map_or(load.seen_segments, |info| info.received_segments());
             let more = segments.saturating_sub(load.seen_segments);
             load.seen_segments = load.seen_segments.max(segments);
-            let _ = self.told.send(Told::Throughput(row, more));
+            let _ = self.events.send(LoadEvent::Throughput(row, more));
         }
     }
 
@@ -293,14 +297,14 @@ impl Loads {
         for load in self.loads.values().filter(|load| load.is_upload()) {
             let runs = load.phase == Phase::Running;
             if let Some(info) = load.info().filter(|_| runs) {
-                let _ = self.told.send(Told::Tcp(info.row(at, load.order.flow)));
+                let _ = self.events.send(LoadEvent::Tcp(info.row(at, load.order.flow)));
             }
         }
     }
 
     fn finish(&mut self) {
-        let reached = self.setting.clock.now();
-        if self.setting.throughput_ns > 0 {
+        let reached = self.config.clock.now();
+        if self.config.throughput_ns > 0 {
             self.throughput(reached);
         }
         for load in self.loads.values_mut() {
@@ -312,7 +316,7 @@ impl Loads {
                 info: load.info(),
             };
             load.give_up(&self.epoll);
-            let _ = self.told.send(Told::Totals(totals));
+            let _ = self.events.send(LoadEvent::Totals(totals));
         }
     }
 }

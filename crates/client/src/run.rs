@@ -20,9 +20,9 @@ use weir_tcp::Overrides;
 use weir_world::{Flow, IpVersion, Opener, Scenario, Sink, TcpSettings, Verdict};
 
 use crate::check::check;
-use crate::known::{Known, tcp_row};
-use crate::loads::{Loads, Order, Setting, Told};
-use crate::session::{Ahead, Grant, Session};
+use crate::flow_table::{FlowState, tcp_row};
+use crate::loads::{LoadConfig, LoadEvent, Loads, Order};
+use crate::session::{ClockOffset, Grant, Session};
 use crate::{ClientError, Target};
 
 /// What is to be measured.
@@ -90,10 +90,10 @@ pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, 
     let target = Target::find(&request.host)?;
     let mut session = Session::open(&target, secret.as_ref())?;
     check(request, &session.grant)?;
-    let ahead = session.compare_clocks()?;
+    let clock_offset = session.compare_clocks()?;
     let clock = Clock::starting_in(HEAD_START);
     record.note("monotonic_zero_ns", json!(clock.monotonic_ns_of(Time::ZERO)));
-    let mut run = Run::start(request, &target, session, (clock, ahead), record)?;
+    let mut run = Run::start(request, &target, session, (clock, clock_offset), record)?;
     let ended = run.go_on(record);
     let finished = run.finish(record);
     let reached = ended?;
@@ -107,19 +107,19 @@ struct Run<'r> {
     request: &'r Request,
     session: Session,
     clock: Clock,
-    ahead: Ahead,
+    clock_offset: ClockOffset,
     scenario: Scenario,
     /// By number in the record.
-    flows: Vec<Known>,
+    flows: Vec<FlowState>,
     /// The ramp of each direction in the present phase.
-    ramps: BTreeMap<Way, Climb>,
+    ramps: BTreeMap<Way, RampState>,
     /// How many flows each direction took, once that is known.
     took: BTreeMap<Way, u32>,
     /// The phases whose flows were ordered already.
     begun: usize,
     climbs: Vec<Value>,
     orders: Sender<Order>,
-    told: Receiver<Told>,
+    events: Receiver<LoadEvent>,
     stop_loads: Arc<AtomicBool>,
     loads: JoinHandle<std::io::Result<()>>,
     pings: Pings,
@@ -135,8 +135,8 @@ enum Way {
     Up,
 }
 
-/// A direction that is being filled.
-struct Climb {
+/// State of the ramp by which one direction is filled with flows.
+struct RampState {
     phase: String,
     ramp: Ramp,
     window: (Time, Time),
@@ -151,7 +151,7 @@ impl<'r> Run<'r> {
         request: &'r Request,
         target: &Target,
         session: Session,
-        (clock, ahead): (Clock, Ahead),
+        (clock, clock_offset): (Clock, ClockOffset),
         record: &mut Recorder<'_>,
     ) -> Result<Self, ClientError> {
         let mut scenario = request.scenario.clone();
@@ -167,8 +167,8 @@ impl<'r> Run<'r> {
         let (sender, samples) = mpsc::channel();
         let pings = Pings::start(addresses, (&shared, Seed::new(request.seed), clock), sender)?;
         let (orders, ordered) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
-        let setting = Setting {
+        let (tell, events) = mpsc::channel();
+        let config = LoadConfig {
             clock,
             server,
             authority: target.authority.clone(),
@@ -179,18 +179,18 @@ impl<'r> Run<'r> {
         let stop_loads = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stop_loads);
         let fail = |error: &std::io::Error| ClientError::io("thread `loads`", error);
-        let loads = Loads::new(setting, ordered, tell).map_err(|error| fail(&error))?;
+        let loads = Loads::new(config, ordered, tell).map_err(|error| fail(&error))?;
         let loads = thread::Builder::new()
             .name("loads".into())
             .spawn(move || loads.run(&stop))
             .map_err(|error| fail(&error))?;
-        record.note("server", describe(target, &session.grant, ahead));
-        let flows = vec![Known::default(); scenario.flows.len()];
+        record.note("server", describe(target, &session.grant, clock_offset));
+        let flows = vec![FlowState::default(); scenario.flows.len()];
         Ok(Self {
             request,
             session,
             clock,
-            ahead,
+            clock_offset,
             scenario,
             flows,
             ramps: BTreeMap::new(),
@@ -198,7 +198,7 @@ impl<'r> Run<'r> {
             begun: 0,
             climbs: Vec::new(),
             orders,
-            told,
+            events,
             stop_loads,
             loads,
             pings,
@@ -217,7 +217,7 @@ impl<'r> Run<'r> {
                 return Ok(end);
             }
             self.ask_for_flows(now)?;
-            self.climb(now, record)?;
+            self.advance_ramps(now, record)?;
             self.hear(record)?;
             self.pass_on(record);
             if record.progress(now.min(end)) == Verdict::Stop && now < end {
@@ -261,7 +261,7 @@ impl<'r> Run<'r> {
     }
 
     /// Begins phases with a ramp, and adds flows where they bring more.
-    fn climb(&mut self, now: Time, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+    fn advance_ramps(&mut self, now: Time, record: &mut Recorder<'_>) -> Result<(), ClientError> {
         let Some(plan) = &self.request.ramp else { return Ok(()) };
         if let Some(phase) = plan.phases.get(self.begun) {
             let span = self.scenario.phases.iter().find(|span| span.name == phase.phase);
@@ -280,16 +280,16 @@ impl<'r> Run<'r> {
             }
         }
         let mut more = Vec::new();
-        for (&direction, climb) in &mut self.ramps {
-            if now < climb.next_look || now >= climb.window.1 {
+        for (&direction, state) in &mut self.ramps {
+            if now < state.next_look || now >= state.window.1 {
                 continue;
             }
-            climb.next_look = now + Duration::from_nanos(plan.interval_ns);
-            let added = climb.ramp.interval(std::mem::take(&mut climb.segments));
-            let running = climb.ramp.flows() - added;
+            state.next_look = now + Duration::from_nanos(plan.interval_ns);
+            let added = state.ramp.interval(std::mem::take(&mut state.segments));
+            let running = state.ramp.flows() - added;
             more.extend(
                 (0..added)
-                    .map(|n| (direction, climb.phase.clone(), running + n, now, climb.window.1)),
+                    .map(|n| (direction, state.phase.clone(), running + n, now, state.window.1)),
             );
         }
         let any = !more.is_empty();
@@ -320,8 +320,8 @@ impl<'r> Run<'r> {
         self.note_scenario(record);
         if known.is_none() {
             let next_look = window.0 + Duration::from_nanos(plan.interval_ns);
-            let climb = Climb { phase: phase.to_owned(), ramp, window, next_look, segments: 0 };
-            self.ramps.insert(direction, climb);
+            let state = RampState { phase: phase.to_owned(), ramp, window, next_look, segments: 0 };
+            self.ramps.insert(direction, state);
         }
         Ok(())
     }
@@ -360,21 +360,21 @@ impl<'r> Run<'r> {
             stop_ns: stop.as_nanos(),
             bytes: None,
         });
-        self.flows.push(Known::default());
+        self.flows.push(FlowState::default());
         self.ask(self.flows.len() - 1)
     }
 
     /// Keeps what the ramps came to.
     fn settle(&mut self) {
-        for (direction, climb) in std::mem::take(&mut self.ramps) {
-            self.took.insert(direction, climb.ramp.flows());
-            let looks = climb.ramp.full_after();
+        for (direction, state) in std::mem::take(&mut self.ramps) {
+            self.took.insert(direction, state.ramp.flows());
+            let looks = state.ramp.full_after();
             let interval = self.request.ramp.as_ref().map_or(0, |plan| plan.interval_ns);
-            let full = looks.map(|looks| climb.window.0.as_nanos() + u64::from(looks) * interval);
+            let full = looks.map(|looks| state.window.0.as_nanos() + u64::from(looks) * interval);
             self.climbs.push(json!({
-                "phase": climb.phase,
+                "phase": state.phase,
                 "direction": if direction == Way::Down { "down" } else { "up" },
-                "flows": climb.ramp.flows(),
+                "flows": state.ramp.flows(),
                 "full_ns": full,
             }));
         }
@@ -477,8 +477,8 @@ impl<'r> Run<'r> {
             weir_world::Direction::Up => {
                 let (row, segments) = known.arrived(t, sample, header);
                 record.throughput(&row);
-                if let Some(climb) = self.ramps.get_mut(&Way::Up) {
-                    climb.segments += segments;
+                if let Some(state) = self.ramps.get_mut(&Way::Up) {
+                    state.segments += segments;
                 }
             }
         }
@@ -492,24 +492,24 @@ impl<'r> Run<'r> {
                 record.latency(&row);
             }
         }
-        while let Ok(told) = self.told.try_recv() {
-            match told {
-                Told::Running { flow, congestion } => {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                LoadEvent::Running { flow, congestion } => {
                     self.name_congestion(flow, Way::Up, congestion);
                 }
-                Told::Throughput(row, segments) => {
-                    if let Some(climb) = self.ramps.get_mut(&Way::Down) {
-                        climb.segments += u64::from(segments);
+                LoadEvent::Throughput(row, segments) => {
+                    if let Some(state) = self.ramps.get_mut(&Way::Down) {
+                        state.segments += u64::from(segments);
                     }
                     record.throughput(&row);
                 }
-                Told::Tcp(row) => record.tcp(&row),
-                Told::Failed { flow, reason } => {
+                LoadEvent::Tcp(row) => record.tcp(&row),
+                LoadEvent::Failed { flow, reason } => {
                     let name = &self.scenario.flows[flow as usize].name;
                     self.warnings.push(format!("`{name}` broke before its time: {reason}"));
                     self.flows[flow as usize].failed = true;
                 }
-                Told::Totals(totals) => self.flows[totals.flow as usize].totals = Some(totals),
+                LoadEvent::Totals(totals) => self.flows[totals.flow as usize].totals = Some(totals),
             }
         }
     }
@@ -573,7 +573,7 @@ impl<'r> Run<'r> {
         Err(ClientError::new("the server does not say how many datagrams arrived"))
     }
 
-    fn flow(&mut self, number: u32) -> Result<&mut Known, ClientError> {
+    fn flow(&mut self, number: u32) -> Result<&mut FlowState, ClientError> {
         self.flows.get_mut(number as usize).ok_or_else(|| {
             ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
         })
@@ -581,7 +581,7 @@ impl<'r> Run<'r> {
 
     /// The run's time at the server's `t_ns`.
     fn here(&self, t_ns: u64) -> Time {
-        self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.ahead.ns))
+        self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.clock_offset.ns))
     }
 
     fn note_scenario(&self, record: &mut Recorder<'_>) {
@@ -601,14 +601,14 @@ fn count_of_echoes(message: ServerMessage) -> Option<Result<(Vec<EchoCount>, u64
     }
 }
 
-fn describe(target: &Target, grant: &Grant, ahead: Ahead) -> Value {
+fn describe(target: &Target, grant: &Grant, clock_offset: ClockOffset) -> Value {
     let mut said = Map::new();
     said.insert("name".into(), json!(target.authority));
     said.insert("address".into(), json!(target.address.to_string()));
     said.insert("software".into(), json!(grant.software));
     said.insert("client_seen_as".into(), json!(grant.seen.to_string()));
-    said.insert("clock_ahead_ns".into(), json!(ahead.ns));
-    said.insert("clock_compared_within_ns".into(), json!(ahead.round_trip_ns / 2));
+    said.insert("clock_ahead_ns".into(), json!(clock_offset.ns));
+    said.insert("clock_compared_within_ns".into(), json!(clock_offset.round_trip_ns / 2));
     said.insert("limits".into(), json!(grant.limits));
     Value::Object(said)
 }

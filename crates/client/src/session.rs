@@ -38,9 +38,9 @@ pub(crate) struct Grant {
     pub limits: Limits,
 }
 
-/// How far the server's clock is ahead of `CLOCK_MONOTONIC` here, to within half of the round trip.
+/// Offset of the server's clock from `CLOCK_MONOTONIC` here, in ns, to within half of the round trip.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct ClockOffset {
     pub ns: i64,
     pub round_trip_ns: u64,
 }
@@ -73,8 +73,8 @@ impl Session {
     }
 
     /// Compares the clocks, while nothing else is said.
-    pub fn compare_clocks(&mut self) -> Result<Ahead, ClientError> {
-        let mut best: Option<Ahead> = None;
+    pub fn compare_clocks(&mut self) -> Result<ClockOffset, ClientError> {
+        let mut best: Option<ClockOffset> = None;
         for id in 0..LOOKS {
             let before = monotonic_ns();
             self.say(&ClientMessage::Ping { id })?;
@@ -84,8 +84,9 @@ impl Session {
                     Some(ServerMessage::Pong { id: of, t_ns }) if of == id => {
                         let round_trip_ns = monotonic_ns() - before;
                         let here = before + round_trip_ns / 2;
-                        let look = Ahead { ns: t_ns.wrapping_sub(here) as i64, round_trip_ns };
-                        let better = |known: Ahead| round_trip_ns < known.round_trip_ns;
+                        let look =
+                            ClockOffset { ns: t_ns.wrapping_sub(here) as i64, round_trip_ns };
+                        let better = |known: ClockOffset| round_trip_ns < known.round_trip_ns;
                         if best.is_none_or(better) {
                             best = Some(look);
                         }

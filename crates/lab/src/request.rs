@@ -125,9 +125,9 @@ fn warnings_of(ended: &Ended) -> Vec<String> {
 fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {
     let Run { traces, datapath, device, capture, record } = wanted;
     let options = Options { datapath, device, capture };
-    let known: Known = serde_json::from_value(Value::Object(record.manifest.clone()))
+    let inputs: ManifestInputs = serde_json::from_value(Value::Object(record.manifest.clone()))
         .map_err(LabError::Request)?;
-    let (scenario, seed) = (Arc::new(known.scenario), Seed::new(known.seed));
+    let (scenario, seed) = (Arc::new(inputs.scenario), Seed::new(inputs.seed));
     let done = keeping(Some(record), |keep| {
         let mut live = Live::new(keep, show);
         let done = run(&scenario, &traces, seed, &options, &mut live)?;
@@ -147,9 +147,9 @@ fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, 
     }))
 }
 
-/// What a manifest says before the run.
+/// The inputs of a run that its manifest holds: scenario and seed.
 #[derive(Deserialize)]
-struct Known {
+struct ManifestInputs {
     scenario: Scenario,
     seed: u64,
 }

@@ -35,7 +35,7 @@ pub use connections::{Connection, ConnectionWatch};
 pub use datapath::{DataPath, PathReport, PathSample, Settings};
 pub use facts::{DeviceCounters, DeviceFacts, device_facts};
 pub use hosts::{DEVICE as CLIENT_DEVICE, Device, Hosts};
-pub use intercept::{Held, Intercept};
+pub use intercept::{Intercept, QueuedPacket};
 pub use isolate::{Namespace, isolate};
 pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};

@@ -24,4 +24,4 @@ pub mod web;
 
 pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
-pub use registry::{Known, METHODS, UnknownMethod};
+pub use registry::{METHODS, MethodInfo, UnknownMethod};

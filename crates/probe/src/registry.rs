@@ -8,9 +8,9 @@ use crate::ookla::Ookla;
 use crate::responsiveness::Responsiveness;
 use crate::web::Web;
 
-/// A method that there is.
+/// One speed test of the registry: its name and properties.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct MethodInfo {
     /// Its name, such as `ndt7`.
     pub name: &'static str,
     /// Whether it is made for HTTP/2, and with it TLS, only.
@@ -20,7 +20,7 @@ pub struct Known {
     begin: fn(u128) -> Box<dyn Method>,
 }
 
-/// A method that there is not.
+/// The name of a speed test that the registry lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("method `{name}`: there are {}", names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownMethod {
@@ -28,36 +28,46 @@ pub struct UnknownMethod {
 }
 
 /// All methods.
-pub const METHODS: &[Known] = &[
-    Known { name: "ndt7", needs_tls: false, has_headers: true, begin: |_| Box::new(Ndt7::new()) },
-    Known {
+pub const METHODS: &[MethodInfo] = &[
+    MethodInfo {
+        name: "ndt7",
+        needs_tls: false,
+        has_headers: true,
+        begin: |_| Box::new(Ndt7::new()),
+    },
+    MethodInfo {
         name: "cloudflare",
         needs_tls: false,
         has_headers: true,
         begin: |_| Box::new(Cloudflare::new()),
     },
-    Known {
+    MethodInfo {
         name: "librespeed",
         needs_tls: false,
         has_headers: true,
         begin: |_| Box::new(Librespeed::new()),
     },
-    Known {
+    MethodInfo {
         name: "ookla",
         needs_tls: false,
         has_headers: false,
         begin: |chance| Box::new(Ookla::new(chance)),
     },
-    Known {
+    MethodInfo {
         name: "rpm",
         needs_tls: true,
         has_headers: true,
         begin: |_| Box::new(Responsiveness::new()),
     },
-    Known { name: "http", needs_tls: false, has_headers: true, begin: |_| Box::new(Web::new()) },
+    MethodInfo {
+        name: "http",
+        needs_tls: false,
+        has_headers: true,
+        begin: |_| Box::new(Web::new()),
+    },
 ];
 
-impl Known {
+impl MethodInfo {
     /// The method of that name.
     ///
     /// # Errors
@@ -87,7 +97,7 @@ mod tests {
         for known in METHODS {
             assert_eq!(known.begin(0).result()["method"], known.name);
         }
-        let error = Known::named("ndt5").unwrap_err().to_string();
+        let error = MethodInfo::named("ndt5").unwrap_err().to_string();
         assert!(error.starts_with("method `ndt5`: there are ndt7, cloudflare"), "{error}");
     }
 }

@@ -37,7 +37,7 @@ pub enum Verb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// So many random bytes.
-    Noise(u64),
+    RandomPayload(u64),
     /// Words: their type, and they.
     Words(&'static str, String),
     /// Nothing, but that all is well.
@@ -101,7 +101,7 @@ pub fn cloudflare(request: &Request<'_>) -> Result<Answer, QueryError> {
     Ok(match (request.path == cloudflare::UP, request.verb) {
         (true, Verb::Post) => Answer::Take(Receipt::Ok),
         (true, _) => Answer::OnlyVerb("POST"),
-        (false, _) => noise(cloudflare::bytes(request.query)?),
+        (false, _) => random_payload(cloudflare::bytes(request.query)?),
     })
 }
 
@@ -111,7 +111,7 @@ pub fn cloudflare(request: &Request<'_>) -> Result<Answer, QueryError> {
 /// If a parameter makes no sense.
 pub fn librespeed(request: &Request<'_>, endpoint: Endpoint) -> Result<Answer, QueryError> {
     Ok(match endpoint {
-        Endpoint::Garbage => noise(librespeed::garbage_bytes(request.query)?),
+        Endpoint::Garbage => random_payload(librespeed::garbage_bytes(request.query)?),
         // A ping is a GET, or a POST without a body.
         Endpoint::Empty if request.verb == Verb::Get => Answer::Empty,
         Endpoint::Empty => Answer::Take(Receipt::Empty),
@@ -142,9 +142,9 @@ pub fn ookla(request: &Request<'_>) -> Result<Answer, QueryError> {
         }
         "/download" => {
             let size = request.query.number("size", ookla::MAX_BYTES)?;
-            noise(size.unwrap_or(ookla::MAX_BYTES))
+            random_payload(size.unwrap_or(ookla::MAX_BYTES))
         }
-        _ => ookla::image_bytes(path).map_or(Answer::NotFound, noise),
+        _ => ookla::image_bytes(path).map_or(Answer::NotFound, random_payload),
     })
 }
 
@@ -161,14 +161,14 @@ pub fn responsiveness(request: &Request<'_>) -> Answer {
             None => Answer::NoHost,
         },
         (responsiveness::SMALL, _) => Answer::Words("application/octet-stream", "w".to_owned()),
-        (responsiveness::LARGE, _) => Answer::Noise(responsiveness::LARGE_BYTES),
+        (responsiveness::LARGE, _) => Answer::RandomPayload(responsiveness::LARGE_BYTES),
         (_, Verb::Post) => Answer::Take(Receipt::Empty),
         _ => Answer::OnlyVerb("POST"),
     }
 }
 
-const fn noise(bytes: u64) -> Answer {
-    if bytes == 0 { Answer::Empty } else { Answer::Noise(bytes) }
+const fn random_payload(bytes: u64) -> Answer {
+    if bytes == 0 { Answer::Empty } else { Answer::RandomPayload(bytes) }
 }
 
 #[cfg(test)]
@@ -186,16 +186,16 @@ mod tests {
     fn every_test_has_its_answers() {
         let get = |url| ask(Verb::Get, url).unwrap();
         let post = |url| ask(Verb::Post, url).unwrap();
-        assert_eq!(get("/__down?bytes=100000"), Answer::Noise(100_000));
+        assert_eq!(get("/__down?bytes=100000"), Answer::RandomPayload(100_000));
         assert_eq!(get("/__down?bytes=0"), Answer::Empty);
         assert_eq!(post("/__up?bytes=5"), Answer::Take(Receipt::Ok));
         assert_eq!(get("/__up"), Answer::OnlyVerb("POST"));
-        assert_eq!(get("/large"), Answer::Noise(8 << 30));
+        assert_eq!(get("/large"), Answer::RandomPayload(8 << 30));
         assert_eq!(post("/slurp"), Answer::Take(Receipt::Empty));
-        assert_eq!(get("/garbage.php?ckSize=2"), Answer::Noise(2 << 20));
+        assert_eq!(get("/garbage.php?ckSize=2"), Answer::RandomPayload(2 << 20));
         assert_eq!(get("/empty.php?r=1"), Answer::Empty);
         assert_eq!(post("/empty.php"), Answer::Take(Receipt::Empty));
-        assert_eq!(get("/download?size=77"), Answer::Noise(77));
+        assert_eq!(get("/download?size=77"), Answer::RandomPayload(77));
         assert_eq!(post("/upload"), Answer::Take(Receipt::Size));
         assert_eq!(Receipt::Size.words(77), "size=77\n");
         assert_eq!(get("/elsewhere"), Answer::NotFound);

@@ -43,7 +43,7 @@ pub(crate) fn simulate<'py>(
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let Known { scenario, seed } = serde_json::from_str(manifest).map_err(wrong)?;
+    let MethodInfo { scenario, seed } = serde_json::from_str(manifest).map_err(wrong)?;
     let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(wrong)?;
     let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
@@ -70,7 +70,7 @@ pub(crate) fn simulate<'py>(
 
 /// What a manifest must say before the run.
 #[derive(Deserialize)]
-struct Known {
+struct MethodInfo {
     scenario: Scenario,
     seed: u64,
 }

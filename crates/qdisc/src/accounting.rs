@@ -90,9 +90,9 @@ impl Accounting {
 /// A packet that has left what is beneath a discipline, was only looked at and still waits, as in
 /// Linux' `qdisc_peek_dequeued`.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<Packet>);
+pub(crate) struct PeekedPacket(Option<Packet>);
 
-impl Held {
+impl PeekedPacket {
     /// The packet, which no longer waits.
     pub fn take(&mut self) -> Option<Packet> {
         self.0.take()

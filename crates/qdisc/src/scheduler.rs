@@ -3,7 +3,7 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, Held};
+use crate::accounting::{Accounting, PeekedPacket};
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::linux::priority_of;
@@ -38,13 +38,13 @@ pub(crate) struct Scheduler<S> {
     leaves: Leaves,
     /// Packets that no class takes.
     refused: Accounting,
-    held: Held,
+    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
 impl<S: Schedule> Scheduler<S> {
     pub fn new(schedule: S, sorter: Sorter, leaves: Leaves) -> Self {
-        let (refused, held) = (Accounting::default(), Held::default());
+        let (refused, held) = (Accounting::default(), PeekedPacket::default());
         Self { schedule, sorter, leaves, refused, held, wake_at: None }
     }
 

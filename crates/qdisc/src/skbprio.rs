@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, Held};
+use crate::accounting::{Accounting, PeekedPacket};
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::linux::priority_of;
 use crate::registry::Discipline;
@@ -20,7 +20,7 @@ struct SkbPrio {
     /// A bit for each priority whose queue has packets.
     waiting: u64,
     accounting: Accounting,
-    held: Held,
+    held: PeekedPacket,
 }
 
 impl SkbPrio {
@@ -30,7 +30,7 @@ impl SkbPrio {
             queues: std::array::from_fn(|_| VecDeque::new()),
             waiting: 0,
             accounting: Accounting::default(),
-            held: Held::default(),
+            held: PeekedPacket::default(),
         })
     }
 

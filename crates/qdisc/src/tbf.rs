@@ -6,7 +6,7 @@
 use weir_core::{Duration, Packet, Rate, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, Held};
+use crate::accounting::{Accounting, PeekedPacket};
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
@@ -22,7 +22,7 @@ struct Tbf {
     wake_at: Option<Time>,
     child: Box<dyn Qdisc>,
     /// A packet that is paid for and was only looked at.
-    held: Held,
+    held: PeekedPacket,
     /// Packets that are too long never reach the child.
     refused: Accounting,
 }
@@ -162,7 +162,7 @@ impl Tbf {
             checked_at: Time::ZERO,
             wake_at: None,
             child,
-            held: Held::default(),
+            held: PeekedPacket::default(),
             refused: Accounting::default(),
         })
     }

@@ -69,7 +69,7 @@ pub fn exercise(data: &[u8]) {
         let (query, authority) = (query(&request), authority.as_deref());
         let client = std::net::Ipv4Addr::LOCALHOST.into();
         match answers::answer(&answers::Request { path, query, verb, client, authority }) {
-            Ok(Answer::Noise(bytes)) => assert!(bytes <= weir_protocol::ookla::MAX_BYTES),
+            Ok(Answer::RandomPayload(bytes)) => assert!(bytes <= weir_protocol::ookla::MAX_BYTES),
             Ok(Answer::Words(kind, words)) if kind.starts_with("application/json") => {
                 let told: serde_json::Value = serde_json::from_str(&words).expect("it is JSON");
                 if let Some(url) = told["urls"]["small_download_url"].as_str() {

@@ -72,7 +72,7 @@ async fn give(
     answer: Result<Answer, QueryError>,
 ) -> Response {
     match answer {
-        Ok(Answer::Noise(bytes)) => client.load(protocol, bytes),
+        Ok(Answer::RandomPayload(bytes)) => client.load(protocol, bytes),
         Ok(Answer::Words(kind, words)) => content(kind, words),
         Ok(Answer::Empty) => empty(StatusCode::OK),
         Ok(Answer::Take(receipt)) => match client.take(protocol, request).await {

@@ -8,7 +8,7 @@ use crate::rules::Class;
 
 /// A packet that waits in one of our disciplines.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldPacket {
     pub way: usize,
     /// The kernel's number for it.
     pub id: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Held {
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct HeldPackets {
-    slots: Vec<Option<Held>>,
+    slots: Vec<Option<HeldPacket>>,
     free: Vec<usize>,
     /// Memory of packets that have gone.
     spare: Vec<Vec<u8>>,
@@ -36,7 +36,7 @@ impl HeldPackets {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        let held = Held { way, id, headers, class: None, bytes };
+        let held = HeldPacket { way, id, headers, class: None, bytes };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -51,14 +51,14 @@ impl HeldPackets {
     }
 
     /// A packet goes: it, to be given [back](Self::give_back) when it is done with.
-    pub fn take(&mut self, handle: u64) -> Held {
+    pub fn take(&mut self, handle: u64) -> HeldPacket {
         let slot = handle as usize;
         self.free.push(slot);
         self.slots[slot].take().expect("a handle is taken once")
     }
 
     /// A packet has gone.
-    pub fn give_back(&mut self, held: Held) {
+    pub fn give_back(&mut self, held: HeldPacket) {
         if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(held.bytes);
         }

@@ -185,7 +185,7 @@ impl Reflectors {
         for source in &mut self.all {
             // An error is a reflector that cannot be reached, which is as good as silent.
             if let Ok(Some(row)) = source.reflector.answer(clock)
-                && let Some(rtt) = believable(row.rtt)
+                && let Some(rtt) = plausible(row.rtt)
             {
                 source.heard = Some(now);
                 let one_way = ways(&row, rtt);
@@ -313,7 +313,7 @@ impl Source {
 
 /// A round trip that can be one. The kernel's stamps are on the clock that people set: of an answer that was
 /// there before that clock jumped forward, as while the machine slept, it seems that it took no time.
-fn believable(rtt: Option<Duration>) -> Option<Duration> {
+fn plausible(rtt: Option<Duration>) -> Option<Duration> {
     rtt.filter(|rtt| !rtt.is_zero())
 }
 
@@ -353,9 +353,9 @@ mod tests {
 
     #[test]
     fn a_round_trip_that_took_no_time_is_a_clock_that_was_set() {
-        assert_eq!(believable(Some(Duration::ZERO)), None);
-        assert_eq!(believable(Some(Duration::from_nanos(1))), Some(Duration::from_nanos(1)));
-        assert_eq!(believable(None), None);
+        assert_eq!(plausible(Some(Duration::ZERO)), None);
+        assert_eq!(plausible(Some(Duration::from_nanos(1))), Some(Duration::from_nanos(1)));
+        assert_eq!(plausible(None), None);
     }
 
     #[test]

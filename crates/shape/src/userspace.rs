@@ -11,7 +11,7 @@ use weir_wire::parse;
 
 use crate::ShapeError;
 use crate::classes::Classes;
-use crate::held::{Held, HeldPackets};
+use crate::held::{HeldPacket, HeldPackets};
 use crate::settings::Settings;
 use crate::shaper::{Shaper, Watch};
 use crate::view::SideCounts;
@@ -253,7 +253,7 @@ impl Drop for Userspace {
 
 /// Tells the kernel that a packet goes, and what its queue has written into it; the code point of its class
 /// only where classes `mark`.
-fn pass(intercept: &mut Intercept, held: &mut Held, packet: &Packet, marks: bool) {
+fn pass(intercept: &mut Intercept, held: &mut HeldPacket, packet: &Packet, marks: bool) {
     let mut tos = packet.tos();
     if held.class.is_some() && !marks {
         tos = tos & ECN | held.headers.tos() & !ECN;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
 use weir_link::{Trace, TraceError};
 use weir_path::{End, Path, Place, QueueSampler, Source};
-use weir_probe::Known;
+use weir_probe::MethodInfo;
 use weir_tcp::Endpoint;
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
@@ -125,7 +125,7 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
 }
 
 fn check_method(test: &SpeedTest) -> Result<(), String> {
-    let known = Known::named(&test.kind).map_err(|error| error.to_string())?;
+    let known = MethodInfo::named(&test.kind).map_err(|error| error.to_string())?;
     if known.needs_tls && !test.tls {
         return Err(format!("{} needs HTTP/2 over TLS: leave `tls = false` out", known.name));
     }

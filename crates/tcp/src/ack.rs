@@ -1,4 +1,4 @@
-//! Taking in acknowledgements: Linux' `tcp_ack` and what it calls.
+//! Processing of acknowledgements: Linux' `tcp_ack` and the functions that it calls.
 
 use weir_core::Time;
 
@@ -10,9 +10,9 @@ use crate::segment::{Block, Flags, Segment};
 use crate::sender::{Sender, TailProbe, Timer, Wire, by_time};
 use crate::window::AckSample;
 
-/// What is new in one acknowledgement.
+/// The facts that one acknowledgement brings: Linux' flags of `tcp_ack` and its `sack_state`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AckNews {
+pub(crate) struct AckInfo {
     /// The acknowledged segment number.
     pub ack: u32,
     /// The first unacknowledged segment before it.
@@ -29,7 +29,7 @@ pub(crate) struct AckNews {
     pub ecn_echo: bool,
     /// A duplicate was reported (RFC 2883).
     pub duplicate_reported: bool,
-    /// ... of the tail loss probe.
+    /// The duplicate that was reported is the tail loss probe.
     pub probe_was_duplicate: bool,
     /// Nothing new at all.
     pub duplicate_ack: bool,
@@ -43,7 +43,7 @@ pub(crate) struct AckNews {
     pub newly_lost: u32,
     /// Transmission times of the first and last segment acknowledged without retransmission.
     acked_sent: Option<(u64, u64)>,
-    /// The same of those reported by SACK.
+    /// Transmission times of the first and last segment newly reported by SACK without retransmission.
     sacked_sent: Option<(u64, u64)>,
     /// Lowest segment that arrived after higher ones without having been sent again.
     reordered: Option<u32>,
@@ -52,7 +52,7 @@ pub(crate) struct AckNews {
 }
 
 impl Sender {
-    /// Takes in the acknowledgement that `segment` carries, and sends what follows from it.
+    /// Processes the acknowledgement that `segment` carries, and sends what it allows.
     pub fn on_ack(
         &mut self,
         segment: &Segment,
@@ -62,7 +62,7 @@ impl Sender {
     ) {
         if self.is_unused() {
             // The end that only receives: nothing but the window can be news.
-            self.take_window(segment, &mut AckNews::default());
+            self.take_window(segment, &mut AckInfo::default());
             return;
         }
         self.refresh(now);
@@ -70,12 +70,12 @@ impl Sender {
         if segment.ack < prior_una || segment.ack > self.board.nxt() {
             return;
         }
-        let mut news = AckNews {
+        let mut info = AckInfo {
             ack: segment.ack,
             prior_una,
             una_advanced: segment.ack > prior_una,
             ecn_echo: profile.ecn && segment.flags.has(Flags::ECE),
-            ..AckNews::default()
+            ..AckInfo::default()
         };
         let before = (self.delivered, self.lost);
         let prior_packets = self.board.packets_out();
@@ -85,53 +85,53 @@ impl Sender {
         }
         let prior_sacked = self.board.sacked_out;
         let prior_highest = self.board.highest_sacked();
-        if news.una_advanced {
+        if info.una_advanced {
             self.retransmits = 0;
         }
         self.set_last_echo(segment.ts_echo, profile);
-        let acked_bytes = self.take_window(segment, &mut news);
+        let acked_bytes = self.take_window(segment, &mut info);
         if profile.sack && !segment.sack.is_empty() {
-            self.take_sack(segment, &mut news);
+            self.take_sack(segment, &mut info);
         }
         if prior_packets == 0 {
-            return self.on_late_duplicate(&mut news, profile, now);
+            return self.on_late_duplicate(&mut info, profile, now);
         }
-        self.take_cumulative(&mut news, profile);
-        news.not_duplicate |= news.data_acked;
-        news.duplicate_ack = !news.not_duplicate && !news.una_advanced && !news.duplicate_reported;
-        if !profile.sack && news.data_acked {
+        self.take_cumulative(&mut info, profile);
+        info.not_duplicate |= info.data_acked;
+        info.duplicate_ack = !info.not_duplicate && !info.una_advanced && !info.duplicate_reported;
+        if !profile.sack && info.data_acked {
             self.take_off_duplicates(segment.ack - prior_una);
-            if news.retransmitted_acked {
-                news.original_delivered = false;
+            if info.retransmitted_acked {
+                info.original_delivered = false;
             }
         }
         // A single short segment may have waited in the receiver for company.
-        let alone = news.prior_delivered.is_some_and(|(_, prior)| prior + 1 == self.delivered);
+        let alone = info.prior_delivered.is_some_and(|(_, prior)| prior + 1 == self.delivered);
         let maybe_delayed = acked_bytes < self.mss
             && segment.ack - prior_una == 1
             && prior_sacked == 0
             && alone
-            && !news.is_alert();
-        let rtt_us = self.measure_rtt(&mut news, maybe_delayed, profile);
-        if news.data_acked {
-            news.set_timer = true;
-            if let Some(seq) = news.reordered.filter(|&seq| profile.sack && seq < prior_highest) {
+            && !info.is_alert();
+        let rtt_us = self.measure_rtt(&mut info, maybe_delayed, profile);
+        if info.data_acked {
+            info.set_timer = true;
+            if let Some(seq) = info.reordered.filter(|&seq| profile.sack && seq < prior_highest) {
                 self.note_reordering(seq);
             }
         }
-        self.rack.update_window(news.prior_delivered.map(|(_, prior)| prior), self.delivered);
-        self.on_probe_ack(&news);
+        self.rack.update_window(info.prior_delivered.map(|(_, prior)| prior), self.delivered);
+        self.on_probe_ack(&info);
 
-        let resend = self.recover(&mut news, profile, now);
-        if news.set_timer && !self.schedule_loss_probe(true, profile, now) {
+        let resend = self.recover(&mut info, profile, now);
+        if info.set_timer && !self.schedule_loss_probe(true, profile, now) {
             self.rearm_timeout(profile, now);
         }
         let newly_delivered = self.delivered - before.0;
-        news.newly_lost = self.lost - before.1;
+        info.newly_lost = self.lost - before.1;
         if self.rate.is_some() {
             let sample = RateSample {
                 acked: newly_delivered,
-                losses: news.newly_lost,
+                losses: info.newly_lost,
                 prior_in_flight,
                 rtt_us,
                 is_ack_delayed: maybe_delayed,
@@ -139,7 +139,7 @@ impl Sender {
             };
             self.control_rate(sample, now);
         } else {
-            self.control_congestion(&news, newly_delivered, profile);
+            self.control_congestion(&info, newly_delivered, profile);
         }
         self.resend(resend, profile, wire, now);
     }
@@ -159,29 +159,29 @@ impl Sender {
         }
     }
 
-    fn recover(&mut self, news: &mut AckNews, profile: &Profile, now: Time) -> Resend {
-        if news.not_duplicate && !news.is_alert() && self.phase == Phase::Open {
+    fn recover(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) -> Resend {
+        if info.not_duplicate && !info.is_alert() && self.phase == Phase::Open {
             return Resend::Nothing;
         }
-        self.on_trouble(news, profile, now)
+        self.fastretrans_alert(info, profile, now)
     }
 
     /// Nothing is under way any more, but a report of duplicates may still show that the last
     /// retransmission or probe was needless.
-    fn on_late_duplicate(&mut self, news: &mut AckNews, profile: &Profile, now: Time) {
-        if news.duplicate_reported {
-            self.on_trouble(news, profile, now);
+    fn on_late_duplicate(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) {
+        if info.duplicate_reported {
+            self.fastretrans_alert(info, profile, now);
         }
-        self.on_probe_ack(news);
+        self.on_probe_ack(info);
     }
 
     /// Takes over the peer's receive window, and returns the bytes newly acknowledged in order.
-    fn take_window(&mut self, segment: &Segment, news: &mut AckNews) -> u32 {
+    fn take_window(&mut self, segment: &Segment, info: &mut AckInfo) -> u32 {
         let una_offset = self.offset_of(segment.ack);
         let end = una_offset + u64::from(segment.window);
         // RFC 5681, section 2: a duplicate acknowledgement carries no data, acknowledges nothing new
         // and leaves the window as it is.
-        news.not_duplicate = news.una_advanced || end > self.window_end || segment.len > 0;
+        info.not_duplicate = info.una_advanced || end > self.window_end || segment.len > 0;
         self.window_end = self.window_end.max(end);
         self.largest_window = self.largest_window.max(segment.window);
         (una_offset - self.offset_of(self.board.una())) as u32
@@ -197,9 +197,9 @@ impl Sender {
     }
 
     /// Tags what selective acknowledgements report (`tcp_sacktag_write_queue`).
-    fn take_sack(&mut self, segment: &Segment, news: &mut AckNews) {
+    fn take_sack(&mut self, segment: &Segment, info: &mut AckInfo) {
         if let Some(duplicate) = segment.sack.duplicate() {
-            self.take_duplicate(duplicate, news);
+            self.take_duplicate(duplicate, info);
         }
         let now_us = self.window.now_us;
         let highest = self.board.highest_sacked();
@@ -211,26 +211,26 @@ impl Sender {
             let rate = &mut self.rate;
             self.board.tag(block, |arrived| {
                 delivered += 1;
-                news.newly_sacked = true;
-                news.note_rate(arrived);
+                info.newly_sacked = true;
+                info.note_rate(arrived);
                 if let Some(rate) = rate {
                     rate.on_delivered(arrived);
                 }
                 rack.on_delivered(arrived, min_rtt, now_us);
                 if !arrived.ever_retransmitted {
                     if arrived.seq < highest {
-                        news.note_reordered(arrived.seq);
+                        info.note_reordered(arrived.seq);
                     }
                     if arrived.seq < recovery_end {
-                        news.original_delivered = true;
+                        info.original_delivered = true;
                     }
-                    news.sacked_sent = join(news.sacked_sent, arrived.sent_us);
+                    info.sacked_sent = join(info.sacked_sent, arrived.sent_us);
                 }
             });
         }
         self.board.remember(segment.sack.received());
         self.delivered += delivered;
-        let reordered = news.reordered.take();
+        let reordered = info.reordered.take();
         if let Some(seq) = reordered
             && (self.phase != Phase::Loss || self.undo.marker.is_some())
         {
@@ -239,21 +239,21 @@ impl Sender {
     }
 
     /// The receiver got segments twice (`tcp_check_dsack`).
-    fn take_duplicate(&mut self, block: Block, news: &mut AckNews) {
+    fn take_duplicate(&mut self, block: Block, info: &mut AckInfo) {
         let Block { start, end } = block;
         let count = end.saturating_sub(start);
-        news.probe_was_duplicate =
+        info.probe_was_duplicate =
             self.tail_probe.is_some_and(|probe| probe.end == end && count == 1);
         self.duplicates_reported += u64::from(count);
         if count == 0 || self.duplicates_reported > self.counters.segments_retransmitted {
             // The network made it, and it says nothing about our retransmissions.
             return;
         }
-        news.duplicate_reported = true;
-        if self.reordering_seen && !news.probe_was_duplicate {
+        info.duplicate_reported = true;
+        if self.reordering_seen && !info.probe_was_duplicate {
             self.rack.on_duplicate();
         }
-        if end <= news.prior_una {
+        if end <= info.prior_una {
             self.undo.on_duplicate(end, count);
         } else {
             for seq in start.max(self.board.una())..end.min(self.board.nxt()) {
@@ -262,7 +262,7 @@ impl Sender {
                     continue;
                 }
                 if entry.sacked() {
-                    news.note_reordered(seq);
+                    info.note_reordered(seq);
                 }
                 self.undo.on_duplicate(seq + 1, 1);
                 self.board.on_duplicate(seq);
@@ -272,25 +272,25 @@ impl Sender {
     }
 
     /// Takes everything below the acknowledged segment off the queue (`tcp_clean_rtx_queue`).
-    fn take_cumulative(&mut self, news: &mut AckNews, profile: &Profile) {
+    fn take_cumulative(&mut self, info: &mut AckInfo, profile: &Profile) {
         let now_us = self.window.now_us;
         let min_rtt = self.rtt.min();
-        while self.board.una() < news.ack {
+        while self.board.una() < info.ack {
             let arrived = self.board.pop();
-            news.data_acked = true;
-            news.note_rate(&arrived);
+            info.data_acked = true;
+            info.note_rate(&arrived);
             if let Some(rate) = &mut self.rate
                 && !arrived.was_sacked
             {
                 rate.on_delivered(&arrived);
             }
             if arrived.ever_retransmitted {
-                news.retransmitted_acked = true;
+                info.retransmitted_acked = true;
             } else if !arrived.was_sacked {
-                news.acked_sent = join(news.acked_sent, arrived.sent_us);
-                news.note_reordered(arrived.seq);
+                info.acked_sent = join(info.acked_sent, arrived.sent_us);
+                info.note_reordered(arrived.seq);
                 if arrived.seq < self.recovery_end {
-                    news.original_delivered = true;
+                    info.original_delivered = true;
                 }
             }
             if arrived.was_sacked {
@@ -323,19 +323,19 @@ impl Sender {
     /// SACK, else by the timestamp. Returns that of the last segment, in microseconds.
     fn measure_rtt(
         &mut self,
-        news: &mut AckNews,
+        info: &mut AckInfo,
         maybe_delayed: bool,
         profile: &Profile,
     ) -> Option<u32> {
         let now_us = self.window.now_us;
         let since = |sent: u64| (now_us - sent) as u32;
-        let by_ack = news
+        let by_ack = info
             .acked_sent
-            .filter(|_| !news.retransmitted_acked)
+            .filter(|_| !info.retransmitted_acked)
             .map(|(oldest, newest)| (since(oldest), since(newest)));
-        let by_sack = news.sacked_sent.map(|(oldest, newest)| (since(oldest), since(newest)));
+        let by_sack = info.sacked_sent.map(|(oldest, newest)| (since(oldest), since(newest)));
         let by_timestamp = || {
-            let echo = self.last_echo().filter(|_| profile.timestamps && news.data_acked)?;
+            let echo = self.last_echo().filter(|_| profile.timestamps && info.data_acked)?;
             let ms = (now_us / 1_000).saturating_sub(u64::from(echo)).max(1);
             Some(((ms * 1_000) as u32, (ms * 1_000) as u32))
         };
@@ -350,24 +350,24 @@ impl Sender {
             self.rto_us = self.rtt.rto(self.window.cwnd);
             // The timer of the head runs by the new estimate.
             let head = self.board.head().map(|head| since(head.sent_us));
-            if !news.data_acked
+            if !info.data_acked
                 && let (Some((oldest, _)), Some(head)) = (by_sack, head)
             {
-                news.set_timer |= oldest > head;
+                info.set_timer |= oldest > head;
             }
         }
         self.algorithm.on_rtt(&mut self.window, &AckSample { rtt_us: last });
         last
     }
 
-    fn control_congestion(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
+    fn control_congestion(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
         let progress = if self.reordering > crate::sender::REORDERING {
-            news.data_acked || news.newly_sacked
+            info.data_acked || info.newly_sacked
         } else {
-            news.data_acked
+            info.data_acked
         };
         if self.phase.is_reducing() {
-            self.reduce(news, newly_delivered, profile);
+            self.reduce(info, newly_delivered, profile);
         } else if progress {
             let acked = if profile.byte_counting { newly_delivered } else { 1 };
             self.algorithm.on_delivered(&mut self.window, acked);
@@ -433,7 +433,7 @@ impl Sender {
             if self.phase != Phase::Recovery {
                 self.enter_recovery(false);
                 let newly_lost = self.lost - lost_before;
-                self.reduce(&AckNews { newly_lost, ..AckNews::default() }, 1, profile);
+                self.reduce(&AckInfo { newly_lost, ..AckInfo::default() }, 1, profile);
             }
             self.resend_lost(profile, wire, now);
         }
@@ -444,7 +444,7 @@ impl Sender {
     }
 }
 
-impl AckNews {
+impl AckInfo {
     /// Whether it may mean congestion (`FLAG_CA_ALERT`).
     fn is_alert(&self) -> bool {
         self.newly_sacked || self.ecn_echo || self.duplicate_reported

@@ -39,15 +39,15 @@ struct Buffer {
     share: u64,
 }
 
-/// What lies in the buffer.
+/// Data that waits in the receive buffer, in segments and pieces of memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct BufferedData {
     pub segments: u32,
     /// Pieces of memory: what is contiguous is joined (`tcp_try_coalesce`), [`PIECE`] segments at most.
     pub pieces: u32,
 }
 
-impl Held {
+impl BufferedData {
     fn memory(self, mss: u32) -> u64 {
         u64::from(self.segments) * u64::from(mss) + u64::from(self.pieces) * OVERHEAD
     }
@@ -103,7 +103,7 @@ impl ReceiveWindow {
 
     /// Opens by two segments for each that arrives, as far as there is room beside what is `held`
     /// (`tcp_grow_window`); says whether it did.
-    pub fn grow(&mut self, held: Held) -> bool {
+    pub fn grow(&mut self, held: BufferedData) -> bool {
         let most = self.room(held);
         if self.buffer.is_none() || self.current >= most {
             return false;
@@ -113,7 +113,7 @@ impl ReceiveWindow {
     }
 
     /// The window that the buffer has room for (`tcp_space`).
-    fn room(&self, held: Held) -> u32 {
+    fn room(&self, held: BufferedData) -> u32 {
         self.buffer.map_or(u32::MAX, |buffer| {
             buffer.window(buffer.size.saturating_sub(held.memory(self.mss)))
         })
@@ -175,7 +175,7 @@ impl ReceiveWindow {
 
     /// The window to write into a segment: what there is room for beside what is `held`, and its right
     /// edge never moves back (RFC 9293, section 3.8.6; `__tcp_select_window`).
-    pub fn offer(&mut self, delivered: u64, held: Held) -> u32 {
+    pub fn offer(&mut self, delivered: u64, held: BufferedData) -> u32 {
         let window = self.current.min(self.room(held));
         self.right_edge = self.right_edge.max(delivered + u64::from(window));
         (self.right_edge - delivered) as u32

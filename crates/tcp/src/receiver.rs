@@ -7,7 +7,7 @@
 use weir_core::{Duration, Ecn, Time};
 
 use crate::profile::{DelayedAck, Profile, Timers};
-use crate::receive_window::{Held, PIECE, ReceiveWindow};
+use crate::receive_window::{BufferedData, PIECE, ReceiveWindow};
 use crate::segment::{Block, Flags, SackBlocks, Segment};
 
 /// The receiving half of a connection.
@@ -278,7 +278,7 @@ impl Receiver {
     }
 
     /// What lies in the buffer: what waits behind a gap, and what the application has not read yet.
-    fn held(&self) -> Held {
+    fn held(&self) -> BufferedData {
         let ranges = self.ahead.iter().map(|range| range.block.end - range.block.start);
         let (segments, pieces) = ranges.fold((0, 0), |(segments, pieces), length| {
             (segments + length, pieces + length.div_ceil(PIECE))
@@ -289,7 +289,7 @@ impl Receiver {
             // The segment that set the others free, and they.
             more => 1 + (more - 1).div_ceil(PIECE),
         };
-        Held { segments: segments + self.unread, pieces: pieces + unread_pieces }
+        BufferedData { segments: segments + self.unread, pieces: pieces + unread_pieces }
     }
 
     /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.

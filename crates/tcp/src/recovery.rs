@@ -5,7 +5,7 @@
 
 use weir_core::Time;
 
-use crate::ack::AckNews;
+use crate::ack::AckInfo;
 use crate::profile::Profile;
 use crate::sender::{REORDERING, Sender, Timer, Wire, by_time};
 use crate::window::Window;
@@ -66,48 +66,53 @@ pub(crate) enum Resend {
 
 impl Sender {
     /// Something about an acknowledgement was not as in an undisturbed flow.
-    pub fn on_trouble(&mut self, news: &mut AckNews, profile: &Profile, now: Time) -> Resend {
+    pub fn fastretrans_alert(
+        &mut self,
+        info: &mut AckInfo,
+        profile: &Profile,
+        now: Time,
+    ) -> Resend {
         if self.board.packets_out() == 0 {
             self.board.sacked_out = 0;
         }
-        if news.ecn_echo {
+        if info.ecn_echo {
             self.undo.forbid();
         }
         if self.phase == Phase::Open {
             self.retrans_stamp = None;
-        } else if self.is_phase_over(news, profile) && self.leave_phase(profile) {
+        } else if self.is_phase_over(info, profile) && self.leave_phase(profile) {
             return Resend::Nothing;
         }
         match self.phase {
             Phase::Recovery => {
-                if !news.una_advanced {
+                if !info.una_advanced {
                     if !profile.sack {
-                        self.count_duplicate_ack(news);
+                        self.count_duplicate_ack(info);
                     }
-                } else if self.undo_partial(news, profile) {
+                } else if self.undo_partial(info, profile) {
                     return Resend::Nothing;
                 }
                 if self.undo_by_duplicates(profile) {
-                    self.stay_open(news);
+                    self.stay_open(info);
                 }
-                self.find_losses(news, profile, now);
+                self.find_losses(info, profile, now);
                 if self.phase != Phase::Recovery {
                     if self.board.lost_out == 0 {
                         return Resend::Nothing;
                     }
-                    self.enter_recovery(news.ecn_echo);
+                    self.enter_recovery(info.ecn_echo);
                 }
             }
             Phase::Loss => {
-                let resend = self.on_ack_after_timeout(news, profile);
-                self.find_losses(news, profile, now);
-                if self.phase != Phase::Open && !news.lost_retransmission {
+                let resend = self.on_ack_after_timeout(info, profile);
+                self.find_losses(info, profile, now);
+                if self.phase != Phase::Open && !info.lost_retransmission {
                     return resend;
                 }
-                return self.open_phases(news, resend, profile, now);
+                return self.open_phases(info, resend, profile, now);
             }
             Phase::Open | Phase::Disorder | Phase::Reducing => {
-                return self.open_phases(news, Resend::Nothing, profile, now);
+                return self.open_phases(info, Resend::Nothing, profile, now);
             }
         }
         Resend::Lost
@@ -116,34 +121,34 @@ impl Sender {
     /// The phases before recovery: is anything lost by now?
     fn open_phases(
         &mut self,
-        news: &mut AckNews,
+        info: &mut AckInfo,
         resend: Resend,
         profile: &Profile,
         now: Time,
     ) -> Resend {
         if !profile.sack {
-            if news.una_advanced {
+            if info.una_advanced {
                 self.board.sacked_out = 0;
             }
-            self.count_duplicate_ack(news);
+            self.count_duplicate_ack(info);
         }
         if self.phase <= Phase::Disorder {
             self.undo_by_duplicates(profile);
         }
-        self.find_losses(news, profile, now);
+        self.find_losses(info, profile, now);
         if self.board.lost_out == 0 {
-            self.stay_open(news);
+            self.stay_open(info);
             return resend;
         }
-        self.enter_recovery(news.ecn_echo);
+        self.enter_recovery(info.ecn_echo);
         Resend::Lost
     }
 
     /// Whether everything sent before the phase began is acknowledged, or, for want of NewReno,
     /// anything at all (RFC 5681, section 3.2, step 6).
-    fn is_phase_over(&self, news: &AckNews, profile: &Profile) -> bool {
+    fn is_phase_over(&self, info: &AckInfo, profile: &Profile) -> bool {
         let plain_reno = !profile.sack && !profile.new_reno && self.phase == Phase::Recovery;
-        self.board.una() >= self.recovery_end || (plain_reno && news.una_advanced)
+        self.board.una() >= self.recovery_end || (plain_reno && info.una_advanced)
     }
 
     /// Leaves the phase if it can be left. Says whether nothing more is to be done.
@@ -169,22 +174,22 @@ impl Sender {
     }
 
     /// Looks for losses by what the acknowledgement says, in the profile's way.
-    fn find_losses(&mut self, news: &mut AckNews, profile: &Profile, now: Time) {
+    fn find_losses(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) {
         if self.board.packets_out() == 0 {
             return;
         }
         if !profile.sack {
-            return self.find_losses_without_sack(news.una_advanced, profile);
+            return self.find_losses_without_sack(info.una_advanced, profile);
         }
         let before = self.board.retrans_out;
         if by_time(profile) {
             if self.find_losses_by_time(profile, now) {
-                news.set_timer = false;
+                info.set_timer = false;
             }
         } else {
             self.find_losses_by_count();
         }
-        news.lost_retransmission |= self.board.retrans_out < before;
+        info.lost_retransmission |= self.board.retrans_out < before;
     }
 
     /// RFC 5681, section 3.2 and RFC 6582, section 3.2: the first unacknowledged segment is lost after
@@ -221,8 +226,8 @@ impl Sender {
     }
 
     /// Without SACK a duplicate acknowledgement stands for one segment that arrived out of order.
-    fn count_duplicate_ack(&mut self, news: &AckNews) {
-        if !news.duplicate_ack {
+    fn count_duplicate_ack(&mut self, info: &AckInfo) {
+        if !info.duplicate_ack {
             return;
         }
         let before = self.board.sacked_out;
@@ -273,7 +278,7 @@ impl Sender {
 
     /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
     /// only while segments are acknowledged in order and nothing more is lost.
-    pub fn reduce(&mut self, news: &AckNews, newly_delivered: u32, profile: &Profile) {
+    pub fn reduce(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
         if newly_delivered == 0 || self.reduction.prior_cwnd == 0 || self.rate.is_some() {
             return;
         }
@@ -293,7 +298,7 @@ impl Sender {
             due - i64::from(sent)
         } else {
             let mut send = (i64::from(delivered) - i64::from(sent)).max(i64::from(newly_delivered));
-            if news.una_advanced && news.newly_lost == 0 {
+            if info.una_advanced && info.newly_lost == 0 {
                 send += 1;
             }
             send.min(i64::from(self.window.ssthresh - in_flight))
@@ -324,11 +329,11 @@ impl Sender {
         }
     }
 
-    fn stay_open(&mut self, news: &AckNews) {
+    fn stay_open(&mut self, info: &AckInfo) {
         if !self.any_retransmission() {
             self.retrans_stamp = None;
         }
-        if news.ecn_echo {
+        if info.ecn_echo {
             self.enter_reducing();
         }
         if self.phase != Phase::Reducing {
@@ -355,20 +360,20 @@ impl Sender {
     }
 
     /// A tail loss probe was answered (RFC 8985, section 7.4).
-    pub fn on_probe_ack(&mut self, news: &AckNews) {
+    pub fn on_probe_ack(&mut self, info: &AckInfo) {
         let Some(probe) = self.tail_probe else { return };
-        if news.ack < probe.end {
+        if info.ack < probe.end {
             return;
         }
-        if !probe.retransmission || news.probe_was_duplicate {
+        if !probe.retransmission || info.probe_was_duplicate {
             self.tail_probe = None;
-        } else if news.ack > probe.end {
+        } else if info.ack > probe.end {
             // No duplicate was reported: the probe repaired a loss, which counts like any other.
             self.start_reduction();
             self.phase = Phase::Reducing;
             self.end_reduction();
             self.settle();
-        } else if !news.una_advanced && !news.not_duplicate && !news.newly_sacked {
+        } else if !info.una_advanced && !info.not_duplicate && !info.newly_sacked {
             self.tail_probe = None;
         }
     }
@@ -435,21 +440,21 @@ impl Sender {
     }
 
     /// An acknowledgement after a timeout: was it spurious (RFC 5682)? Is it over?
-    fn on_ack_after_timeout(&mut self, news: &AckNews, profile: &Profile) -> Resend {
+    fn on_ack_after_timeout(&mut self, info: &AckInfo, profile: &Profile) -> Resend {
         let recovered = self.board.una() >= self.recovery_end;
-        if news.una_advanced && self.undo_loss(false, profile) {
+        if info.una_advanced && self.undo_loss(false, profile) {
             return Resend::Nothing;
         }
         if self.f_rto_running {
             // Step 3.b: something that was not sent again has arrived.
-            if news.original_delivered && self.undo_loss(true, profile) {
+            if info.original_delivered && self.undo_loss(true, profile) {
                 return Resend::Nothing;
             }
             if self.board.nxt() > self.recovery_end {
-                if news.newly_sacked || news.duplicate_ack {
+                if info.newly_sacked || info.duplicate_ack {
                     self.f_rto_running = false;
                 }
-            } else if news.una_advanced && !recovered {
+            } else if info.una_advanced && !recovered {
                 self.recovery_end = self.board.nxt();
                 // Step 2.b: two new segments will tell.
                 return Resend::NewData;
@@ -460,9 +465,9 @@ impl Sender {
             return Resend::Nothing;
         }
         if !profile.sack {
-            if self.board.nxt() > self.recovery_end && news.duplicate_ack {
-                self.count_duplicate_ack(news);
-            } else if news.una_advanced {
+            if self.board.nxt() > self.recovery_end && info.duplicate_ack {
+                self.count_duplicate_ack(info);
+            } else if info.una_advanced {
                 self.board.sacked_out = 0;
             }
         }

@@ -5,7 +5,7 @@
 
 use weir_core::Time;
 
-use crate::ack::AckNews;
+use crate::ack::AckInfo;
 use crate::profile::Profile;
 use crate::recovery::Phase;
 use crate::sender::Sender;
@@ -123,11 +123,11 @@ impl Sender {
         true
     }
 
-    pub fn undo_partial(&mut self, news: &AckNews, profile: &Profile) -> bool {
+    pub fn undo_partial(&mut self, info: &AckInfo, profile: &Profile) -> bool {
         if !(profile.undo && self.undo.marker.is_some() && self.was_only_delayed(profile)) {
             return false;
         }
-        self.note_reordering(news.prior_una);
+        self.note_reordering(info.prior_una);
         if self.board.retrans_out > 0 {
             return true;
         }

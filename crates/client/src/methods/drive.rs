@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
 use weir_net::Clock;
-use weir_probe::{Action, Connection, Event, Id, Known, Method, News};
+use weir_probe::{Action, Connection, Event, Id, Method, MethodInfo, News};
 use weir_protocol::weir::Secret;
 use weir_world::Verdict;
 
@@ -48,8 +48,8 @@ pub fn run_method(
     request: &MethodRequest,
     mut progress: impl FnMut(Time) -> Verdict,
 ) -> Result<Value, ClientError> {
-    let known =
-        Known::named(&request.method).map_err(|error| ClientError::input(error.to_string()))?;
+    let known = MethodInfo::named(&request.method)
+        .map_err(|error| ClientError::input(error.to_string()))?;
     let url = Url::parse(&request.url)?;
     if known.needs_tls && !url.tls {
         return Err(ClientError::input(format!(
@@ -73,7 +73,7 @@ pub fn run_method(
 }
 
 /// How requests tell the secret, where nobody on the way reads along.
-fn bearer(words: &str, known: &Known, url: &Url) -> Result<HeaderValue, ClientError> {
+fn bearer(words: &str, known: &MethodInfo, url: &Url) -> Result<HeaderValue, ClientError> {
     if !known.has_headers {
         return Err(ClientError::input(format!(
             "--auth: {} has no place for a secret: leave it out",
@@ -95,14 +95,14 @@ fn bearer(words: &str, known: &Known, url: &Url) -> Result<HeaderValue, ClientEr
     Ok(header)
 }
 
-/// What happened, and when.
-pub(super) struct Told {
+/// An event with its time, in ns on `CLOCK_MONOTONIC`.
+pub(super) struct TimedEvent {
     at_ns: u64,
-    what: Happened,
+    what: DriveEvent,
 }
 
-/// What a method hears, or a connection that it then hears of.
-pub(super) enum Happened {
+/// Events of a speed test: a connection that is open, or news for the method.
+pub(super) enum DriveEvent {
     Http {
         id: Id,
         http: Http,
@@ -124,35 +124,36 @@ pub(super) enum Happened {
     News(News),
 }
 
-impl From<News> for Happened {
+impl From<News> for DriveEvent {
     fn from(news: News) -> Self {
         Self::News(news)
     }
 }
 
-impl From<Event<'static>> for Happened {
+impl From<Event<'static>> for DriveEvent {
     fn from(event: Event<'static>) -> Self {
         Self::News(News::Event(event))
     }
 }
 
 /// Says that it happens now. Whoever no longer listens has ended the test.
-pub(super) fn tell(told: &UnboundedSender<Told>, what: impl Into<Happened>) {
-    let _ = told.send(Told { at_ns: weir_net::sys::time::monotonic_ns(), what: what.into() });
+pub(super) fn tell(events: &UnboundedSender<TimedEvent>, what: impl Into<DriveEvent>) {
+    let _ =
+        events.send(TimedEvent { at_ns: weir_net::sys::time::monotonic_ns(), what: what.into() });
 }
 
 struct Drive {
     method: Box<dyn Method>,
     dialer: Dialer,
     clock: Clock,
-    tell: UnboundedSender<Told>,
-    told: UnboundedReceiver<Told>,
+    tell: UnboundedSender<TimedEvent>,
+    events: UnboundedReceiver<TimedEvent>,
     open: BTreeMap<Id, Open>,
     /// The requests that were sent on each connection.
     requests: BTreeMap<Id, Vec<Id>>,
     tasks: BTreeMap<Id, AbortHandle>,
     wakes: BinaryHeap<Reverse<Time>>,
-    noise: Bytes,
+    random_payload: Bytes,
 }
 
 /// An open connection.
@@ -164,20 +165,20 @@ enum Open {
 
 impl Drive {
     fn new(method: Box<dyn Method>, dialer: Dialer) -> Result<Self, ClientError> {
-        let mut noise = vec![0; NOISE];
-        fill(&mut noise)?;
-        let (tell, told) = unbounded_channel();
+        let mut random_payload = vec![0; RANDOM_PAYLOAD_BYTES];
+        fill(&mut random_payload)?;
+        let (tell, events) = unbounded_channel();
         Ok(Self {
             method,
             dialer,
             clock: Clock::starting_in(Duration::ZERO),
             tell,
-            told,
+            events,
             open: BTreeMap::new(),
             requests: BTreeMap::new(),
             tasks: BTreeMap::new(),
             wakes: BinaryHeap::new(),
-            noise: noise.into(),
+            random_payload: random_payload.into(),
         })
     }
 
@@ -206,8 +207,8 @@ impl Drive {
             let due = self.wakes.peek().map_or(Time::MAX, |wake| wake.0);
             let wait = self.clock.until(due).min(POLL);
             let wait = WallDuration::from_nanos(wait.as_nanos());
-            match tokio::time::timeout(wait, self.told.recv()).await {
-                Ok(Some(told)) => self.hear(told, &mut actions),
+            match tokio::time::timeout(wait, self.events.recv()).await {
+                Ok(Some(event)) => self.hear(event, &mut actions),
                 Ok(None) => {
                     return Err(ClientError::new("the test ended by a bug: please report it"));
                 }
@@ -227,7 +228,10 @@ impl Drive {
                     let reason = "its connection is closed".to_owned();
                     return tell(&self.tell, News::Failed { id, reason });
                 };
-                let upload = upload.map(|left| Upload { left, noise: self.noise.slice(..CHUNK) });
+                let upload = upload.map(|left| Upload {
+                    left,
+                    random_payload: self.random_payload.slice(..CHUNK),
+                });
                 let (dialer, tell) = (self.dialer.clone(), self.tell.clone());
                 let task = http::request(id, http.clone(), dialer, path, upload, tell);
                 let task = tokio::spawn(task);
@@ -238,9 +242,10 @@ impl Drive {
                 if let Some(Open::WebSocket(sender)) = self.open.get_mut(&id)
                     && let Some(sender) = sender.take()
                 {
-                    let (noise, tell) = (self.noise.clone(), self.tell.clone());
+                    let (random_payload, tell) = (self.random_payload.clone(), self.tell.clone());
                     // It ends with its connection.
-                    let task = tokio::spawn(websocket::load(id, sender, sizes, noise, tell));
+                    let task =
+                        tokio::spawn(websocket::load(id, sender, sizes, random_payload, tell));
                     self.tasks.insert(LOADS + id, task.abort_handle());
                 }
             }
@@ -285,22 +290,22 @@ impl Drive {
         self.tasks.insert(id, task.abort_handle());
     }
 
-    fn hear(&mut self, told: Told, actions: &mut Vec<Action>) {
-        let now = self.clock.of_monotonic_ns(told.at_ns);
+    fn hear(&mut self, event: TimedEvent, actions: &mut Vec<Action>) {
+        let now = self.clock.of_monotonic_ns(event.at_ns);
         // While more comes than can be heard nothing else would wake it.
         self.wake(now, actions);
-        let news = match told.what {
-            Happened::Http { id, http, life, tcp, tls } => {
+        let news = match event.what {
+            DriveEvent::Http { id, http, life, tcp, tls } => {
                 self.open.insert(id, Open::Http(http, life));
                 News::Event(Event::Opened { id, tcp, tls })
             }
-            Happened::WebSocket { id, sender, receiver, tcp, tls } => {
+            DriveEvent::WebSocket { id, sender, receiver, tcp, tls } => {
                 self.open.insert(id, Open::WebSocket(Some(sender)));
                 let task = tokio::spawn(websocket::receive(id, receiver, self.tell.clone()));
                 self.watch(id, &task);
                 News::Event(Event::Opened { id, tcp, tls })
             }
-            Happened::Lines { id, lines: Lines { reads, writes, datagrams, tcp } } => {
+            DriveEvent::Lines { id, lines: Lines { reads, writes, datagrams, tcp } } => {
                 let (say, said) = unbounded_channel();
                 self.open.insert(id, Open::Lines(say, datagrams));
                 let receiving = tokio::spawn(lines::receive(id, reads, self.tell.clone()));
@@ -309,7 +314,7 @@ impl Drive {
                 self.watch(LOADS + id, &sending);
                 News::Event(Event::Opened { id, tcp, tls: None })
             }
-            Happened::News(news) => news,
+            DriveEvent::News(news) => news,
         };
         self.method.on(now, news.event(), actions);
     }
@@ -327,29 +332,29 @@ fn fill(bytes: &mut [u8]) -> Result<(), ClientError> {
         .map_err(|error| ClientError::new(format!("this machine has no random numbers: {error}")))
 }
 
-async fn open(id: Id, kind: Connection, dialer: Dialer, told: UnboundedSender<Told>) {
+async fn open(id: Id, kind: Connection, dialer: Dialer, events: UnboundedSender<TimedEvent>) {
     let happened = match kind {
         Connection::WebSocket { path, subprotocol } => {
             match websocket::open(&dialer, &path, subprotocol).await {
                 Ok((sender, receiver, took)) => {
-                    Happened::WebSocket { id, sender, receiver, tcp: took.tcp, tls: took.tls }
+                    DriveEvent::WebSocket { id, sender, receiver, tcp: took.tcp, tls: took.tls }
                 }
                 Err(reason) => News::Failed { id, reason }.into(),
             }
         }
         Connection::Lines => match lines::open(&dialer).await {
-            Ok(lines) => Happened::Lines { id, lines },
+            Ok(lines) => DriveEvent::Lines { id, lines },
             Err(error) => News::Failed { id, reason: error.to_string() }.into(),
         },
         Connection::Http1 | Connection::Http2 => {
             let two = kind == Connection::Http2;
             match open_http(&dialer, two).await {
-                Ok((http, life, tcp, tls)) => Happened::Http { id, http, life, tcp, tls },
+                Ok((http, life, tcp, tls)) => DriveEvent::Http { id, http, life, tcp, tls },
                 Err(reason) => News::Failed { id, reason }.into(),
             }
         }
     };
-    tell(&told, happened);
+    tell(&events, happened);
 }
 
 async fn open_http(
@@ -372,7 +377,7 @@ const LOADS: Id = 1 << 31;
 const MAX_TEST_DURATION: Time = Time::from_millis(180_000);
 const POLL: Duration = Duration::from_millis(50);
 /// The longest message.
-const NOISE: usize = 1 << 20;
+const RANDOM_PAYLOAD_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ use weir_core::Duration;
 use weir_net::TcpInfo;
 use weir_probe::{Event, Id, News};
 
-use super::drive::{Told, tell};
+use super::drive::{TimedEvent, tell};
 use super::transport::{Dialer, Stream};
 
 /// A connection on which requests are sent.
@@ -86,12 +86,12 @@ pub(super) async fn request(
     dialer: Dialer,
     path: String,
     upload: Option<Upload>,
-    told: UnboundedSender<Told>,
+    events: UnboundedSender<TimedEvent>,
 ) {
     let socket = Arc::clone(&http.socket);
-    let acknowledged = upload.is_some().then(|| Acknowledged::since_now(id, &socket, &told));
+    let acknowledged = upload.is_some().then(|| Acknowledged::since_now(id, &socket, &events));
     let request =
-        try_request(id, &mut http, &dialer, (&path, upload), acknowledged.as_ref(), &told);
+        try_request(id, &mut http, &dialer, (&path, upload), acknowledged.as_ref(), &events);
     let result = match &acknowledged {
         Some(acknowledged) => tokio::select! {
             result = request => result,
@@ -100,7 +100,7 @@ pub(super) async fn request(
         None => request.await,
     };
     if let Err(reason) = result {
-        tell(&told, News::Failed { id, reason });
+        tell(&events, News::Failed { id, reason });
     }
 }
 
@@ -110,7 +110,7 @@ async fn try_request(
     dialer: &Dialer,
     (path, upload): (&str, Option<Upload>),
     acknowledged: Option<&Acknowledged<'_>>,
-    told: &UnboundedSender<Told>,
+    events: &UnboundedSender<TimedEvent>,
 ) -> Result<(), String> {
     let url = &dialer.url;
     let two = matches!(http.speaker, Speaker::Two(_));
@@ -144,7 +144,7 @@ async fn try_request(
         acknowledged.look();
     }
     let status = response.status().as_u16();
-    tell(told, Event::Head { id, status, server: server_time(response.headers()) });
+    tell(events, Event::Head { id, status, server: server_time(response.headers()) });
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let mut text = kind.is_some_and(|kind| kind.starts_with("application/json")).then(Vec::new);
     let mut body = response.into_body();
@@ -154,12 +154,12 @@ async fn try_request(
         if let Some(text) = text.as_mut().filter(|text| text.len() < MAX_TEXT_BYTES) {
             text.extend_from_slice(data);
         }
-        tell(told, Event::Received { id, bytes: data.len() as u64 });
+        tell(events, Event::Received { id, bytes: data.len() as u64 });
     }
     if let Some(text) = text {
-        tell(told, News::Text { id, text: String::from_utf8_lossy(&text).into_owned() });
+        tell(events, News::Text { id, text: String::from_utf8_lossy(&text).into_owned() });
     }
-    tell(told, Event::Ended { id });
+    tell(events, Event::Ended { id });
     Ok(())
 }
 
@@ -168,12 +168,12 @@ struct Acknowledged<'r> {
     id: Id,
     socket: &'r Socket,
     seen: AtomicU64,
-    told: &'r UnboundedSender<Told>,
+    events: &'r UnboundedSender<TimedEvent>,
 }
 
 impl<'r> Acknowledged<'r> {
-    fn since_now(id: Id, socket: &'r Socket, told: &'r UnboundedSender<Told>) -> Self {
-        Self { id, socket, seen: AtomicU64::new(delivered(socket)), told }
+    fn since_now(id: Id, socket: &'r Socket, events: &'r UnboundedSender<TimedEvent>) -> Self {
+        Self { id, socket, seen: AtomicU64::new(delivered(socket)), events }
     }
 
     /// Tells what came on top since the last look.
@@ -181,7 +181,7 @@ impl<'r> Acknowledged<'r> {
         let now = delivered(self.socket);
         let bytes = now.saturating_sub(self.seen.fetch_max(now, Ordering::Relaxed));
         if bytes > 0 {
-            tell(self.told, Event::Sent { id: self.id, bytes });
+            tell(self.events, Event::Sent { id: self.id, bytes });
         }
     }
 
@@ -210,7 +210,7 @@ fn server_time(headers: &HeaderMap) -> Option<Duration> {
 #[derive(Default)]
 pub(super) struct Upload {
     pub left: u64,
-    pub noise: Bytes,
+    pub random_payload: Bytes,
 }
 
 impl Body for Upload {
@@ -224,11 +224,11 @@ impl Body for Upload {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let size = self.left.min(self.noise.len() as u64);
+        let size = self.left.min(self.random_payload.len() as u64);
         if self.left != u64::MAX {
             self.left -= size;
         }
-        Poll::Ready(Some(Ok(Frame::data(self.noise.slice(..size as usize)))))
+        Poll::Ready(Some(Ok(Frame::data(self.random_payload.slice(..size as usize)))))
     }
 
     fn is_end_stream(&self) -> bool {

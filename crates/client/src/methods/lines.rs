@@ -10,7 +10,7 @@ use weir_core::Duration;
 use weir_probe::{Event, Id, News};
 use weir_protocol::ookla::MAX_LINE_BYTES;
 
-use super::drive::{Told, tell};
+use super::drive::{TimedEvent, tell};
 use super::transport::Dialer;
 
 /// An open connection.
@@ -36,7 +36,7 @@ pub(super) async fn open(dialer: &Dialer) -> std::io::Result<Lines> {
 }
 
 /// Tells the lines that come, to the end.
-pub(super) async fn receive(id: Id, reads: OwnedReadHalf, told: UnboundedSender<Told>) {
+pub(super) async fn receive(id: Id, reads: OwnedReadHalf, events: UnboundedSender<TimedEvent>) {
     let mut reader = BufReader::new(reads);
     let end = loop {
         let mut line = Vec::new();
@@ -46,12 +46,12 @@ pub(super) async fn receive(id: Id, reads: OwnedReadHalf, told: UnboundedSender<
             Ok(0) => break News::Event(Event::Ended { id }),
             Ok(_) => {
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                tell(&told, News::Text { id, text });
+                tell(&events, News::Text { id, text });
             }
             Err(error) => break News::Failed { id, reason: error.to_string() },
         }
     };
-    tell(&told, end);
+    tell(&events, end);
 }
 
 /// Sends lines until the connection is closed.

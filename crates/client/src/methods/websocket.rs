@@ -12,7 +12,7 @@ use weir_probe::{Event, Id, News};
 use weir_protocol::UnsentBound;
 use weir_protocol::load::MessageSize;
 
-use super::drive::{Told, tell};
+use super::drive::{TimedEvent, tell};
 use super::transport::{Dialer, Stream, Transport};
 
 /// The sending half.
@@ -54,14 +54,14 @@ pub(super) struct Handshakes {
 }
 
 /// Tells what comes, to the end.
-pub(super) async fn receive(id: Id, mut receiver: Receiver, told: UnboundedSender<Told>) {
+pub(super) async fn receive(id: Id, mut receiver: Receiver, events: UnboundedSender<TimedEvent>) {
     let end = loop {
         match receiver.next().await {
             Some(Ok(Message::Binary(data))) => {
-                tell(&told, Event::Received { id, bytes: data.len() as u64 });
+                tell(&events, Event::Received { id, bytes: data.len() as u64 });
             }
             Some(Ok(Message::Text(text))) => {
-                tell(&told, News::Text { id, text: text.to_string() });
+                tell(&events, News::Text { id, text: text.to_string() });
             }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
                 break News::Event(Event::Ended { id });
@@ -70,7 +70,7 @@ pub(super) async fn receive(id: Id, mut receiver: Receiver, told: UnboundedSende
             Some(Err(error)) => break News::Failed { id, reason: error.to_string() },
         }
     };
-    tell(&told, end);
+    tell(&events, end);
 }
 
 /// Sends binary messages until the connection is closed.
@@ -78,18 +78,18 @@ pub(super) async fn load(
     id: Id,
     mut sender: Sender,
     mut sizes: MessageSize,
-    noise: Bytes,
-    told: UnboundedSender<Told>,
+    random_payload: Bytes,
+    events: UnboundedSender<TimedEvent>,
 ) {
     let mut sent = 0;
     loop {
-        let size = sizes.next(sent).min(noise.len());
-        if sender.send(Message::Binary(noise.slice(..size))).await.is_err() {
+        let size = sizes.next(sent).min(random_payload.len());
+        if sender.send(Message::Binary(random_payload.slice(..size))).await.is_err() {
             // The receiving half says why.
             return;
         }
         sent += size as u64;
-        tell(&told, Event::Sent { id, bytes: size as u64 });
+        tell(&events, Event::Sent { id, bytes: size as u64 });
     }
 }
 

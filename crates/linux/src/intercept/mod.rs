@@ -31,9 +31,9 @@ pub struct Intercept {
     table: nft::Table,
 }
 
-/// A packet that the kernel holds.
+/// A packet that waits in the kernel's queue (NFQUEUE) for a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held<'a> {
+pub struct QueuedPacket<'a> {
     /// Which way: 0 out, 1 in.
     pub way: usize,
     /// Its number on that way.
@@ -93,10 +93,10 @@ impl Intercept {
     ///
     /// # Errors
     /// If the kernel does not give it.
-    pub fn receive(&mut self) -> io::Result<Option<Held<'_>>> {
+    pub fn receive(&mut self) -> io::Result<Option<QueuedPacket<'_>>> {
         let first = self.first;
         let packet = self.queues.receive()?;
-        Ok(packet.map(|packet| Held {
+        Ok(packet.map(|packet| QueuedPacket {
             way: usize::from(packet.queue - first),
             id: packet.id,
             real_ns: packet.real_ns,

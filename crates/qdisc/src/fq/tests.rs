@@ -76,7 +76,9 @@ fn what_waits_for_its_rate_is_marked_by_how_late_it_is() {
 
 /// The flows that leave at `now`, in order.
 fn order(queue: &mut dyn Qdisc, now: Time) -> String {
-    std::iter::from_fn(|| queue.dequeue(now, &mut Ignore)).map(|it| it.flow_id.to_string()).collect()
+    std::iter::from_fn(|| queue.dequeue(now, &mut Ignore))
+        .map(|it| it.flow_id.to_string())
+        .collect()
 }
 
 /// A flow of which nothing waits is set aside; 12 jiffies of 4 ms later it has rested for longer than `refill_delay`,

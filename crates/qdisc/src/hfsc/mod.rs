@@ -14,7 +14,7 @@ use weir_core::{Bytes, Packet, Time, units};
 use self::curve::{ServiceCurve, Shape, ticks, time};
 use self::tree::{Curves, Tree};
 use crate::Device;
-use crate::accounting::{Accounting, Held};
+use crate::accounting::{Accounting, PeekedPacket};
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
@@ -29,7 +29,7 @@ struct Hfsc {
     default_leaf: Option<usize>,
     /// Packets that no class takes.
     unclassified: Accounting,
-    held: Held,
+    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
@@ -51,7 +51,7 @@ impl Hfsc {
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
             unclassified: Accounting::default(),
-            held: Held::default(),
+            held: PeekedPacket::default(),
             wake_at: None,
         })
     }

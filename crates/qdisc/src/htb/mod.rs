@@ -13,7 +13,7 @@ use weir_core::{Duration, Packet, Time};
 pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
-use crate::accounting::Held;
+use crate::accounting::PeekedPacket;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::leaves::Leaves;
@@ -29,7 +29,7 @@ struct Htb {
     /// Packets of no class; they go first and are not shaped.
     direct: Fifo,
     /// A packet that is paid for and was only looked at.
-    held: Held,
+    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
@@ -47,7 +47,7 @@ impl Htb {
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
             direct: Fifo::new(Limit::Packets(direct)),
-            held: Held::default(),
+            held: PeekedPacket::default(),
             wake_at: None,
         })
     }

@@ -5,11 +5,11 @@
 //! connections, both ends of it, with a [`pipe`] each way for what they say. Connections are opened as methods
 //! ask for them; their numbers are never used again, so that packets of a closed one are told apart.
 
-mod around;
+mod context;
 mod lines;
 mod ndt7;
-mod outlet;
 mod pipe;
+mod send_queue;
 mod server;
 mod session;
 mod sizes;
@@ -19,11 +19,11 @@ use std::net::SocketAddr;
 
 use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
-use weir_probe::{Action, Connection, Event, Id, Known, News};
+use weir_probe::{Action, Connection, Event, Id, MethodInfo, News};
 use weir_tcp::Info;
 use weir_world::{Scenario, Sink, ThroughputRow};
 
-use self::around::Around;
+use self::context::Context;
 use self::lines::Lines;
 use self::ndt7::Ends;
 use self::pipe::Request;
@@ -58,7 +58,7 @@ impl SpeedTests {
             return None;
         }
         let tests = scenario.methods.iter().enumerate().map(|(number, spec)| {
-            let known = Known::named(&spec.kind).expect("the scenario was checked");
+            let known = MethodInfo::named(&spec.kind).expect("the scenario was checked");
             let chance = seed.derive("chance of methods").derive(&number.to_string()).get();
             Test::new(number, known.begin(chance.into()), scenario, seed)
         });
@@ -97,8 +97,8 @@ impl SpeedTests {
             return self.on_due((source - self.own) as usize, network, now, sink);
         };
         let end = if timer.is_multiple_of(2) { End::Client } else { End::Server };
-        let of = self.work_on(timer / 2, network, now, sink, |session, around| {
-            session.on_timer(end, around);
+        let of = self.work_on(timer / 2, network, now, sink, |session, context| {
+            session.on_timer(end, context);
         });
         if let Some(number) = of {
             self.hear(number, network, now, sink);
@@ -120,8 +120,8 @@ impl SpeedTests {
             return;
         }
         let mut data = 0;
-        let of = self.work_on(connection, network, now, sink, |session, around| {
-            data = session.on_packet(packet, end, around);
+        let of = self.work_on(connection, network, now, sink, |session, context| {
+            data = session.on_packet(packet, end, context);
         });
         let Some(number) = of else {
             // It was under way when its connection was closed.
@@ -255,28 +255,28 @@ impl SpeedTests {
                 };
                 test.requests.insert(id, connection);
                 let request = Request { id, path, upload };
-                self.work_on(connection, network, now, sink, |session, around| {
-                    session.request(request, around);
+                self.work_on(connection, network, now, sink, |session, context| {
+                    session.request(request, context);
                 });
             }
             Action::Load { id, sizes } => {
                 if let Some(&connection) = test.connections.get(&id) {
-                    self.work_on(connection, network, now, sink, |session, around| {
-                        session.load(sizes, around);
+                    self.work_on(connection, network, now, sink, |session, context| {
+                        session.load(sizes, context);
                     });
                 }
             }
             Action::Say { id, line } => {
                 if let Some(&connection) = test.connections.get(&id) {
-                    self.work_on(connection, network, now, sink, |session, around| {
-                        session.say(line, around);
+                    self.work_on(connection, network, now, sink, |session, context| {
+                        session.say(line, context);
                     });
                 }
             }
             Action::Datagram { id, text } => {
                 if let Some(&connection) = test.connections.get(&id) {
-                    self.work_on(connection, network, now, sink, |session, around| {
-                        session.send_datagram(text, around);
+                    self.work_on(connection, network, now, sink, |session, context| {
+                        session.send_datagram(text, context);
                     });
                 }
             }
@@ -341,11 +341,11 @@ impl SpeedTests {
         network: &mut Network,
         now: Time,
         sink: &mut dyn Sink,
-        work: impl FnOnce(&mut Session, &mut Around<'_>),
+        work: impl FnOnce(&mut Session, &mut Context<'_>),
     ) -> Option<usize> {
         let (number, session) = self.sessions[connection as usize].as_mut()?;
         let test = &mut self.tests[*number];
-        work(session, &mut test.around(network, now, sink));
+        work(session, &mut test.context(network, now, sink));
         if let Some(due) = session.take_new_due() {
             test.wait_for(due, Due::Measurement(connection));
         }

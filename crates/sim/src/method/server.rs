@@ -37,7 +37,7 @@ impl HttpServer {
             authority: Some(AUTHORITY),
         };
         match answers::answer(&asked) {
-            Ok(Answer::Noise(bytes)) => {
+            Ok(Answer::RandomPayload(bytes)) => {
                 self.say(Head { id, status: 200, body: bytes, text: None }, true, pipe);
             }
             Ok(Answer::Words(kind, words)) => {

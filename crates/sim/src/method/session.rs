@@ -9,11 +9,11 @@ use weir_protocol::UnsentBound;
 use weir_protocol::load::MessageSize;
 use weir_world::LatencyRow;
 
-use super::around::Around;
+use super::context::Context;
 use super::lines::Lines;
 use super::ndt7::{Ends, Ndt7Server};
-use super::outlet::{LoadRate, Outlet};
 use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
+use super::send_queue::{LoadRate, SendQueue};
 use super::server::HttpServer;
 use super::sizes::{
     FINISHED, FLIGHT, HELLO, PONG, PREFACE, SETTINGS, UPGRADED, request_head, upgrade,
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     tls: Option<Duration>,
     /// What the client sends, and what the server does.
     pipes: [Pipe; 2],
-    outlets: [Outlet; 2],
+    send_queues: [SendQueue; 2],
     /// The client's requests without answer, with the words of their bodies.
     requests: BTreeMap<Id, Option<String>>,
     /// HTTP/1.1: requests that wait for the one before.
@@ -85,8 +85,8 @@ impl Session {
             tcp: Duration::ZERO,
             tls: secured.then_some(Duration::ZERO),
             pipes: [Pipe::default(), Pipe::default()],
-            outlets: [Some(UnsentBound::MIN_BYTES), server_bound]
-                .map(|most| Outlet::new(most, secured)),
+            send_queues: [Some(UnsentBound::MIN_BYTES), server_bound]
+                .map(|most| SendQueue::new(most, secured)),
             requests: BTreeMap::new(),
             waiting: VecDeque::new(),
             rates: [LoadRate::default(); 2],
@@ -98,38 +98,38 @@ impl Session {
     }
 
     /// The client opens it.
-    pub fn open(&mut self, around: &mut Around<'_>) {
-        self.began = around.now;
-        self.pair.connect(End::Client, around.network, around.now);
+    pub fn open(&mut self, context: &mut Context<'_>) {
+        self.began = context.now;
+        self.pair.connect(End::Client, context.network, context.now);
     }
 
     /// A packet arrived at `end`; says how many bytes of data it had.
-    pub fn on_packet(&mut self, packet: &Packet, end: End, around: &mut Around<'_>) -> u16 {
-        let bytes = self.pair.on_packet(packet, end, around.network, around.now);
+    pub fn on_packet(&mut self, packet: &Packet, end: End, context: &mut Context<'_>) -> u16 {
+        let bytes = self.pair.on_packet(packet, end, context.network, context.now);
         if self.stage == Stage::Tcp && self.pair.end(End::Client).is_established() {
-            self.on_connected(around);
+            self.on_connected(context);
         }
-        self.note_round_trip(end, around);
-        self.take_acked(end, around);
+        self.note_round_trip(end, context);
+        self.take_acked(end, context);
         let delivered = self.pair.end(end).delivered_bytes();
         while let Some(arrived) = self.pipes[end.other() as usize].take(delivered) {
             match end {
-                End::Client => self.on_client(arrived, around),
-                End::Server => self.on_server(arrived, around),
+                End::Client => self.on_client(arrived, context),
+                End::Server => self.on_server(arrived, context),
             }
         }
-        self.fill(end, around);
+        self.fill(end, context);
         bytes
     }
 
     /// The timer of `end` is due.
-    pub fn on_timer(&mut self, end: End, around: &mut Around<'_>) {
-        self.pair.on_timer(end, around.network, around.now);
-        self.fill(end, around);
+    pub fn on_timer(&mut self, end: End, context: &mut Context<'_>) {
+        self.pair.on_timer(end, context.network, context.now);
+        self.fill(end, context);
     }
 
     /// The client sends a request; with HTTP/1.1 once the one before is answered.
-    pub fn request(&mut self, request: Request, around: &mut Around<'_>) {
+    pub fn request(&mut self, request: Request, context: &mut Context<'_>) {
         if self.kind == Connection::Http1 && !self.requests.is_empty() {
             self.waiting.push_back(request);
             return;
@@ -142,26 +142,26 @@ impl Session {
         if let Some(bytes) = upload.filter(|&bytes| bytes > 0) {
             pipe.send_body(id, bytes, two, true);
         }
-        self.fill(End::Client, around);
+        self.fill(End::Client, context);
     }
 
     /// The client sends binary messages.
-    pub fn load(&mut self, sizes: MessageSize, around: &mut Around<'_>) {
-        self.outlets[End::Client as usize].bound(UnsentBound::of_websocket());
+    pub fn load(&mut self, sizes: MessageSize, context: &mut Context<'_>) {
+        self.send_queues[End::Client as usize].bound(UnsentBound::of_websocket());
         self.pipes[End::Client as usize].send_messages(self.id, sizes, true);
-        self.fill(End::Client, around);
+        self.fill(End::Client, context);
     }
 
     /// The client says a line.
-    pub fn say(&mut self, line: String, around: &mut Around<'_>) {
+    pub fn say(&mut self, line: String, context: &mut Context<'_>) {
         self.pipes[End::Client as usize].say(line.len() as u64 + 1, Meaning::Text(line));
-        self.fill(End::Client, around);
+        self.fill(End::Client, context);
     }
 
     /// The client sends a datagram to where its lines lead.
-    pub fn send_datagram(&mut self, text: String, around: &mut Around<'_>) {
+    pub fn send_datagram(&mut self, text: String, context: &mut Context<'_>) {
         if let Some(lines) = &mut self.lines {
-            lines.send(text, around.network, around.now);
+            lines.send(text, context.network, context.now);
         }
     }
 
@@ -191,26 +191,26 @@ impl Session {
     }
 
     /// The server's measurement may be due.
-    pub fn on_due(&mut self, around: &mut Around<'_>) {
+    pub fn on_due(&mut self, context: &mut Context<'_>) {
         let due = self.ndt7.as_ref().and_then(Ndt7Server::next_due);
-        if due.is_some_and(|due| due <= around.now) {
-            self.look_at_ndt7(around);
-            self.fill(End::Server, around);
+        if due.is_some_and(|due| due <= context.now) {
+            self.look_at_ndt7(context);
+            self.fill(End::Server, context);
         }
     }
 
-    fn on_connected(&mut self, around: &mut Around<'_>) {
-        self.tcp = around.now.since(self.began);
+    fn on_connected(&mut self, context: &mut Context<'_>) {
+        self.tcp = context.now.since(self.began);
         if self.tls.is_none() {
-            return self.on_secured(around);
+            return self.on_secured(context);
         }
         self.stage = Stage::Tls;
-        self.began = around.now;
+        self.began = context.now;
         self.pipes[End::Client as usize].say(HELLO, Meaning::Hello);
     }
 
     /// TLS stands, or is not wanted.
-    fn on_secured(&mut self, around: &mut Around<'_>) {
+    fn on_secured(&mut self, context: &mut Context<'_>) {
         let pipe = &mut self.pipes[End::Client as usize];
         match &self.kind {
             Connection::WebSocket { path, .. } => {
@@ -221,45 +221,45 @@ impl Session {
             Connection::Http2 => pipe.say(PREFACE, Meaning::Preface),
             Connection::Http1 | Connection::Lines => {}
         }
-        self.on_open(around);
+        self.on_open(context);
     }
 
-    fn on_open(&mut self, around: &mut Around<'_>) {
+    fn on_open(&mut self, context: &mut Context<'_>) {
         self.stage = Stage::Open;
         let opened = Event::Opened { id: self.id, tcp: self.tcp, tls: self.tls };
-        around.news.push_back(News::Event(opened));
+        context.news.push_back(News::Event(opened));
     }
 
     /// Something arrived at the client.
-    fn on_client(&mut self, arrived: Arrived, around: &mut Around<'_>) {
+    fn on_client(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         let id = self.id;
         match arrived {
             Arrived::Record(Meaning::Flight) => {
-                self.tls = Some(around.now.since(self.began));
+                self.tls = Some(context.now.since(self.began));
                 let pipe = &mut self.pipes[End::Client as usize];
                 pipe.say(FINISHED, Meaning::Finished);
                 pipe.secure();
-                self.on_secured(around);
+                self.on_secured(context);
             }
-            Arrived::Record(Meaning::Upgraded) => self.on_open(around),
+            Arrived::Record(Meaning::Upgraded) => self.on_open(context),
             Arrived::Record(Meaning::Refused(reason)) => {
-                around.news.push_back(News::Failed { id, reason });
+                context.news.push_back(News::Failed { id, reason });
             }
-            Arrived::Record(Meaning::Text(text)) => around.news.push_back(News::Text { id, text }),
+            Arrived::Record(Meaning::Text(text)) => context.news.push_back(News::Text { id, text }),
             Arrived::Record(Meaning::Ping) => {
                 self.pipes[End::Client as usize].say(PONG, Meaning::Pong);
             }
             Arrived::Record(Meaning::Close) => {
-                around.news.push_back(News::Event(Event::Ended { id }));
+                context.news.push_back(News::Event(Event::Ended { id }));
             }
-            Arrived::Record(Meaning::Head(head)) => self.on_head(head, around),
+            Arrived::Record(Meaning::Head(head)) => self.on_head(head, context),
             Arrived::Payload { id: of, bytes, ended } => {
                 if of == id {
-                    around.news.push_back(News::Event(Event::Received { id, bytes }));
+                    context.news.push_back(News::Event(Event::Received { id, bytes }));
                 } else if self.requests.contains_key(&of) {
-                    around.news.push_back(News::Event(Event::Received { id: of, bytes }));
+                    context.news.push_back(News::Event(Event::Received { id: of, bytes }));
                     if ended {
-                        self.on_answered(of, around);
+                        self.on_answered(of, context);
                     }
                 }
             }
@@ -267,44 +267,44 @@ impl Session {
         }
     }
 
-    fn on_head(&mut self, head: Head, around: &mut Around<'_>) {
+    fn on_head(&mut self, head: Head, context: &mut Context<'_>) {
         let Head { id, status, body, text } = head;
         let Some(words) = self.requests.get_mut(&id) else { return };
         *words = text;
-        around.news.push_back(News::Event(Event::Head { id, status, server: None }));
+        context.news.push_back(News::Event(Event::Head { id, status, server: None }));
         if body == 0 {
-            self.on_answered(id, around);
+            self.on_answered(id, context);
         }
     }
 
     /// The answer to request `id` is complete.
-    fn on_answered(&mut self, id: Id, around: &mut Around<'_>) {
+    fn on_answered(&mut self, id: Id, context: &mut Context<'_>) {
         if let Some(Some(text)) = self.requests.remove(&id) {
-            around.news.push_back(News::Text { id, text });
+            context.news.push_back(News::Text { id, text });
         }
-        around.news.push_back(News::Event(Event::Ended { id }));
+        context.news.push_back(News::Event(Event::Ended { id }));
         // An endless body whose request was answered all the same is not sent on.
         self.pipes[End::Client as usize].clear(Some(id));
         if let Some(next) = self.waiting.pop_front() {
-            self.request(next, around);
+            self.request(next, context);
         }
     }
 
     /// Something arrived at the server.
-    fn on_server(&mut self, arrived: Arrived, around: &mut Around<'_>) {
+    fn on_server(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         let pipe = &mut self.pipes[End::Server as usize];
         match arrived {
             Arrived::Record(Meaning::Hello) => {
                 pipe.say(FLIGHT, Meaning::Flight);
-                self.fill(End::Server, around);
+                self.fill(End::Server, context);
                 self.pipes[End::Server as usize].secure();
             }
             Arrived::Record(Meaning::Preface) => pipe.say(SETTINGS, Meaning::Settings),
-            Arrived::Record(Meaning::Upgrade(path)) => self.on_upgrade(&path, around),
+            Arrived::Record(Meaning::Upgrade(path)) => self.on_upgrade(&path, context),
             Arrived::Record(Meaning::Request(request)) => self.http.on_request(request, pipe),
             Arrived::Record(Meaning::Text(line)) => {
                 let lines = self.lines.as_mut();
-                if let Some(answer) = lines.and_then(|lines| lines.on_line(&line, around.now)) {
+                if let Some(answer) = lines.and_then(|lines| lines.on_line(&line, context.now)) {
                     pipe.say(answer.len() as u64 + 1, Meaning::Text(answer));
                 }
             }
@@ -316,9 +316,9 @@ impl Session {
         }
     }
 
-    fn on_upgrade(&mut self, path: &str, around: &mut Around<'_>) {
+    fn on_upgrade(&mut self, path: &str, context: &mut Context<'_>) {
         let pipe = &mut self.pipes[End::Server as usize];
-        let answer = match Ndt7Server::begin(path, self.ends, around.now, around.random) {
+        let answer = match Ndt7Server::begin(path, self.ends, context.now, context.random) {
             None => Meaning::Refused("HTTP error: 404 Not Found".to_owned()),
             Some(Err(error)) => Meaning::Refused(error.to_string()),
             Some(Ok(test)) => {
@@ -334,35 +334,35 @@ impl Session {
     }
 
     /// Lets the ndt7 server say what there is to say.
-    fn look_at_ndt7(&mut self, around: &mut Around<'_>) {
+    fn look_at_ndt7(&mut self, context: &mut Context<'_>) {
         if let Some(test) = &mut self.ndt7 {
             let pipe = &mut self.pipes[End::Server as usize];
-            test.look(pipe, self.pair.end(End::Server), around.now, around.random);
+            test.look(pipe, self.pair.end(End::Server), context.now, context.random);
         }
     }
 
     /// Hands TCP what `end` has to say, as far as its socket takes it; what is said next waits behind what
     /// was taken from the application before and not yet by the socket.
-    fn fill(&mut self, end: End, around: &mut Around<'_>) {
+    fn fill(&mut self, end: End, context: &mut Context<'_>) {
         let number = end as usize;
-        self.follow_rate(end, around.now);
-        if self.pipes[number].is_silent() && self.outlets[number].is_empty() {
+        self.follow_rate(end, context.now);
+        if self.pipes[number].is_silent() && self.send_queues[number].is_empty() {
             return;
         }
         loop {
-            while self.outlets[number].wants_more() {
+            while self.send_queues[number].wants_more() {
                 if end == End::Server && self.pipes[number].is_between_messages() {
-                    self.look_at_ndt7(around);
+                    self.look_at_ndt7(context);
                 }
                 let Some(bytes) = self.pipes[number].pull() else { break };
-                self.outlets[number].stage(bytes);
+                self.send_queues[number].stage(bytes);
             }
             let tcp = self.pair.end(end);
-            let bytes = self.outlets[number].hand_over(tcp.has_room(), tcp.unsent_bytes());
+            let bytes = self.send_queues[number].hand_over(tcp.has_room(), tcp.unsent_bytes());
             if bytes == 0 {
                 return;
             }
-            self.pair.write(end, bytes, around.network, around.now);
+            self.pair.write(end, bytes, context.network, context.now);
         }
     }
 
@@ -380,38 +380,38 @@ impl Session {
         if !self.pipes[end as usize].is_loaded() {
             rate.pause();
         } else if let Some(bytes) = rate.look(self.pair.end(end).reached_bytes(), now) {
-            self.outlets[end as usize].bound(bytes);
+            self.send_queues[end as usize].bound(bytes);
         }
     }
 
     /// Tells the client's method of load that was acknowledged.
-    fn take_acked(&mut self, end: End, around: &mut Around<'_>) {
+    fn take_acked(&mut self, end: End, context: &mut Context<'_>) {
         let acked = self.pair.end(end).acked_bytes();
         while let Some((id, bytes)) = self.pipes[end as usize].take_acked(acked) {
             if end == End::Client {
-                around.news.push_back(News::Event(Event::Sent { id, bytes }));
+                context.news.push_back(News::Event(Event::Sent { id, bytes }));
             }
         }
     }
 
     /// Keeps the round trip that TCP took at `end`, if its load is under way.
-    fn note_round_trip(&mut self, end: End, around: &mut Around<'_>) {
+    fn note_round_trip(&mut self, end: End, context: &mut Context<'_>) {
         let Some(rtt) = self.pair.end_mut(end).take_rtt() else { return };
-        if !self.pipes[end as usize].is_loaded() || around.now < self.next_rtt[end as usize] {
+        if !self.pipes[end as usize].is_loaded() || context.now < self.next_rtt[end as usize] {
             return;
         }
-        self.next_rtt[end as usize] = around.now + ROUND_TRIPS;
-        around.sink.latency(&LatencyRow {
-            t: Time::from_nanos(around.now.as_nanos().saturating_sub(rtt.as_nanos())),
-            probe: around.round_trips.probe,
-            seq: around.round_trips.seq,
+        self.next_rtt[end as usize] = context.now + ROUND_TRIPS;
+        context.sink.latency(&LatencyRow {
+            t: Time::from_nanos(context.now.as_nanos().saturating_sub(rtt.as_nanos())),
+            probe: context.round_trips.probe,
+            seq: context.round_trips.seq,
             rtt: Some(rtt),
             up: None,
             down: None,
             timer_error: Duration::ZERO,
             server: None,
         });
-        around.round_trips.seq += 1;
+        context.round_trips.seq += 1;
     }
 }
 

@@ -9,7 +9,7 @@ use weir_probe::{Event, Id, Method, News};
 use weir_tcp::Counters;
 use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 
-use super::around::{Around, RoundTrips};
+use super::context::{Context, RoundTrips};
 use super::session::Session;
 use crate::packet_store::FlowDrops;
 use crate::rows::flow_row;
@@ -136,14 +136,14 @@ impl Test {
         Some(due)
     }
 
-    pub fn around<'a>(
+    pub fn context<'a>(
         &'a mut self,
         network: &'a mut Network,
         now: Time,
         sink: &'a mut dyn Sink,
-    ) -> Around<'a> {
+    ) -> Context<'a> {
         let Self { news, random, round_trips, .. } = self;
-        Around { network, now, news, random, round_trips, sink }
+        Context { network, now, news, random, round_trips, sink }
     }
 
     /// Data of so many IP bytes arrived that `from` sent.

@@ -261,7 +261,7 @@ fn there_and_back(packet: &[u8], segmenter: &Segmenter) {
             .expect("the packet is whole");
         match &mut coalescer {
             Some(coalescer) => {
-                assert!(coalescer.push(&head[..len]), "segment {} was refused", segment.index)
+                assert!(coalescer.push(&head[..len]), "segment {} was refused", segment.index);
             }
             none => match Coalescer::start(&head[..len], limits) {
                 // Options, SYN and the like.

@@ -1,4 +1,4 @@
-//! What both ends told of a load, and the rows of the record that come of it.
+//! The flow table: the state of each load as both ends report it, and its rows of the record.
 
 use weir_core::{Duration, Time};
 use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
@@ -6,9 +6,9 @@ use weir_world::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 
 use crate::loads::Totals;
 
-/// What is known of a load.
+/// State of one load, as both ends have reported it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct FlowState {
     pub asked: bool,
     /// The last that the server told.
     pub last: Option<FlowSample>,
@@ -20,7 +20,7 @@ pub(crate) struct Known {
     pub failed: bool,
 }
 
-impl Known {
+impl FlowState {
     /// The server received up to `sample`, in packets whose IP and TCP headers are `header` bytes. Tells what
     /// came since the last sample, and in how many segments.
     pub fn arrived(&mut self, t: Time, sample: FlowSample, header: u32) -> (ThroughputRow, u64) {

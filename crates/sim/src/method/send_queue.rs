@@ -1,11 +1,11 @@
-//! What stands between an application and its TCP: what the socket takes, and what waits before it.
+//! The send queue between an application and its TCP socket.
 
 use weir_core::Time;
 use weir_protocol::UnsentBound;
 
-/// One end's way out.
+/// The send queue of one end: bytes taken from the application that the socket has not taken yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct SendQueue {
     /// Bytes that may wait unsent in the socket (`TCP_NOTSENT_LOWAT`); `None` for as many as its buffer holds.
     most_unsent: Option<u32>,
     /// Whether it waits for half of that to be sent.
@@ -16,8 +16,8 @@ pub(crate) struct Outlet {
     secured: bool,
 }
 
-impl Outlet {
-    /// A way out over TLS or not.
+impl SendQueue {
+    /// A send queue of a connection with or without TLS.
     pub const fn new(most_unsent: Option<u32>, secured: bool) -> Self {
         // Without TLS it is the one frame that the socket did not take.
         let records =
@@ -106,26 +106,26 @@ mod tests {
 
     #[test]
     fn who_had_to_wait_goes_on_once_half_is_sent() {
-        let mut outlet = Outlet::new(Some(100_000), true);
-        outlet.stage(90_000);
-        assert!(!outlet.wants_more());
-        assert_eq!(outlet.hand_over(true, 70_000), 30_000);
-        assert_eq!(outlet.hand_over(true, 100_000), 0);
-        assert_eq!(outlet.hand_over(true, 50_000), 0);
-        assert_eq!(outlet.hand_over(false, 49_999), 0);
-        assert_eq!(outlet.hand_over(true, 49_999), 50_001);
-        assert_eq!(outlet.hand_over(true, 0), 9_999);
-        assert!(outlet.is_empty());
+        let mut send_queue = SendQueue::new(Some(100_000), true);
+        send_queue.stage(90_000);
+        assert!(!send_queue.wants_more());
+        assert_eq!(send_queue.hand_over(true, 70_000), 30_000);
+        assert_eq!(send_queue.hand_over(true, 100_000), 0);
+        assert_eq!(send_queue.hand_over(true, 50_000), 0);
+        assert_eq!(send_queue.hand_over(false, 49_999), 0);
+        assert_eq!(send_queue.hand_over(true, 49_999), 50_001);
+        assert_eq!(send_queue.hand_over(true, 0), 9_999);
+        assert!(send_queue.is_empty());
     }
 
     #[test]
     fn without_a_bound_the_buffer_decides() {
-        let mut outlet = Outlet::new(None, false);
-        assert!(outlet.wants_more());
-        outlet.stage(16_384);
-        assert!(!outlet.wants_more());
-        assert_eq!(outlet.hand_over(false, 0), 0);
-        assert_eq!(outlet.hand_over(true, 10_000_000), 16_384);
+        let mut send_queue = SendQueue::new(None, false);
+        assert!(send_queue.wants_more());
+        send_queue.stage(16_384);
+        assert!(!send_queue.wants_more());
+        assert_eq!(send_queue.hand_over(false, 0), 0);
+        assert_eq!(send_queue.hand_over(true, 10_000_000), 16_384);
     }
 
     #[test]
@@ -144,15 +144,15 @@ mod tests {
 
     #[test]
     fn tls_keeps_no_more_than_the_socket() {
-        let mut outlet = Outlet::new(Some(20_000), true);
-        outlet.stage(16_384);
-        assert!(outlet.wants_more());
-        outlet.bound(14_600);
-        assert!(!outlet.wants_more());
-        outlet.bound(500_000);
-        outlet.stage(49_151);
-        assert!(outlet.wants_more());
-        outlet.stage(1);
-        assert!(!outlet.wants_more(), "64 KiB whatever the bound");
+        let mut send_queue = SendQueue::new(Some(20_000), true);
+        send_queue.stage(16_384);
+        assert!(send_queue.wants_more());
+        send_queue.bound(14_600);
+        assert!(!send_queue.wants_more());
+        send_queue.bound(500_000);
+        send_queue.stage(49_151);
+        assert!(send_queue.wants_more());
+        send_queue.stage(1);
+        assert!(!send_queue.wants_more(), "64 KiB whatever the bound");
     }
 }

@@ -1,4 +1,4 @@
-//! Where connections are at work.
+//! The context in which a session of a speed test works.
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use weir_world::Sink;
 
 use crate::run::Network;
 
-/// Where a session is at work, and what it tells.
-pub(crate) struct Around<'a> {
+/// The context of a session: the network, the time, and the sinks of what it reports.
+pub(crate) struct Context<'a> {
     pub network: &'a mut Network,
     pub now: Time,
     pub news: &'a mut VecDeque<News>,
