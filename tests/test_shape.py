@@ -324,6 +324,7 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"framing": "x"}, "framing `x`: write one of auto, none, "),
         ({"reflectors": ["udp:10.0.0.1:99999"]}, "a port from 1 to 65535"),
+        ({"reflectors": ["udp:h:" + "5" * 250]}, "a port from 1 to 65535"),
         ({"reflectors": ["tcp:10.0.0.1"]}, "a port from 1 to 65535"),
         ({"up_max": "fast"}, "fast"),
         ({"colour": "red"}, "colour"),

@@ -17,6 +17,15 @@ class Unreadable(Exception):
     """A file cannot be read: why, in words that end a sentence."""
 
 
+def whole(text: str, most_digits: int) -> int | None:
+    """The whole number that `text` is, of up to so many digits, 0 to 9; None if it is none.
+
+    Python's `int` takes digits of all scripts, and raises where there are more than 4300.
+    """
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= most_digits else None
+
+
 def read_bytes(file: Traversable, most: int) -> bytes:
     """What stands in a regular file of no more than `most` bytes.
 

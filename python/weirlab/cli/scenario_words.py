@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab import _native
+from weirlab import _native, reading
 from weirlab.cli import completion
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import MAX_NUMBER_DIGITS, Whole, option
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec
 from weirlab.scenario.catalogue import check, read_toml
@@ -159,9 +159,10 @@ def _parameters(settings: tuple[str, ...]) -> dict[str, int]:
     values: dict[str, int] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if not equals or not value.lstrip("-").isdigit():
+        number = reading.whole(value, MAX_NUMBER_DIGITS)
+        if not equals or number is None:
             raise UsageError(f"--set {setting}: write NAME=NUMBER, such as streams=8")
         if name in values:
             raise UsageError(f"--set {name} is given twice, as `{values[name]}` and `{value}`: write it once")
-        values[name] = int(value)
+        values[name] = number
     return values

@@ -172,11 +172,11 @@ def _protocol(where: str, said: str | int) -> int:
 
 
 def _ports(where: str, said: str | int) -> tuple[int, int]:
-    first, dash, last = str(said).partition("-")
-    if first.isdecimal() and (last.isdecimal() if dash else True):
-        low, high = int(first), int(last or first)
-        if 0 < low <= high < 65536:
-            return low, high
+    first, dash, last = (said, "", "") if isinstance(said, int) else said.partition("-")
+    low = first if isinstance(first, int) else reading.whole(first, PORT_DIGITS)
+    high = reading.whole(last, PORT_DIGITS) if dash else low
+    if low is not None and high is not None and 0 < low <= high < 65536:
+        return low, high
     raise UsageError(f"{where}: port `{said}`: write a number from 1 to 65535, or `FIRST-LAST`")
 
 
@@ -209,5 +209,6 @@ DSCPS = (
     | {f"AF{row}{column}": row * 8 + column * 2 for row in range(1, 5) for column in range(1, 4)}
 )
 """RFC 2474, 2597, 3246, 5865, 8622."""
+PORT_DIGITS = 5
 MIN_RATE_BPS = 100_000
 """The least rate of any shaper (crates/control/src/contract.rs)."""

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from weirlab import _native
+from weirlab import _native, reading
 from weirlab.errors import ShapeError, UsageError
 from weirlab.scenario.catalogue import check, read_toml
 from weirlab.scenario.models import Model
 from weirlab.scenario.units import RateWords, SideRate, TimeWords, rate_bps, time_ns
-from weirlab.shape.rules import read_rules
+from weirlab.shape.rules import PORT_DIGITS, read_rules
 
 
 class ShapeWords(Model):
@@ -189,9 +189,10 @@ def host_and_port(written: str) -> tuple[str, int]:
 
 def _split(written: str) -> tuple[str, int]:
     host, _, port = written.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    number = reading.whole(port, PORT_DIGITS)
+    if not host or number is None or not 0 < number < 65536:
         raise UsageError(f"`{written}`: write HOST:PORT with a port from 1 to 65535, IPv6 as [HOST]:PORT")
-    return host.strip("[]"), int(port)
+    return host.strip("[]"), number
 
 
 def _address(host: str) -> str:
