@@ -75,7 +75,7 @@ def commands(program: list[str], words: tuple[str, ...] = ()) -> list[Command]:
 def draw(chance: Random, known: list[Command]) -> Call:
     """A call of one of the ways to be clumsy."""
     ways = [_option] * 8 + [_argument] * 3 + [_twice] * 2 + [_file] * 6
-    ways += [_damaged] * 4 + [_pressed] * 4 + [_rules] * 2 + [_python] * 3 + [_full]
+    ways += [_damaged] * 4 + [_pressed] * 4 + [_rules] * 2 + [_python] * 3 + [_full] + [_hostile]
     return chance.choice(ways)(chance, chance.choice(known))
 
 
@@ -230,6 +230,18 @@ def _full(chance: Random, command: Command) -> Call:
         words=usual.words, interrupts_s=usual.interrupts_s, errors=chance.choice(("/dev/full", "/dev/null"))
     )
 
+
+def _hostile(chance: Random, _command: Command) -> Call:
+    """Bytes that no client sends, at the ports of a server that is started for it."""
+    return Call(words=(str(chance.randrange(1_000_000)), str(chance.choice((2, 5, 20)))), program=HOSTILE)
+
+
+HOSTILE = (
+    "import sys\nfrom torture.hostile import assault\n"
+    "serve = [sys.executable, '-m', 'weirlab', 'serve']\n"
+    "assault(serve, int(sys.argv[1]), float(sys.argv[2]))"
+)
+"""A program that ends with a traceback if the server does not withstand; it needs `PYTHONPATH=tests`."""
 
 REFUSED = """
 except weirlab.WeirError as error:
