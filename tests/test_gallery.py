@@ -14,8 +14,8 @@ from weirlab import _native
 from weirlab.cli.study_command import command
 from weirlab.errors import UsageError
 from weirlab.record import Record, open_record
-from weirlab.studies import gallery
-from weirlab.studies.figures import FIGURES
+from weirstudies.gallery import study as gallery
+from weirstudies.gallery.figures import FIGURES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from weirlab.scenario import ScenarioSpec, load_scenario, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.stats import Assertion
 from weirlab.stats.shaping import calm_after_s, course, noticed_after_s, used_after_s
-from weirlab.studies import autorate, cfosspeed, shapers
 from weirlab.worlds import world_named
+from weirstudies.shapers import autorate, cfosspeed, controls
 
 if TYPE_CHECKING:
     from weirlab.record import Record
@@ -365,7 +365,7 @@ def test_a_line_that_is_stopped_carries_nothing(tmp_path: Path) -> None:
 def test_the_studies_run_what_they_say() -> None:
     (line,) = autorate.chosen(["steps down"])
     runs = autorate.runs_of(line, seeds=1)
-    assert [one.queue for one in runs] == list(shapers.CONTROLS)
+    assert [one.queue for one in runs] == list(controls.CONTROLS)
     assert len(autorate.lines()) == 12
     with pytest.raises(UsageError, match="study `autorate` has no line `moon`"):
         autorate.chosen(["moon"])
@@ -378,7 +378,7 @@ def test_the_study_cfosspeed_in_short(tmp_path: Path) -> None:
     runs = cfosspeed.runs_of("up", seeds=1, load_ns=5_000_000_000)
     records = run_all(runs, world_named("sim"), tmp_path / "records")
     found = {row.control: row for row in cfosspeed.rows("up", {one.label: [one] for one in records})}
-    plain, ours = found[shapers.NONE], found[shapers.PING]
+    plain, ours = found[controls.NONE], found[controls.PING]
     assert plain.increase_ms is not None
     assert plain.increase_ms.mean > 60
     assert ours.factor.factor is not None

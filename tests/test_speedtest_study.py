@@ -12,25 +12,9 @@ import polars as pl
 import pytest
 
 from weirlab.errors import LabError, UsageError
-from weirlab.plots import speedtest
-from weirlab.report import speedtest_study as report
-from weirlab.studies.speedtest_aqm import (
-    Cell,
-    Run,
-    Way,
-    all_cells,
-    calibration,
-    chosen,
-    cross,
-    design,
-    findings,
-    lab,
-    lab_cells,
-    measure,
-    study,
-    usual_cells,
-)
-from weirlab.studies.speedtest_aqm.figures import spread
+from weirstudies.speedtest_aqm import calibration, charts, cross, design, findings, lab, measure, page
+from weirstudies.speedtest_aqm.design import Cell, all_cells, chosen, lab_cells, study, usual_cells
+from weirstudies.speedtest_aqm.figures import Run, Way, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -233,18 +217,17 @@ def test_how_far_srtt_is_from_round_trips_one_by_one() -> None:
 def test_both_ends_of_the_lab_send_as_the_cell_says(tmp_path: Path) -> None:
     plain = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ookla")
     cubic = "ip route replace 10.0.0.0/8 dev weir0 proto kernel scope link congctl cubic && "
-    assert lab.server(plain, OF).startswith(f"{cubic}exec ")
-    assert cubic in lab.client(plain, OF, tmp_path)
-    assert " test http://server:8080 --method ookla --no-verify --truth --json " in lab.client(
-        plain, OF, tmp_path
-    )
+    assert lab.behind(plain, OF).startswith(f"{cubic}exec ")
+    assert cubic in lab.before(plain, OF, tmp_path)
+    test = "-m weirstudies.speedtest_aqm.client"
+    named = f" {test} '100mbit 20ms cake g0 none ookla' server {tmp_path}/pings >{tmp_path}/said.json"
+    assert lab.before(plain, OF, tmp_path).endswith(named)
     beside = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="udp", method="weir")
-    assert " serve --listen 8081 " in lab.server(beside, OF)
-    words = lab.client(beside, OF, tmp_path)
+    assert " serve --listen 8081 " in lab.behind(beside, OF)
+    words = lab.before(beside, OF, tmp_path)
     assert "'100mbit 20ms cake g0 udp weir' server:8081 " in words
-    assert (
-        f"-m weirlab.studies.speedtest_aqm.after {tmp_path}/cross test server --idle 3s --load 8s " in words
-    )
+    named = f"{test} '100mbit 20ms cake g0 udp weir' server {tmp_path}/pings {tmp_path}/cross >"
+    assert named in words
     # Five streams of a tenth of the rate, until after the test, 22 s at most, and 5 s before it.
     scenario = cross.run_of(beside, OF).scenario
     assert scenario["duration_ns"] == (22 + 5 + 60) * 1_000_000_000
@@ -394,26 +377,26 @@ def test_min_rtt_says_nothing_of_the_queue() -> None:
 
 def test_the_page_says_what_was_run() -> None:
     cell, runs = _cross("codel", 100, 40, 30)
-    page = report.page({cell: runs}, OF, None)
-    assert "Simulator: 1 cells, 1 runs. Lab: 0 cells, 0 runs." in page
-    assert "| codel | 40 |" in page
-    assert page.count("## ") >= 5
+    text = page.page({cell: runs}, OF, None)
+    assert "Simulator: 1 cells, 1 runs. Lab: 0 cells, 0 runs." in text
+    assert "| codel | 40 |" in text
+    assert text.count("## ") >= 5
     ndt7 = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ndt7")
     told = _run(ndt7, {"download_mbps": 93.0, "upload_mbps": 41.4}, up=_way(30, 20, 20))
     late = told.model_copy(update={"world": "lab", "late_ms": 2.5})
     spoiled = late.model_copy(update={"late_ms": 7.5, "disturbed": "late"})
-    page = report.page({ndt7: [told, late, spoiled]}, OF, None)
-    assert page.count("| ndt7 | none |  |  |  |  |  |  | 93 / 41 |") == 2
-    assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it." in page
-    assert " 1 more in which either was over 5 ms" in page
-    assert "| lab: real server and client" in page
+    text = page.page({ndt7: [told, late, spoiled]}, OF, None)
+    assert text.count("| ndt7 | none |  |  |  |  |  |  | 93 / 41 |") == 2
+    assert "2.5 to 2.5 ms (median of runs 2.5) or more too late; 1 of 1 runs warn of it." in text
+    assert " 1 more in which either was over 5 ms" in text
+    assert "| lab: real server and client" in text
     # Where both worlds ran: goodput, own flow and pings; nothing was loaded down.
     medians = "none / 90.0 | none / 90.0 | none / 30.0 | none / 30.0 | none / 20.0 |"
     row = f"| cake | 100 | none | ndt7 | 1 | {medians}"
-    assert row in page
+    assert row in text
     rpm = dataclasses.replace(ndt7, method="rpm")
     goodput = {"download": {"goodput_mbps": 91.2}, "upload": {"goodput_mbps": 88.8}}
-    assert "| rpm | none |  |  |  |  |  |  | 91 / 89 |" in report.page({rpm: [_run(rpm, goodput)]}, OF, None)
+    assert "| rpm | none |  |  |  |  |  |  | 91 / 89 |" in page.page({rpm: [_run(rpm, goodput)]}, OF, None)
 
 
 def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
@@ -424,7 +407,7 @@ def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
         beside: [_run(beside, {}, up=_way(30, 20, 20, mbps=16))],
         CELL: [_run(CELL, {}, up=_way(30, 20, 20, mbps=1))],
     }
-    chart = speedtest.CHARTS["throughput-cdf"]
+    chart = charts.CHARTS["throughput-cdf"]
     cells = chart.select(found, OF)
     assert set(cells) == {alone, beside}
     drawn = [
@@ -441,5 +424,5 @@ def test_charts_of_the_lab_leave_out_what_was_spoiled() -> None:
     real = simulated.model_copy(update={"world": "lab"})
     spoiled = real.model_copy(update={"disturbed": "late"})
     found = {cell: [simulated, real, spoiled]}
-    assert speedtest.CHARTS["latency-lab"].select(found, OF) == {cell: [real]}
-    assert speedtest.CHARTS["latency"].select(found, OF) == {cell: [simulated]}
+    assert charts.CHARTS["latency-lab"].select(found, OF) == {cell: [real]}
+    assert charts.CHARTS["latency"].select(found, OF) == {cell: [simulated]}

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 from weirlab.api import run_all
+from weirlab.cli.study_command import command
 from weirlab.errors import Interrupted, UsageError
-from weirlab.report.agreement import matrix_markdown
-from weirlab.studies import STUDIES, agreement, gallery, linux
 from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
 from weirlab.worlds.sides import Side
 from weirlab.worlds.sim import SimWorld
+from weirstudies.agreement import study as agreement
+from weirstudies.agreement.tables import matrix_markdown
+from weirstudies.gallery import study as gallery
+from weirstudies.linux import study as linux
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds import Progress
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+PROJECT = Path(__file__).parent.parent / "pyproject.toml"
+ENTRIES = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["weir.studies"]
+"""The studies of the project, and where each has its command."""
 
 REFERENCE = linux.reference()
 HERE = [experiment for experiment in REFERENCE.experiment if not linux.missing(experiment)]
@@ -123,13 +133,70 @@ def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
     assert done.returncode == 0, done.stderr
     assert "linux" in done.stdout
     names = [one["name"] for one in json.loads(weir("study", "--list", "--json").stdout)]
-    assert {"linux", "thesis", "agreement", *gallery.NAMES} <= set(names)
+    assert names == sorted(ENTRIES)
+    assert {"linux", "thesis", "agreement", "all", *gallery.NAMES} <= set(names)
 
 
 def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
     done = weir("study", "moon")
     assert done.returncode == 2
-    assert done.stderr.strip() == f"weir: unknown study `moon` (known: {', '.join(STUDIES)}, all)"
+    assert done.stderr.strip() == f"weir: unknown study `moon` (known: {', '.join(sorted(ENTRIES))})"
+
+
+def test_what_is_installed_is_what_the_project_says() -> None:
+    installed = {one.name: one.value for one in metadata.entry_points(group="weir.studies")}
+    assert installed == ENTRIES, "install it anew: make setup"
+
+
+def test_every_study_has_its_own_options() -> None:
+    context = click.Context(command)
+    studies = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    options = {
+        name: {one.opts[-1] for one in study.params if isinstance(one, click.Option) and not one.hidden}
+        for name, study in studies.items()
+        if study is not None
+    }
+    usual = {"--repeat", "--out", "--jobs", "--json", "--markdown"}
+    own = {
+        "linux": {"--only"},
+        "thesis": {"--only", "--lab", "--lab-repeat"},
+        "agreement": {"--only", "--lab-repeat"},
+        "autorate": {"--only"},
+        "cfosspeed": {"--only", "--world", "--idle", "--load"},
+        "speedtest-aqm": {"--only", "--world", "--full"},
+    }
+    assert options == {name: usual | own.get(name, {"--world"}) for name in ENTRIES}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("linux", "--lab"), "No such option '--lab'"),
+        (("all", "--only", "fios"), "No such option '--only'"),
+        (("thesis", "--lab-repeat", "2"), "--lab-repeat 2: it goes with --lab"),
+        (("--json", "linux"), "--json: write it after `linux`"),
+        (("--list", "linux"), "--list: leave `linux` out"),
+        (("fios", "--json", "--markdown"), "only one of them can be printed"),
+    ],
+)
+def test_a_study_refuses_what_is_not_its_own(weir: Weir, words: tuple[str, ...], said: str) -> None:
+    done = weir("study", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_study_that_cannot_be_loaded_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [
+        metadata.EntryPoint("gone", "no.such.module:command", "weir.studies"),
+        metadata.EntryPoint("odd", "weirstudies.linux.study:reference", "weir.studies"),
+    ]
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: broken)
+    context = click.Context(command)
+    with pytest.raises(UsageError, match="study `gone` cannot be loaded from `no"):
+        command.get_command(context, "gone")
+    with pytest.raises(UsageError, match="is no command of click"):
+        command.get_command(context, "odd")
 
 
 def test_the_matrix_has_a_cell_of_each_kind() -> None:

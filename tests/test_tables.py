@@ -26,22 +26,27 @@ from weirlab.report import (
     latency_table,
     quality_table,
 )
-from weirlab.report import shapers as shaper_report
-from weirlab.report import thesis_study as thesis_report
-from weirlab.report.agreement import agreement_table, matrix_table
-from weirlab.report.gallery import figures_table, statements_table
-from weirlab.report.linux_study import study_table
+from weirlab.report.agreement import agreement_table
 from weirlab.report.location import location_table
 from weirlab.report.methods import method_table
 from weirlab.report.scores import score_table
-from weirlab.report.speedtest_study import calibration_table
 from weirlab.scores import measured, score_all
 from weirlab.scores.locate import Hop, Location
 from weirlab.stats import Assertion, Factor, Interval, agreement, compare, summarise
-from weirlab.studies import cfosspeed, gallery, linux, thesis
-from weirlab.studies.speedtest_aqm import calibration, study
 from weirlab.ui import console
 from weirlab.ui.table import Table
+from weirstudies.agreement.tables import matrix_table
+from weirstudies.gallery import study as gallery
+from weirstudies.gallery.page import figures_table, statements_table
+from weirstudies.linux import study as linux
+from weirstudies.linux.tables import study_table
+from weirstudies.shapers import cfosspeed
+from weirstudies.shapers import tables as shaper_report
+from weirstudies.speedtest_aqm import calibration
+from weirstudies.speedtest_aqm.design import study
+from weirstudies.speedtest_aqm.page import calibration_table
+from weirstudies.thesis import page as thesis_report
+from weirstudies.thesis import study as thesis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,11 @@ import pytest
 
 from weirlab.api import run_all
 from weirlab.errors import UsageError
-from weirlab.report import thesis_study as report
 from weirlab.scenario import ScenarioSpec, load_link, resolve
-from weirlab.studies import thesis
-from weirlab.studies.thesis_findings import ORDER, pairs, statements
 from weirlab.worlds import world_named
+from weirstudies.thesis import page as report
+from weirstudies.thesis import study as thesis
+from weirstudies.thesis.findings import ORDER, pairs, statements
 
 if TYPE_CHECKING:
     import subprocess

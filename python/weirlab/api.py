@@ -24,6 +24,8 @@ from weirlab.shown import Shown
 from weirlab.stats.assertions import Assertion
 from weirlab.worlds import world_named, world_names
 
+__all__ = ["Records", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

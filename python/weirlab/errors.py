@@ -5,6 +5,20 @@ from __future__ import annotations
 import errno
 import re
 
+__all__ = [
+    "AssertionBroken",
+    "Interrupted",
+    "LabError",
+    "NetError",
+    "RecordError",
+    "ShapeError",
+    "UsageError",
+    "WeirError",
+    "WriteError",
+    "cannot_write",
+    "sentence",
+]
+
 
 class WeirError(Exception):
     """Something is wrong that the user can mend.

@@ -24,7 +24,6 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
     ("compare",): ("rec", "rec"),
     ("plot",): ("rec",),
     ("list",): ("queues",),
-    ("study",): ("--list",),
     ("test",): ("localhost:1",),
     ("shape", "start"): ("no-such-device0",),
     ("shape", "status"): ("no-such-device0",),
@@ -36,7 +35,6 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
 ALONE = {
     ("serve",),
     ("test",),
-    ("study",),
     ("shape", "start"),
     ("lab", "exec"),
     ("lab", "shell"),
@@ -68,6 +66,9 @@ def commands(program: list[str], words: tuple[str, ...] = ()) -> list[Command]:
     _, listed, below = told.partition("\nCommands:\n")
     names = re.findall(r"^  ([a-z][a-z-]*) ", below, re.MULTILINE) if listed else []
     found = [command for name in names for command in commands(program, (*words, name))]
+    if words == ("study",):
+        # Of studies with the same options one stands for all: there are many experiments in the gallery.
+        found = list({command.options: command for command in found}.values())
     options = sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", told)) - {"--help", "--version"})
     return [*found, Command(words, tuple(options))] if words and not names else found
 
@@ -85,6 +86,9 @@ def _call(command: Command, *words: str, setting: tuple[str, ...] = ()) -> Call:
     ordered = (*words, *usual) if "--" in usual else (*usual, *words)
     if command.words == ("serve",):
         return Call(words=(*command.words, *SERVER, *words), interrupts_s=(8.0, 10.0), setting=setting)
+    if command.words[0] == "study":
+        # It may be right, and would take minutes.
+        return Call(words=(*command.words, *ordered), interrupts_s=(8.0, 10.0), setting=setting)
     return Call(words=(*command.words, *ordered), setting=setting)
 
 
@@ -110,7 +114,7 @@ def _twice(chance: Random, command: Command) -> Call:
 
 
 def _argument(chance: Random, command: Command) -> Call:
-    if command.words in ALONE:
+    if command.words in ALONE or command.words[0] == "study":
         return _option(chance, command) if command.options else Call(words=command.words)
     values = [chance.choice(VALUES) for _ in range(chance.choice((1, 1, 2, 3)))]
     return Call(words=(*command.words, *values))
@@ -209,7 +213,7 @@ def _pressed(chance: Random, command: Command) -> Call:
             ("show", "rec"),
             ("plot", "rec"),
             ("list", "queues"),
-            ("study", "linux", "--seeds", "50"),
+            ("study", "linux", "--repeat", "50"),
             ("validate", "ping", "--worlds", "sim", *SHORT[:-1]),
             ("serve", *SERVER),
         )
@@ -222,7 +226,7 @@ def _pressed(chance: Random, command: Command) -> Call:
 def _full(chance: Random, command: Command) -> Call:
     """Output that cannot be written."""
     usual = _call(command)
-    if command.words in ALONE:
+    if command.words in ALONE or command.words[0] == "study":
         usual = Call(words=(*command.words, "--help"))
     if chance.random() < 0.5:
         return Call(words=usual.words, interrupts_s=usual.interrupts_s, output="/dev/full")

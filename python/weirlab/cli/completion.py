@@ -57,14 +57,6 @@ def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[
     return _beginning(what() if what else [], begun)
 
 
-def studies(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of studies."""
-    from weirlab.studies import STUDIES  # noqa: PLC0415 - only for this
-
-    del context
-    return _beginning([*STUDIES, "all"], begun)
-
-
 def rules(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of shipped lists of priority rules, and files."""
     from weirlab.shape.rules import shipped_rules  # noqa: PLC0415 - only for this

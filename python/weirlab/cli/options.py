@@ -10,6 +10,8 @@ import click
 
 from weirlab.errors import UsageError
 
+__all__ = ["Option", "Share", "Whole", "option", "renamed", "sentence"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from weirlab.errors import LabError
 
+__all__ = ["View", "ask"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -20,6 +20,8 @@ from weirlab.scores import Truth
 from weirlab.stats import describe
 from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
 
+__all__ = ["IDLE_S", "METHODS", "host_of", "kept_run", "run_alone", "run_beside", "run_method", "url_of"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path

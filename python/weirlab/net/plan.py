@@ -10,6 +10,8 @@ from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.units import time_ns
 
+__all__ = ["Planned", "TestPlan", "plan_test"]
+
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 

@@ -12,6 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from weirlab.plots.series import wide
 from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
 
+__all__ = ["from_zero", "logarithmic"]
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal

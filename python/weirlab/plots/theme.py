@@ -18,6 +18,8 @@ from matplotlib.textpath import text_to_path
 from weirlab.errors import UsageError
 from weirlab.plots import caption
 
+__all__ = ["COLOURS", "INK", "QUIET", "Style", "framed", "styles"]
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Whether sides agree, as tables: a set-up a table, or a set-up a row."""
+"""Whether sides agree, as a table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.text import Text
 
-from weirlab.report.findings import Column, cell, difference, line, mark, markdown_cell, style, verdict_word
+from weirlab.report.findings import Column, difference, line, mark, style, verdict_word
 from weirlab.stats.agreement import AGREEMENT
 from weirlab.ui.table import Table
+
+__all__ = ["COLUMNS", "agreement_markdown", "agreement_table", "agreement_verdict"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,53 +45,6 @@ def agreement_markdown(one: Agreement) -> str:
         if found is not None:
             lines.append(line(_cells(column, found)))
     return "\n".join(lines)
-
-
-def matrix_table(found: Sequence[Agreement]) -> Table:
-    """Many set-ups: a row each, with the side's figure, beneath it the reference's and the difference."""
-    first = found[0]
-    table = Table(
-        title=f"{first.side}, beneath it {first.reference}, beneath that the difference",
-        caption=LEGEND,
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    table.add_column("set-up", overflow="fold", min_width=16)
-    columns = _matrix_columns(found)
-    for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True)
-    for one in found:
-        cells = [cell(column, one.findings.get(column.figure)) for column in columns]
-        table.add_row(f"{one.name}\n{_word(one)}", *cells)
-    return table
-
-
-def matrix_markdown(found: Sequence[Agreement]) -> str:
-    """The same in Markdown."""
-    columns = _matrix_columns(found)
-    lines = [
-        line(["set-up", *(column.name for column in columns), "goals"]),
-        line(["---", *("---:" for _ in columns), "---"]),
-    ]
-    for one in found:
-        cells = [markdown_cell(column, one.findings.get(column.figure)) for column in columns]
-        lines.append(line([one.name, *cells, _word(one)]))
-    return "\n".join(lines)
-
-
-def _matrix_columns(found: Sequence[Agreement]) -> list[Column]:
-    """The columns of figures that have goals, or that tell why one is missed."""
-    return [
-        column
-        for column in COLUMNS
-        if column.figure in MATRIX and any(column.figure in one.findings for one in found)
-    ]
-
-
-def _word(one: Agreement) -> str:
-    """Whether the goals are met, and whether a run was disturbed."""
-    return verdict_word(one.findings) + (", disturbed" if one.warnings else "")
 
 
 def agreement_verdict(found: Sequence[Agreement]) -> str:
@@ -133,11 +88,6 @@ def _goal(goal: Goal | None) -> str:
     parts += [f"{goal.amount:g}"] if goal.amount else []
     return " or ".join(parts)
 
-
-LEGEND = "*: farther apart than the goal; ~: that too, but no farther than other seeds may be"
-
-MATRIX = (*AGREEMENT, "down_jain", "up_jain", "retransmits")
-"""The figures of a table of many set-ups."""
 
 COLUMNS = (
     Column("down\nMbit/s", "down_mbps", 2),

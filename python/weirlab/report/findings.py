@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+__all__ = ["Column", "cell", "difference", "line", "mark", "markdown_cell", "style", "verdict_word"]
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from weirlab import reading
+from weirlab import _native, reading
 from weirlab.errors import UsageError
 from weirlab.scenario.faults import faults, told
 from weirlab.scenario.models import LinkSpec, Model, ScenarioSpec, TestSpec
@@ -45,6 +45,16 @@ def load_link(name: str) -> LinkSpec:
 def load_scenario(path: Path) -> ScenarioSpec:
     """The scenario in that file."""
     return _read(ScenarioSpec, path, str(path))
+
+
+def queue_names() -> list[str]:
+    """The names that a queue set-up may begin with: disciplines, and presets that stand for several."""
+    return [one["name"] for one in _native.disciplines()]
+
+
+def congestion_controls() -> list[str]:
+    """The names of the congestion controls that loads may have."""
+    return list(_native.congestion_controls())
 
 
 def load_trace(name: str) -> str:

@@ -1,11 +1,12 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
-from weirlab.stats.agreement import Agreement, Finding, Goal, agreement, finding
+from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.assertions import Assertion, Outcome
-from weirlab.stats.comparison import Comparison, Factor, Interval, compare, interval
+from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, interval
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import Pings, idle_pings, increases_ms, load_window_ns, loaded_pings
+from weirlab.stats.shaping import calm_after_s, noticed_after_s, used_after_s
 from weirlab.stats.summary import (
     DirectionSummary,
     LatencySummary,
@@ -17,6 +18,7 @@ from weirlab.stats.summary import (
 from weirlab.stats.waiting import Bypassed, bypassed_queues
 
 __all__ = [
+    "AGREEMENT",
     "Agreement",
     "Assertion",
     "Bypassed",
@@ -34,9 +36,11 @@ __all__ = [
     "agreement",
     "busy_share",
     "bypassed_queues",
+    "calm_after_s",
     "coefficient_of_variation",
     "compare",
     "describe",
+    "factor",
     "finding",
     "idle_pings",
     "increases_ms",
@@ -44,7 +48,9 @@ __all__ = [
     "jain_index",
     "load_window_ns",
     "loaded_pings",
+    "noticed_after_s",
     "quantile",
     "summarise",
     "totals_mbps",
+    "used_after_s",
 ]

@@ -1,6 +1,15 @@
 """What a person sees in the terminal."""
 
 from weirlab.ui.progress import RunProgress, waiting
+from weirlab.ui.table import Table
 from weirlab.ui.terminal import console, note, section, warn
 
-__all__ = ["RunProgress", "console", "note", "section", "waiting", "warn"]
+__all__ = [
+    "RunProgress",
+    "Table",
+    "console",
+    "note",
+    "section",
+    "waiting",
+    "warn",
+]

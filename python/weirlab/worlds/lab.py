@@ -10,6 +10,8 @@ from weirlab.errors import LabError, UsageError
 from weirlab.lab.client import ask
 from weirlab.record import new_manifest
 
+__all__ = ["CLOCK", "OFFLOADS", "LabWorld"]
+
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -12,6 +12,8 @@ from weirlab.record import new_manifest
 from weirlab.scenario.resolve import DEFAULT_QUEUE
 from weirlab.worlds.machine import machine
 
+__all__ = ["CLOCK", "OFFLOADS", "NetWorld", "without_path"]
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path

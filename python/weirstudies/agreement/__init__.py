@@ -1,0 +1,1 @@
+"""The study `agreement`: the simulator beside the lab."""

@@ -1,0 +1,1 @@
+"""The gallery: experiments that others have published, repeated; a study each."""

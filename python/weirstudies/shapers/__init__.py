@@ -1,0 +1,1 @@
+"""The studies `autorate` and `cfosspeed`: shapers beside each other."""

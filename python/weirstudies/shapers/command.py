@@ -1,0 +1,199 @@
+"""`weir study autorate` and `weir study cfosspeed`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from weirlab.cli.options import option, renamed
+from weirlab.errors import UsageError
+from weirlab.plots import draw
+from weirlab.scenario import time_ns
+from weirlab.ui import console, note, warn
+from weirstudies.command import (
+    by_label,
+    carry_out,
+    is_quiet,
+    kept_in,
+    only_option,
+    out_option,
+    print_json,
+    printing_options,
+    repeat_option,
+    world_option,
+)
+from weirstudies.shapers import autorate as lines
+from weirstudies.shapers import cfosspeed as vdsl
+from weirstudies.shapers import controls, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+@click.command(
+    "autorate",
+    short_help="Shapers that find a line's rate, on lines that change: Weir's beside others.",
+)
+@repeat_option("5")
+@only_option("Only lines of this pattern, such as 'steps *'.")
+@out_option("Folder for records, charts and the table.  [default: none]")
+@printing_options
+def autorate(  # noqa: PLR0913 - one word each on the command line
+    *,
+    repeat: int | None,
+    only: tuple[str, ...],
+    out: Path | None,
+    jobs: int | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """Set shapers that find a line's rate beside each other, on lines that change.
+
+    \b
+    weir study autorate --only 'steps *' --out autorate
+    """  # noqa: D301 - \b keeps click from folding the examples
+    quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
+    rows = []
+    with kept_in(out) as folder:
+        for line in lines.chosen(only):
+            runs = lines.runs_of(line, seeds=repeat or 5)
+            kept = folder / "records" / _slug(line.name)
+            records = carry_out(runs, "sim", kept, jobs=jobs, quiet=quiet, title=line.name)
+            by_control = by_label(records)
+            rows += [lines.row(line, control, by_control[control]) for control in by_control]
+            if out:
+                firsts = [by_control[control][0] for control in AUTORATE_DRAWN]
+                draw(
+                    "shaper",
+                    firsts,
+                    folder / f"{_slug(line.name)}.png",
+                    title=f"{line.name}: {line.what}",
+                    whole=records,
+                )
+    full = tables.markdown(tables.AUTORATE, [tables.autorate_cells(row, intervals=True) for row in rows])
+    _leave(full, out)
+    if as_json:
+        print_json([row.as_dict() for row in rows])
+    elif as_markdown:
+        click.echo(full)
+    else:
+        brief = [tables.autorate_cells(row, intervals=False) for row in rows]
+        console.print(tables.table("Shapers on lines that change", tables.AUTORATE, brief))
+        _tell(out)
+
+
+@click.command(
+    "cfosspeed",
+    short_help="The cFosSpeed report on a VDSL-100 line, repeated with Weir's shaper.",
+)
+@world_option
+@repeat_option("5; in the lab 1")
+@option("--idle", metavar="TIME", help="Length of the phase without load.  [default: 60s]")
+@option("--load", metavar="TIME", help="Length of the phase with load.  [default: 60s]")
+@renamed("--span", "--idle and --load")
+@only_option("Only this direction: `down` or `up`.")
+@out_option("Folder for records, charts and the table.  [default: none]")
+@printing_options
+def cfosspeed(  # noqa: PLR0913 - one word each on the command line
+    *,
+    world: str,
+    repeat: int | None,
+    idle: str | None,
+    load: str | None,
+    only: tuple[str, ...],
+    out: Path | None,
+    jobs: int | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """Repeat the cFosSpeed report on a VDSL-100 line with Weir's shaper.
+
+    \b
+    weir study cfosspeed --only down --idle 10s --load 20s --out cfosspeed
+    """  # noqa: D301 - \b keeps click from folding the examples
+    quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
+    idle_ns, load_ns = _span("idle", idle), _span("load", load)
+    for direction in only:
+        if direction not in vdsl.DIRECTIONS:
+            known = ", ".join(vdsl.DIRECTIONS)
+            raise UsageError(f"study `cfosspeed` has no direction `{direction}` (known: {known})")
+    rows = []
+    with kept_in(out) as folder:
+        for direction in vdsl.DIRECTIONS:
+            if only and direction not in only:
+                continue
+            seeds = repeat or (5 if world == "sim" else 1)
+            runs = vdsl.runs_of(direction, seeds=seeds, idle_ns=idle_ns, load_ns=load_ns)
+            name = f"cfosspeed {direction}"
+            kept = folder / "records" / _slug(name)
+            records = carry_out(runs, world, kept, jobs=jobs, quiet=quiet, title=name)
+            for text in vdsl.disturbances(records):
+                warn(text)
+            rows += vdsl.rows(direction, by_label(records))
+            if out:
+                _draw(direction, records, folder)
+    brief, full = (
+        [tables.cfosspeed_cells(row, intervals=intervals) for row in rows] + tables.reported_cells()
+        for intervals in (False, True)
+    )
+    text = tables.markdown(tables.CFOSSPEED, full)
+    _leave(text, out)
+    if as_json:
+        print_json([row.as_dict() for row in rows])
+    elif as_markdown:
+        click.echo(text)
+    else:
+        console.print(tables.table("VDSL-100, as in the cFosSpeed report", tables.CFOSSPEED, brief))
+        _tell(out)
+
+
+def _draw(direction: str, records: Sequence[Record], folder: Path) -> None:
+    by_control = by_label(records)
+    firsts = [by_control[control][0] for control in CFOSSPEED_DRAWN]
+    drawn = [record for control in CFOSSPEED_DRAWN for record in by_control[control]]
+    heading = f"{'Download' if direction == 'down' else 'Upload'} on VDSL-100"
+    for kind in ("ping", "shaper"):
+        draw(kind, firsts, folder / f"{direction}-{kind}.png", title=heading, whole=drawn)
+    both = [record for control in (controls.NONE, controls.PING) for record in by_control[control]]
+    draw("overlay", both, folder / f"{direction}-overlay.png", title=heading, whole=drawn)
+
+
+def _span(name: str, written: str | None) -> int | None:
+    """The length of a phase; None where nothing is said."""
+    if written is None:
+        return None
+    try:
+        span_ns = time_ns(written)
+    except ValueError as error:
+        raise UsageError(f"--{name}: {error}") from error
+    if span_ns < MIN_SPAN_NS:
+        raise UsageError(f"--{name} {written}: write 2s or more")
+    return span_ns
+
+
+def _leave(table: str, out: Path | None) -> None:
+    if out is not None:
+        (out / "table.md").write_text(table + "\n", encoding="utf-8")
+
+
+def _tell(out: Path | None) -> None:
+    if out is not None:
+        note(f"records, charts and table.md in {out}")
+
+
+def _slug(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+AUTORATE_DRAWN = (controls.NONE, controls.FIXED, controls.PING, controls.LAW)
+"""Those that a chart shows: more than four lines hide one another. A control's place is its colour, which is
+the same in the charts of both studies."""
+
+CFOSSPEED_DRAWN = (controls.NONE, controls.FIXED, controls.PING, controls.BANDWIDTH)
+
+MIN_SPAN_NS = 2_000_000_000
+"""Ten of the pings that the report sent, every 200 ms."""

@@ -1,0 +1,169 @@
+"""`weir study thesis`: runs it, and writes its page and charts."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weirlab.cli.options import option
+from weirlab.errors import UsageError, cannot_write
+from weirlab.plots import save
+from weirlab.scenario import TcpSpec
+from weirlab.ui import console, note
+from weirstudies.command import (
+    carry_out,
+    is_quiet,
+    kept_in,
+    lab_repeat_option,
+    only_option,
+    out_option,
+    print_json,
+    printing_options,
+    repeat_option,
+)
+from weirstudies.thesis import page, study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from weirlab.scenario import ResolvedRun
+
+
+@click.command(
+    "thesis",
+    short_help="A published comparison of markers and queues (Lo Monaco 2000), repeated in full.",
+)
+@repeat_option("20")
+@option("--lab", is_flag=True, help="Selected rows also in the lab, in real time.")
+@lab_repeat_option
+@only_option("Only rows whose names begin so, such as 'A/100'.")
+@out_option("Folder for report and charts.  [default: weir-thesis]")
+@printing_options
+def command(  # noqa: PLR0913 - one word each on the command line
+    *,
+    repeat: int | None,
+    lab: bool,
+    lab_repeat: int | None,
+    only: tuple[str, ...],
+    out: Path | None,
+    jobs: int | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """Repeat a published comparison of markers and queues (Lo Monaco 2000) in full.
+
+    \b
+    weir study thesis --repeat 20 --out thesis
+
+    Report, charts and the figures of every run stay in the folder given by --out.
+    """  # noqa: D301 - \b keeps click from folding the examples
+    quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
+    if lab_repeat is not None and not lab:
+        raise UsageError(f"--lab-repeat {lab_repeat}: it goes with --lab; for the simulator write --repeat")
+    seeds, out = repeat or 20, out or Path("weir-thesis")
+    of = study.study()
+    wanted = study.chosen(only, of=of)
+    # The other readings belong to the whole.
+    readings = [] if only else study.variants(of)
+    _make(out)
+    start = time.monotonic(), time.process_time()
+    fewer = min(seeds, SEEDS_OF_READINGS)
+    runs = [run for cell in wanted for run in study.runs_of(cell, of=of, seeds=seeds)]
+    runs += [run for cell in readings for run in study.runs_of(cell, of=of, seeds=fewer)]
+    found = _measure(runs, "sim", "Thesis", jobs=jobs, quiet=quiet, of=of, cells=[*wanted, *readings])
+    rows, other = found[: len(wanted)], found[len(wanted) :]
+    took = f"{time.monotonic() - start[0]:.0f} s ({time.process_time() - start[1]:.0f} s of processor time)"
+    beside = (
+        _beside_lab(of, wanted, seeds=seeds, repeat=lab_repeat or 1, jobs=jobs, quiet=quiet) if lab else []
+    )
+    text = page.page(rows, other, beside, of, took)
+    (out / "report.md").write_text(text, encoding="utf-8")
+    (out / "figures.csv").write_text(page.figures_csv(found), encoding="utf-8")
+    charts = _draw(rows, out)
+    if as_json:
+        print_json([row.as_dict() for row in found])
+    elif as_markdown:
+        click.echo(text)
+    else:
+        if any(row.published for row in rows):
+            console.print(page.terminal_table(rows))
+        console.print(page.verdict(rows, other, of))
+        note(f"{len(runs)} runs in {took}; report.md, figures.csv and {charts} charts in {out}")
+
+
+def _measure(  # noqa: PLR0913 - what is run, where and how
+    runs: Sequence[ResolvedRun],
+    world: str,
+    title: str,
+    *,
+    jobs: int | None,
+    quiet: bool,
+    of: study.Study,
+    cells: Sequence[study.Cell],
+) -> list[study.Row]:
+    """The rows of `cells`. Records are too many to be kept: their figures are."""
+    with kept_in(None) as folder:
+        records = carry_out(runs, world, folder / "records", jobs=jobs, quiet=quiet, title=title)
+        return study.rows(cells, records, of=of)
+
+
+def _beside_lab(  # noqa: PLR0913 - as above
+    of: study.Study,
+    wanted: Sequence[study.Cell],
+    *,
+    seeds: int,
+    repeat: int,
+    jobs: int | None,
+    quiet: bool,
+) -> list[tuple[study.Row, study.Row]]:
+    """The selected rows in simulator and lab, both with today's Linux."""
+    cells = [cell for cell in study.lab_cells(of) if cell in wanted]
+    if not cells:
+        return []
+    linux = TcpSpec(profile="linux")
+    sides = []
+    for world, count in (("sim", seeds), ("lab", repeat)):
+        runs = [run for cell in cells for run in study.runs_of(cell, of=of, seeds=count, tcp=linux)]
+        title = f"Thesis ({world})"
+        sides.append(_measure(runs, world, title, jobs=jobs, quiet=quiet, of=of, cells=cells))
+    return list(zip(*sides, strict=True))
+
+
+def _draw(rows: Sequence[study.Row], out: Path) -> int:
+    """The thesis' sixteen bar charts, four to a picture; says how many charts."""
+    count = 0
+    configurations = list(dict.fromkeys(row.cell.configuration.name for row in rows))
+    for name in configurations:
+        mine = [row for row in rows if row.cell.configuration.name == name and row.published]
+        if mine:
+            number = "ABCD".index(name) + 1
+            save(partial(_figure, mine, number), out / f"figure-4-{number}.png")
+            count += len(study.METRICS)
+    return count
+
+
+def _figure(rows: Sequence[study.Row], number: int) -> Figure:
+    from weirstudies.thesis import charts  # noqa: PLC0415 - loads Matplotlib
+
+    return charts.figure(rows, number)
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        strangers = [file.name for file in out.iterdir() if file.name not in OWN]
+    except OSError as error:
+        raise cannot_write(f"`{out}` cannot take a report", error) from error
+    if strangers:
+        raise UsageError(f"`{out}` holds other things, such as `{strangers[0]}`: choose another folder")
+
+
+SEEDS_OF_READINGS = 5
+OWN = {"report.md", "figures.csv", *(f"figure-4-{number}.png" for number in range(1, 5))}
+"""What the study writes; it may be written again."""

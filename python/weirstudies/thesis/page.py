@@ -1,0 +1,339 @@
+"""The study `thesis` as tables: on the terminal, and as a page in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from rich import box
+
+from weirlab.report.findings import line
+from weirlab.ui import Table
+from weirstudies.thesis.findings import DIGITS, ORDER, WORDS, pairs, statements
+from weirstudies.thesis.study import METRICS, Row, Study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.stats import Interval
+
+
+def terminal_table(rows: Sequence[Row]) -> Table:
+    """A row a combination of the thesis: our figure with half of its interval, beneath it the thesis'."""
+    runs = len(rows[0].whole)
+    table = Table(
+        title=f"Ours (± half of the 95 % interval, {runs} seeds), beneath it the thesis', and the ratio",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("configuration, flows, case", overflow="fold", min_width=20)
+    for metric in METRICS:
+        table.add_column(HEADINGS[metric], justify="right", no_wrap=True)
+    for row in rows:
+        if row.published is None:
+            continue
+        cells = []
+        for metric in METRICS:
+            digits = DIGITS[metric]
+            theirs = float(getattr(row.published, metric))
+            mark = "*" if is_missed(row, metric) else ""
+            ours = _with_half(row.interval(metric), digits)
+            cells.append(f"{mark}{ours}\n{theirs:.{digits}f} ({row.ratio(metric):.2f})")
+        table.add_row(row.cell.name, *cells)
+    table.caption = f"*: outside the aim ({AIMS})"
+    return table
+
+
+def verdict(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> str:
+    """What it comes to, a line a statement."""
+    judged = [
+        (row, metric)
+        for row in rows
+        if row.published is not None and row.cell.case.name in AIMED
+        for metric in ("timeouts", "loss_percent")
+    ]
+    lines = []
+    if judged:
+        met = sum(not is_missed(row, metric) for row, metric in judged)
+        lines.append(f"{met} of {len(judged)} aims of the RED and token-bucket rows met ({AIMS}).")
+    lines += [f"{one.verdict}: {one.text}" for one in statements(rows, readings, of)]
+    return "\n".join(lines)
+
+
+def page(
+    rows: Sequence[Row],
+    readings: Sequence[Row],
+    lab: Sequence[tuple[Row, Row]],
+    of: Study,
+    took: str | None,
+) -> str:
+    """The whole study as Markdown."""
+    runs = len(rows[0].whole)
+    length = "" if took is None else f" It took {took}."
+    parts = [
+        f"# {of.title}",
+        f"Source: {of.source}. {len(rows)} combinations with {runs} seeds each in the simulator.{length}",
+        _findings(rows, readings, of),
+    ]
+    for configuration in of.configuration:
+        mine = [row for row in rows if row.cell.configuration == configuration]
+        if mine:
+            parts.append(_table(mine, of))
+    parts += [_missed(rows, of), _pairs(rows)]
+    parts.append(_settings(of))
+    if readings:
+        parts.append(_readings(readings, rows))
+    if lab:
+        parts.append(_lab(lab))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def figures_csv(rows: Sequence[Row]) -> str:
+    """Every run's figures, a line a run and window."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["configuration", "flows", "case", "reading", "seed", "from_s", *METRICS])
+    for row in rows:
+        cell = row.cell
+        for window, runs in (("0", row.whole), ("warm-up", row.late)):
+            for seed, run in enumerate(runs, start=1):
+                writer.writerow(
+                    [
+                        cell.configuration.name,
+                        cell.flows,
+                        cell.case.name,
+                        cell.variant.name if cell.variant else "",
+                        seed,
+                        window,
+                        *(f"{getattr(run, metric):.6g}" for metric in METRICS),
+                    ]
+                )
+    return out.getvalue()
+
+
+def is_missed(row: Row, metric: str) -> bool:
+    """Whether a row that is aimed at is outside its aim; rows without one never are."""
+    ratio = row.ratio(metric)
+    if ratio is None:
+        return False
+    low, high = AIM.get(metric, (0.0, float("inf")))
+    return not low <= ratio <= high
+
+
+def _findings(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> str:
+    found = statements(rows, readings, of)
+    if not found:
+        return ""
+    lines = ["## What holds, what does not, what cannot be decided", ""]
+    lines += [line(["the thesis says", "here", "by which numbers"]), line(["---"] * 3)]
+    lines += [line([one.text, f"**{one.verdict}**", one.evidence]) for one in found]
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[Row], of: Study) -> str:
+    """A configuration's table: the thesis' value, ours with its interval, the ratio."""
+    lines = [
+        f"## {rows[0].cell.configuration.title}",
+        "",
+        (
+            "Thesis / ours from t = 0 with the 95 % interval (ratio); in italics ours from "
+            f"t = {of.warm_up / 1e9:g} s. Bold: outside the aim."
+        ),
+    ]
+    for flows in sorted({row.cell.flows for row in rows}, reverse=True):
+        lines += ["", line([f"{flows} flows", *(WIDE[metric] for metric in METRICS)])]
+        lines.append(line(["---", *("---:" for _ in METRICS)]))
+        lines += [
+            line([row.cell.case.name, *(_cell(row, metric) for metric in METRICS)])
+            for row in rows
+            if row.cell.flows == flows
+        ]
+    absent = [f"{case.name}: {why}." for case in of.case if (why := of.missing(case))]
+    if absent:
+        lines += ["", *absent]
+    return "\n".join(lines)
+
+
+def _cell(row: Row, metric: str) -> str:
+    digits = DIGITS[metric]
+    ours = _with_ends(row.interval(metric), digits)
+    late = f"*{row.interval(metric, late=True).mean:.{digits}f}*"
+    ratio = row.ratio(metric)
+    if row.published is None or ratio is None:
+        return f"{ours}; {late}"
+    theirs = float(getattr(row.published, metric))
+    shown = f"{theirs:.{digits}f} / {ours} ({ratio:.2f})"
+    return f"**{shown}**; {late}" if is_missed(row, metric) else f"{shown}; {late}"
+
+
+def _missed(rows: Sequence[Row], of: Study) -> str:
+    """Every row of the thesis that is outside the aims, with its likely cause."""
+    lines = []
+    for row in rows:
+        for metric in METRICS:
+            if not is_missed(row, metric):
+                continue
+            cause = next((one.text for one in of.cause if one.fits(row.cell, metric)), "not known")
+            aimed = "" if row.cell.case.name in AIMED and metric in AIM_OF_ISSUE else " (no aim)"
+            lines.append(line([row.cell.name, f"{WORDS[metric]}{aimed}", f"{row.ratio(metric):.2f}", cause]))
+    if not lines:
+        return ""
+    head = [
+        "## Rows outside the aims",
+        "",
+        f"Aims: {AIMS}, for the RED and token-bucket rows; the others are held",
+    ]
+    head[-1] += " against the same."
+    return "\n".join([*head, "", line(["row", "figure", "ratio", "likely cause"]), line(["---"] * 4), *lines])
+
+
+def _pairs(rows: Sequence[Row]) -> str:
+    """Whether neighbours in the thesis' order are so here, and whether their intervals separate."""
+    found = pairs(rows)
+    if not found:
+        return ""
+    lines = [
+        "## Do neighbours separate?",
+        "",
+        (
+            "For each pair: is the first better, as in the thesis? `overlapping`: the 95 % intervals "
+            "have values in "
+            "common."
+        ),
+        "",
+        line(["configuration, flows", "pair", *(WORDS[metric].removeprefix("the ") for metric in FALLING)]),
+        line(["---"] * 5),
+    ]
+    by_place: dict[tuple[str, str], dict[str, str]] = {}
+    for pair in found:
+        key = (f"{pair.configuration}, {pair.flows}", f"{pair.better} < {pair.worse}")
+        by_place.setdefault(key, {})[pair.metric] = pair.word
+    lines += [line([*key, *(words[metric] for metric in FALLING)]) for key, words in by_place.items()]
+    return "\n".join(lines)
+
+
+def _settings(of: Study) -> str:
+    lines = [
+        "## Every setting, and where it comes from",
+        "",
+        (
+            "Given by the thesis, inferred from it, or chosen. *Fitted*: its own results had a part in "
+            "the choice; what "
+            "the plain reading gives is in the next table."
+        ),
+        "",
+        line(["setting", "value", "status", "reason"]),
+        line(["---"] * 4),
+    ]
+    lines += [
+        line([one.name, one.value, one.status + (", *fitted*" if one.fitted else ""), one.reason])
+        for one in of.setting
+    ]
+    return "\n".join(lines)
+
+
+def _readings(readings: Sequence[Row], rows: Sequence[Row]) -> str:
+    """What other readings of single settings give, beneath what the study has."""
+    lines = [
+        "## What other readings give",
+        "",
+        (
+            f"One setting changed at a time, 100 flows, {len(readings[0].whole)} seeds: timeouts / loss "
+            "in % / goodput "
+            "in bytes per second / variation, means from t = 0."
+        ),
+        "",
+    ]
+    cases = list(dict.fromkeys(row.cell.case.name for row in readings))
+    lines += [line(["reading", *cases]), line(["---"] * (len(cases) + 1))]
+    places = dict.fromkeys((row.cell.configuration.name, row.cell.flows) for row in readings)
+    for name, flows in places:
+        chosen = [row for row in rows if (row.cell.configuration.name, row.cell.flows) == (name, flows)]
+        if chosen:
+            thesis = [_published(chosen, case) for case in cases]
+            lines.append(line([f"**{name}: the thesis**", *thesis]))
+            lines.append(line([f"**{name}: the study**", *(_four(chosen, case) for case in cases)]))
+        mine = [row for row in readings if row.cell.configuration.name == name]
+        for variant in dict.fromkeys(row.cell.variant.name for row in mine if row.cell.variant):
+            some = [row for row in mine if row.cell.variant and row.cell.variant.name == variant]
+            lines.append(line([f"{name}: {variant}", *(_four(some, case) for case in cases)]))
+    return "\n".join(lines)
+
+
+def _four(rows: Sequence[Row], case: str) -> str:
+    row = next((row for row in rows if row.cell.case.name == case), None)
+    if row is None:
+        return ""
+    return " / ".join(f"{row.interval(metric).mean:.{DIGITS[metric]}f}" for metric in METRICS)
+
+
+def _published(rows: Sequence[Row], case: str) -> str:
+    row = next((row for row in rows if row.cell.case.name == case), None)
+    if row is None or row.published is None:
+        return ""
+    return " / ".join(f"{getattr(row.published, metric):.{DIGITS[metric]}f}" for metric in METRICS)
+
+
+def _lab(lab: Sequence[tuple[Row, Row]]) -> str:
+    """The simulator with Linux 6.12's TCP beside the lab with this kernel's."""
+    sim, real = lab[0]
+    lines = [
+        "## Simulator and lab",
+        "",
+        (
+            f"Both with today's Linux (Reno, SACK on or off), from t = 0: the simulator's profile `linux` "
+            f"({len(sim.whole)} seeds, with the 95 % interval) / this kernel in the lab "
+            f"({len(real.whole)} run(s)), and "
+            "the ratio."
+        ),
+        "",
+        line(["row", *(WIDE[metric] for metric in METRICS)]),
+        line(["---", *("---:" for _ in METRICS)]),
+    ]
+    for sim, real in lab:
+        cells = []
+        for metric in METRICS:
+            ours, theirs = sim.interval(metric), real.interval(metric).mean
+            ratio = f" ({ours.mean / theirs:.2f})" if theirs else ""
+            cells.append(f"{_with_ends(ours, DIGITS[metric])} / {theirs:.{DIGITS[metric]}f}{ratio}")
+        lines.append(line([real.cell.name, *cells]))
+    return "\n".join(lines)
+
+
+def _with_half(interval: Interval, digits: int) -> str:
+    if interval.high is None:
+        return f"{interval.mean:.{digits}f}"
+    return f"{interval.mean:.{digits}f} ±{interval.high - interval.mean:.{digits}f}"
+
+
+def _with_ends(interval: Interval, digits: int) -> str:
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:.{digits}f}"
+    return f"{interval.mean:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+
+
+AIM = {"timeouts": (1 / 1.5, 1.5), "loss_percent": (0.7, 1.3), "goodput": (0.7, 1.3), "variation": (0.5, 2.0)}
+"""Ratios to the thesis that count as near enough."""
+
+AIM_OF_ISSUE = ("timeouts", "loss_percent")
+AIMS = "timeouts within a factor of 1.5, loss and goodput within 30 %, variation within a factor of 2"
+
+AIMED = (ORDER[2], ORDER[3])
+"""The cases without unknown algorithms: token bucket with RIO, and RED."""
+
+FALLING = ("timeouts", "loss_percent", "variation")
+
+HEADINGS = {
+    "timeouts": "timeouts",
+    "loss_percent": "loss, %",
+    "goodput": "goodput, B/s",
+    "variation": "variation",
+}
+WIDE = {
+    "timeouts": "timeouts",
+    "loss_percent": "byte loss probability, %",
+    "goodput": "goodput per flow, bytes/s",
+    "variation": "coefficient of variation",
+}
