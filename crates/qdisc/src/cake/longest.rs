@@ -137,6 +137,22 @@ mod tests {
         assert_eq!(longest.find(), 9, "built again");
     }
 
+    /// Of equal queues the one stays on top that was there; only a longer one takes its place.
+    #[test]
+    fn equal_queues_keep_their_places() {
+        let mut longest = Longest::new();
+        for queue in 0..3 {
+            longest.add(queue, 500, 0);
+        }
+        assert_eq!(longest.find(), 0);
+        longest.add(2, 1, 0);
+        assert_eq!(longest.find(), 2);
+        longest.subtract(2, 1);
+        assert_eq!(longest.find(), 2, "as long as the others again");
+        longest.subtract(2, 1);
+        assert_ne!(longest.find(), 2);
+    }
+
     #[test]
     fn it_agrees_with_a_scan() {
         let mut longest = Longest::new();

@@ -183,6 +183,21 @@ mod tests {
         assert_eq!(shaper.closed_until(at(9_000_000)), Some(at(10_000_000)));
     }
 
+    /// At the very end of the last packet the schedule goes on as it was, the failsafe included; after it, anew.
+    #[test]
+    fn a_packet_just_in_time_finds_no_idle_time() {
+        for (arrival, opens) in [(6_000_000, 6_500_000), (6_000_001, 6_000_001)] {
+            let at = Time::from_nanos;
+            let mut shaper = Shaper::new(ByteTime::of(1_000_000));
+            shaper.start(at(5_000_000));
+            shaper.charge(1000, true);
+            shaper.start(at(arrival));
+            shaper.charge(1000, false);
+            let until = shaper.closed_until(at(arrival)).unwrap_or(at(arrival));
+            assert_eq!(until, at(opens));
+        }
+    }
+
     #[test]
     fn drops_that_count_never_close_it_beyond_the_failsafe() {
         let at = Time::from_nanos;

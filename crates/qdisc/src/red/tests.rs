@@ -106,6 +106,10 @@ fn what_tc_refuses_is_refused_in_one_sentence() {
             "limit 9000 min 900 max 4000 avpkt 1000 burst 9",
             "red: `burst 9`: a burst can only be allowed if `min` 900 is above one average packet",
         ),
+        (
+            "limit 9000 min 900 max 4000 avpkt 1000 burst 1",
+            "red: `burst 1`: a burst can only be allowed if `min` 900 is above one average packet",
+        ),
         ("limit 0 avpkt 1000", "red: `limit 0`: write a size of at least 1 byte"),
         ("limit 9000", "red: `avpkt` is required (bytes of an average packet)"),
     ];
@@ -315,4 +319,43 @@ fn the_same_seed_draws_the_same_drops() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
+}
+
+/// An average outside the thresholds ends the wait for the next drop: the first packet after it draws a new one, and so
+/// passes, though at this average every second packet is struck at the latest.
+#[test]
+fn the_wait_is_drawn_anew_when_the_average_comes_back() {
+    let params =
+        read("limit 400000 min 10000 max 30000 avpkt 1000 burst 25 probability 0.5").unwrap();
+    let mut rng = Seed::new(1).stream("test");
+    for outside in [params.min() - 1, params.max()] {
+        let mut state = RedState::default();
+        let mut struck = 0;
+        for _ in 0..100 {
+            assert_eq!(state.decide(&params, params.max() - 1, &mut rng), Verdict::Pass);
+            for _ in 0..2 {
+                let verdict = state.decide(&params, params.max() - 1, &mut rng);
+                struck += u32::from(verdict == Verdict::Early);
+            }
+            state.decide(&params, outside, &mut rng);
+        }
+        assert!(struck >= 100, "{struck}");
+    }
+}
+
+/// Below the lower threshold nothing is judged, from the upper one on all is.
+#[test]
+fn the_thresholds_belong_to_what_lies_above_them() {
+    let params =
+        read("limit 400000 min 10000 max 30000 avpkt 1000 burst 25 probability 0.5").unwrap();
+    let mut rng = Seed::new(1).stream("test");
+    let mut judge = |average: Average| {
+        let mut state = RedState::default();
+        let verdict = state.decide(&params, average, &mut rng);
+        (verdict, format!("{state:?}").contains("since_last: Some"))
+    };
+    assert_eq!(judge(params.min() - 1), (Verdict::Pass, false));
+    assert_eq!(judge(params.min()), (Verdict::Pass, true));
+    assert_eq!(judge(params.max() - 1), (Verdict::Pass, true));
+    assert_eq!(judge(params.max()), (Verdict::Forced, false));
 }
