@@ -511,8 +511,10 @@ fn htbs_turns_go_on_behind_a_class_that_left() {
             5_000 + id
         );
     }
-    for count in 21..27 {
-        let mut bench = Bench::new(&text);
+    // Within their own rates, and borrowing.
+    let own = text.replace("rate 8kbit ceil 10mbit", "rate 10mbit burst 1m cburst 1m");
+    for (set_up, count) in (21..27).flat_map(|count| [(&own, count), (&text, count)]) {
+        let mut bench = Bench::new(set_up);
         for (flow, packets) in [(2, 100), (4, 100), (3, count)] {
             bench.arrive(packets, at(1), (flow, 1_514), Ecn::NotEct);
         }
@@ -527,6 +529,33 @@ fn htbs_turns_go_on_behind_a_class_that_left() {
         let last = left.iter().rposition(|&flow| flow == 3).unwrap();
         assert_eq!(left[last + 1], 4, "{count}: {left:?}");
     }
+}
+
+/// The class whose turn it is drops all it has for want of memory, and the other one holds its packet back: nothing
+/// leaves, and the class is asked but once.
+#[test]
+fn htbs_class_that_dropped_all_it_had_gives_its_turn_away() {
+    let mut bench = Bench::new(
+        "qdisc add dev e root handle 1: htb
+         class add dev e parent 1: classid 1:2 htb rate 10mbit burst 1m cburst 1m quantum 9000
+         class add dev e parent 1: classid 1:3 htb rate 10mbit burst 1m cburst 1m quantum 9000
+         qdisc add dev e parent 1:2 fq_codel flows 1 memory_limit 3000
+         qdisc add dev e parent 1:3 tbf rate 1mbit burst 2000 limit 100000
+         filter add dev e parent 1: u32 match ip dport 5002 0xffff flowid 1:2
+         filter add dev e parent 1: u32 match ip dport 5003 0xffff flowid 1:3",
+    );
+    let start = Time::from_millis(1_000);
+    bench.arrive(2, start, (3, 1_514), Ecn::NotEct);
+    assert_eq!((bench.leaves(start), bench.leaves(start)), (Some(0), None));
+    bench.arrive(2, start, (2, 100), Ecn::NotEct);
+    assert_eq!(bench.leaves(start), Some(2));
+    // 832 and 2304 bytes of memory.
+    bench.arrive(1, start, (2, 1_514), Ecn::NotEct);
+    assert_eq!(bench.seen.drops, [(3, DropReason::Overmemory), (4, DropReason::Overmemory)]);
+    assert_eq!(bench.leaves(start), None);
+    let wake = bench.port.wake_at().expect("the other class has a packet");
+    assert_eq!(wake, start + Duration::from_nanos(2 * 12_112_000 - 16_000_000));
+    assert_eq!(bench.leaves(wake), Some(1));
 }
 
 /// A class without tokens that may not borrow waits for its ceiling, whatever the parent has.

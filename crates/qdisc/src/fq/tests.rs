@@ -109,12 +109,46 @@ fn a_flow_that_rested_has_a_whole_quantum_again() {
 }
 
 /// Eight packets pass by while nothing else can leave; the ninth takes a turn, and with it its flow's credit of one
-/// packet.
+/// packet. Once all have left, eight may pass again.
 #[test]
 fn eight_packets_pass_by_the_turns() {
     let mut queue = queue("fq initial_quantum 1514 quantum 1514");
-    for flow in [[1; 10].as_slice(), &[2]].concat() {
-        queue.enqueue(packet(flow, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+    for (flow, other, turns) in [(1, 2, "11111111121"), (3, 4, "33333333343")] {
+        for hash in [[flow; 10].as_slice(), &[other]].concat() {
+            queue.enqueue(packet(hash, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+        }
+        assert_eq!(order(&mut *queue, Time::ZERO), turns);
     }
-    assert_eq!(order(&mut *queue, Time::ZERO), "11111111121");
+}
+
+/// The packets that pass by are not the band's, and those that left are not any more.
+#[test]
+fn a_band_holds_as_many_packets_as_its_limit() {
+    let mut queue = queue("fq limit 2");
+    for round in 1..=3 {
+        for _ in 0..11 {
+            queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+        }
+        let dropped = queue.stats().dropped[DropReason::Overlimit as usize].packets;
+        assert_eq!((queue.backlog().packets, dropped), (10, round));
+        assert_eq!(order(&mut *queue, Time::ZERO), "1111111111");
+    }
+}
+
+/// 1514 bytes at 500 kbit/s take 24 224 us. A packet that left late is made up for by the next one's wait, up to half
+/// of that.
+#[test]
+fn a_late_packet_shortens_the_next_wait_by_half_at_most() {
+    let us = |micros: u64| Time::from_nanos(1_000 * micros);
+    for (late, wait) in [(0, 24_224), (5_000, 19_224), (12_112, 12_112), (15_000, 12_112)] {
+        let mut queue = queue("fq maxrate 500kbit timer_slack 0");
+        for _ in 0..3 {
+            queue.enqueue(packet(1, 0, us(0)), us(0), &mut Ignore);
+        }
+        assert!(queue.dequeue(us(0), &mut Ignore).is_some());
+        let second = 24_224 + late;
+        assert!(queue.dequeue(us(second), &mut Ignore).is_some());
+        assert!(queue.dequeue(us(second), &mut Ignore).is_none());
+        assert_eq!(queue.wake_at(), Some(us(second + wait)), "{late}");
+    }
 }
