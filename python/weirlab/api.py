@@ -171,7 +171,7 @@ def _remove(folder: Path, owner: int) -> None:
 
 
 def _list(given: object) -> object:
-    """What may be one or several, as a list; what is neither, for the check to refuse."""
+    """Returns one value or several as a list; anything else as it is, for the check to refuse."""
     if isinstance(given, str | Mapping):
         return [given]
     return _one_or_list(given)

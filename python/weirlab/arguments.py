@@ -1,4 +1,4 @@
-"""What users hand in where records are wanted: told apart, and refused in one sentence."""
+"""Arguments of the public functions that take records: told apart, and refused in one sentence."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class WriteError(WeirError):
 
 
 class AssertionBroken(WeirError):
-    """What a scenario asserts of its runs does not hold."""
+    """An assertion of a scenario about its runs does not hold."""
 
 
 class LabError(WeirError):
@@ -113,4 +113,4 @@ _WRONG_NAME = {
     errno.ENOTDIR,
     errno.EPERM,
 }
-"""What is wrong with a name that was given, and not with the disk."""
+"""Error numbers that mean a wrong file name, and not a broken disk."""

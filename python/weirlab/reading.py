@@ -27,7 +27,7 @@ def whole(text: str, most_digits: int) -> int | None:
 
 
 def read_bytes(file: Traversable, most: int) -> bytes:
-    """What stands in a regular file of no more than `most` bytes.
+    """Reads a regular file of no more than `most` bytes.
 
     Raises:
         Unreadable: if it is no such file, or cannot be read.
@@ -56,7 +56,7 @@ def read_bytes(file: Traversable, most: int) -> bytes:
 
 
 def read_text(file: Traversable, most: int) -> str:
-    """The same as text in UTF-8."""
+    """Reads a regular file of no more than `most` bytes as text in UTF-8."""
     try:
         return read_bytes(file, most).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -64,7 +64,7 @@ def read_text(file: Traversable, most: int) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What `text` says in TOML.
+    """Parses `text` as TOML.
 
     Raises:
         Unreadable: if it is no TOML, or nested so deeply that reading it takes all memory.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """What a notebook shows as HTML.
+    """A value that a notebook shows as HTML.
 
     Attributes:
         shown_as: the kind of thing that it is, by which the renderer knows it.

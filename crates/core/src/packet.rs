@@ -19,7 +19,7 @@ pub struct Packet {
     pub handle: u64,
     /// When the packet entered the queue in which it waits (the start of its sojourn).
     pub enqueued_at: Time,
-    /// What the packet tells of its flow.
+    /// Flow label: the hash and the parts of the 5-tuple that queues classify by.
     pub label: FlowLabel,
     /// Bytes as Linux counts them in a queue (`qdisc_pkt_len`): IP length plus [`ETHERNET_HEADER`].
     /// What a packet occupies on the line is up to the link's framing.
@@ -177,13 +177,13 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// The same flow seen in the other direction.
+    /// The key of the flow's opposite direction: source and destination exchanged.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, ..self }
     }
 
-    /// What packets of this flow carry. `hash_key` plays the part of the kernel's random key of
+    /// Flow label that packets of this flow carry. `hash_key` plays the part of the kernel's random key of
     /// `skb_get_hash`: one key a run. As there, the identifier of an echo does not count: all pings
     /// between two hosts are one flow to a queue (`flow_keys_dissector_keys`, net/core/flow_dissector.c).
     #[must_use]
@@ -216,7 +216,7 @@ impl FlowKey {
     }
 }
 
-/// What classifies a packet: the part of the 5-tuple that tells flows and hosts apart, and what `tc`
+/// Flow label of a packet: the part of the 5-tuple that tells flows and hosts apart, and what `tc`
 /// filters wrote on it, in 28 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowLabel {

@@ -73,7 +73,7 @@ impl fmt::Debug for Rate {
 pub struct Serializer {
     bps: u64,
     busy_until: Time,
-    /// What the last transmission ran beyond `busy_until`, in units of 1/`bps` ns.
+    /// Remainder of the last transmission beyond `busy_until`, in units of 1/`bps` ns.
     fraction: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a queue may learn of a TCP packet.
+//! Facts about a TCP packet that a queue may ask for.
 
 /// The parts of a TCP header that say what a packet carries and acknowledges, for disciplines and markers that
 /// look at them (CAKE's `ack-filter`, `tcp_friendly`).

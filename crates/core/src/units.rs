@@ -11,9 +11,9 @@ use crate::{Bytes, Duration, Rate};
 pub struct UnitError {
     /// The text as it was given.
     pub text: String,
-    /// What was expected: "rate", "time", "size" or "percentage".
+    /// The quantity that was expected: "rate", "time", "size" or "percentage".
     pub kind: &'static str,
-    /// What would have been allowed.
+    /// The forms that are allowed.
     pub allowed: &'static str,
 }
 

@@ -7,7 +7,7 @@ use weir_core::{Draw, Duration, Rng, Seed, Time};
 
 use crate::loss::{Loss, LossError, LossParams};
 
-/// What a packet meets between the ends of a line.
+/// Impairments between the ends of a line: delay, jitter, loss, reordering and duplication.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlightParams {
     /// Propagation delay, one way.
@@ -55,7 +55,7 @@ impl FlightParams {
     }
 }
 
-/// What is wrong with the way between the ends of a line.
+/// Error in the impairments of a line, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FlightError {
     /// The loss model.

@@ -1,4 +1,4 @@
-//! What happens next: at most one pending event a source.
+//! The event queue: at most one pending event for each source.
 //!
 //! A line has one pending event however many packets are on it. A source that becomes due later than it
 //! was, as a connection's timer does with each acknowledgement, costs nothing but the note of its new

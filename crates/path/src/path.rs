@@ -20,7 +20,7 @@ use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
 
 use crate::events::{Events, Source};
 
-/// The owner of the packets on a path: keeps what they carry, tells markers about it, and hears of those that
+/// The owner of the packets on a path: stores what they carry, tells markers about it, and hears of those that
 /// do not arrive.
 pub trait Traffic: DropSink + About {
     /// The number of the server to or from which `packet` goes.
@@ -50,7 +50,7 @@ pub trait Traffic: DropSink + About {
 
 /// The path of a scenario at work.
 pub struct Path<T> {
-    /// What happens next, on the path and elsewhere.
+    /// Pending events, on the path and elsewhere.
     pub events: Events,
     /// The owner of the packets.
     pub traffic: T,
@@ -63,7 +63,7 @@ pub struct Path<T> {
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
     arrived: VecDeque<(Packet, Place)>,
-    /// What is still to happen to the lines: when, to which hop, what.
+    /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
 }
 
@@ -94,7 +94,7 @@ pub enum Place {
     End(End),
     /// At a router, where its time to live ended.
     Router {
-        /// Which way it was going.
+        /// Direction in which it was going.
         direction: Direction,
         /// How many hops of that direction it has passed.
         passed: u32,
@@ -132,7 +132,7 @@ struct Way {
     next: Next,
 }
 
-/// What comes behind a hop or a way.
+/// The next stop of a packet that leaves a hop, or the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Hop(usize),
@@ -141,7 +141,7 @@ enum Next {
     End(End),
 }
 
-/// Which sources of events are whose.
+/// Numbers of the event sources of each part of the path.
 #[derive(Clone, Copy, Debug)]
 struct Sources {
     access: Source,
@@ -451,7 +451,7 @@ impl Hop {
     }
 }
 
-/// What happens to the lines, in order of time.
+/// Changes of the lines in order of time.
 fn changes(scenario: &Scenario) -> VecDeque<(Time, usize, LineChange)> {
     let hops = scenario.path.up.iter().chain(&scenario.path.down).enumerate();
     let mut all: Vec<_> = hops

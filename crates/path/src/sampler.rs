@@ -6,7 +6,7 @@ use weir_world::{QueueRow, Sink};
 
 use crate::path::Hop;
 
-/// What the last samples saw, so that the next report what came since.
+/// Counters at the last sample of each hop; the next sample reports the difference.
 #[derive(Debug, Default)]
 pub struct QueueSampler {
     /// Statistics of the hops and, behind each, of its classes.

@@ -1,4 +1,4 @@
-//! What Weir knows: disciplines, profiles, units.
+//! Descriptions for Python of disciplines, TCP profiles and units.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

@@ -53,7 +53,7 @@ fn fail(error: impl std::fmt::Display) -> PyErr {
     NativeError::new_err(error.to_string())
 }
 
-/// The same for what the user gave and cannot be used.
+/// Turns an error in the user's input into the exception for input that cannot be used.
 fn wrong(error: impl std::fmt::Display) -> PyErr {
     InputError::new_err(error.to_string())
 }

@@ -97,7 +97,7 @@ fn write_method(recorder: &mut Recorder<'_>, told: &str) -> PyResult<u64> {
     Ok(told.ended_ns)
 }
 
-/// What is missing at `host` for a test of Weir's own, in one sentence; `None` if nothing is.
+/// One sentence about what `host` lacks for a test of Weir's own; `None` if it lacks nothing.
 #[pyfunction]
 pub(crate) fn missing(
     py: Python<'_>,

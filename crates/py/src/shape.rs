@@ -6,7 +6,7 @@ use weir_shape::{Command, Settings, ShapeError};
 
 use crate::{fail, wrong};
 
-/// Which backend would shape as `settings`, as JSON, say, and why: JSON. Nothing is changed.
+/// The backend that would shape by `settings` (JSON), with the reason, as JSON. Nothing is changed.
 #[pyfunction]
 pub(crate) fn choose_shaper(py: Python<'_>, settings: &str) -> PyResult<String> {
     let settings = read(settings)?;

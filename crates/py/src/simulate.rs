@@ -43,7 +43,7 @@ pub(crate) fn simulate<'py>(
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let MethodInfo { scenario, seed } = serde_json::from_str(manifest).map_err(wrong)?;
+    let ManifestInputs { scenario, seed } = serde_json::from_str(manifest).map_err(wrong)?;
     let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(wrong)?;
     let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
@@ -68,9 +68,9 @@ pub(crate) fn simulate<'py>(
     Ok(result)
 }
 
-/// What a manifest must say before the run.
+/// Keys that a manifest must have before the run.
 #[derive(Deserialize)]
-struct MethodInfo {
+struct ManifestInputs {
     scenario: Scenario,
     seed: u64,
 }

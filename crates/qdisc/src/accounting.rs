@@ -76,12 +76,12 @@ impl Accounting {
         self.stats.marked[reason as usize] += 1;
     }
 
-    /// What waits now.
+    /// Packets and bytes that wait now.
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// What has happened so far.
+    /// Counts of all packets so far.
     pub fn stats(&self) -> Stats {
         self.stats
     }
@@ -109,7 +109,7 @@ impl PeekedPacket {
         self.0.as_ref()
     }
 
-    /// What waits, if `beneath` waits beneath.
+    /// The backlog of the child, `beneath`, with the packet that is held here.
     pub fn add_to(&self, mut beneath: Backlog) -> Backlog {
         if let Some(packet) = &self.0 {
             beneath.packets += 1;
@@ -118,7 +118,7 @@ impl PeekedPacket {
         beneath
     }
 
-    /// What has happened, if that has happened beneath, where the packet counts as departed.
+    /// The counts of the child, `beneath`, in which the held packet has not departed yet.
     pub fn take_from(&self, mut beneath: Stats) -> Stats {
         if let Some(packet) = &self.0 {
             beneath.departed.packets -= 1;

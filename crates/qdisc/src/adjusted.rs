@@ -81,7 +81,7 @@ impl Qdisc for Adjusted {
     }
 }
 
-/// What was changed of a packet as it came in.
+/// The fields of a packet that were changed as it came in.
 #[derive(Clone, Copy)]
 struct Original {
     handle: u64,

@@ -5,7 +5,7 @@
 
 use weir_core::Dscp;
 
-/// What a marker makes of a packet.
+/// Colour that a marker gives to a packet (RFC 2697, RFC 2698).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Colour {

@@ -20,7 +20,7 @@ pub(crate) struct Fifo {
     accounting: Accounting,
 }
 
-/// What a full FIFO does, and when it is full.
+/// A FIFO's limit, and which packet it drops when it is full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     /// At most so many packets; the arriving packet is dropped.

@@ -48,13 +48,13 @@ pub(crate) struct Fairness {
     packet: f64,
 }
 
-/// What each flow has in the queue. A flow is forgotten, with its strikes, when its last packet leaves.
+/// Packets and strikes of each flow in the queue. A flow is forgotten, with its strikes, when its last packet leaves.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveFlows {
     flows: BTreeMap<FlowLabel, Holding>,
 }
 
-/// What a flow holds.
+/// A flow's packets in the queue, and its strikes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub packets: u32,

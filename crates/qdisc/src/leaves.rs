@@ -11,7 +11,7 @@ use crate::tc::{Handle, SetUp, SetUpError};
 /// beneath them hold no queue.
 pub(crate) struct Leaves {
     classes: Vec<Class>,
-    /// What waits in all of them.
+    /// Packets and bytes that wait in all leaves together.
     backlog: Backlog,
 }
 
@@ -72,7 +72,7 @@ impl Leaves {
         self.change(class, |queue| queue.peek(now, sink).map(|packet| packet.len))
     }
 
-    /// What waits in `class`.
+    /// Packets and bytes that wait in `class`.
     pub fn backlog_of(&self, class: usize) -> Backlog {
         self.queue(class).backlog()
     }
@@ -83,7 +83,7 @@ impl Leaves {
         queues.filter_map(|queue| queue.wake_at()).filter(|&at| at > now).min()
     }
 
-    /// What waits in all classes.
+    /// Packets and bytes that wait in all classes.
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }

@@ -5,7 +5,7 @@
 
 use weir_core::{Duration, ETHERNET_HEADER, Packet, Priority, Rate};
 
-/// What a discipline may ask of the port it sits on.
+/// Properties of the port on which a discipline sits.
 #[derive(Clone, Debug)]
 pub struct Device {
     /// Largest IP packet in bytes.

@@ -24,7 +24,7 @@ pub(crate) struct Police {
     conform: Control,
 }
 
-/// What becomes of a packet.
+/// A policer's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// It passes.
@@ -95,7 +95,7 @@ impl Police {
         Ok(Self { mtu, rate: bucket, peak, checked_at: Time::ZERO, average, exceed, conform })
     }
 
-    /// What becomes of `packet`, which comes at `now`.
+    /// The policer's decision on `packet`, which arrives at `now`.
     pub fn judge(&mut self, packet: &Packet, now: Time) -> Control {
         if let Some((most, estimator)) = &mut self.average
             && estimator.rate(packet.ip_len(), now) >= *most

@@ -32,9 +32,9 @@ struct Shaper {
 /// counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShapedTraffic {
-    /// What came, dropped packets included.
+    /// Bytes that arrived, dropped packets included.
     pub arrived: Count,
-    /// What left.
+    /// Bytes that left.
     pub departed: Count,
 }
 
@@ -129,19 +129,19 @@ impl Port {
         self.qdisc.may_wake_at()
     }
 
-    /// What waits now.
+    /// Packets and bytes that wait now.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         self.qdisc.backlog()
     }
 
-    /// What has happened so far.
+    /// Counts of all packets so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.qdisc.stats()
     }
 
-    /// What came and left so far, as the shaper's framing counts it; `None` if the port is not shaped.
+    /// Bytes that arrived and left so far, as the shaper's framing counts them; `None` if the port is not shaped.
     #[must_use]
     pub fn shaped_traffic(&self) -> Option<ShapedTraffic> {
         self.shaper.as_ref().map(|shaper| shaper.passed)

@@ -16,7 +16,7 @@ use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 /// A set-up with a name.
 #[derive(Debug)]
 pub struct Preset {
-    /// What is known of it before it is made.
+    /// Description in the registry: name, source, parameters.
     pub discipline: &'static Discipline,
     /// Its `tc` commands.
     expand: fn(&Line) -> Result<String, SetUpError>,
@@ -56,7 +56,7 @@ struct Line {
     inbound: bool,
 }
 
-/// What a packet occupies beyond its own bytes.
+/// Framing: bytes that a packet occupies beyond its own.
 struct Overhead {
     bytes: u64,
     mpu: u64,

@@ -45,14 +45,14 @@ pub static DISCIPLINES: &[&Discipline] = &[
     &frio::FRIO,
 ];
 
-/// What is known of a discipline before one is made.
+/// Description of a discipline in the registry: name, source, parameters.
 #[derive(Debug)]
 pub struct Discipline {
     /// Its name, as `tc` has it.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Summary in one line.
     pub summary: &'static str,
-    /// What it follows: kernel file, RFC, paper.
+    /// Source: kernel file, RFC or paper.
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],

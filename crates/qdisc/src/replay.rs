@@ -10,7 +10,7 @@ use weir_core::{Duration, Packet, TcpHeader, Time};
 use crate::contract::{DropReason, DropSink, MarkReason, Qdisc};
 use crate::port::Port;
 
-/// What happened to the packets of a schedule.
+/// Outcome of a replay: departures, drops and marks of a schedule's packets.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The packets that left, with the instant, in order.
@@ -28,7 +28,7 @@ pub fn replay(qdisc: Box<dyn Qdisc>, arrivals: &[(Time, Packet)]) -> Outcome {
     replay_tcp(qdisc, arrivals, &BTreeMap::new())
 }
 
-/// The same where some packets have a TCP header that the discipline may look at, by their handles.
+/// Replays a schedule in which some packets have a TCP header, by their handles.
 ///
 /// # Panics
 /// As [`replay`].

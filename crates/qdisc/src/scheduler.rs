@@ -96,7 +96,7 @@ impl<S: Schedule> Qdisc for Scheduler<S> {
     }
 }
 
-/// Which class a packet belongs to.
+/// Class of a packet.
 pub(crate) enum Sorter {
     /// The one that a filter says; without one the packet is dropped (`drr_classify`).
     Filters(Classifier),

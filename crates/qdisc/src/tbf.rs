@@ -56,7 +56,7 @@ pub struct TbfParams {
     pub limit: u64,
     /// A second bucket: its rate, and its depth in bytes.
     pub peak: Option<(Rate, u64)>,
-    /// What packets count as.
+    /// Length that packets count as, by framing.
     pub lengths: Lengths,
 }
 
@@ -117,7 +117,7 @@ impl TbfParams {
     }
 }
 
-/// What a shaper counts a packet as.
+/// Length in bytes that a shaper counts a packet as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
     /// Bytes added to every packet.
@@ -190,7 +190,7 @@ impl Tbf {
         Some(())
     }
 
-    /// What both buckets would hold after a packet of `len` bytes at `now`.
+    /// Tokens in both buckets after a packet of `len` bytes at `now`.
     fn tokens_after(&self, len: u32, now: Time) -> (i64, i64) {
         let elapsed = i64::try_from(now.since(self.checked_at).as_nanos()).unwrap_or(i64::MAX);
         let elapsed = elapsed.min(self.rate.depth);

@@ -46,7 +46,7 @@ struct Handshake {
     retry_at: Time,
 }
 
-/// What an endpoint knows of its path and of itself, as `TCP_INFO` tells it.
+/// An endpoint's state and its measurements of the path, as `TCP_INFO` reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Congestion window, in segments.
@@ -220,7 +220,7 @@ impl Endpoint {
         self.sender.is_idle()
     }
 
-    /// What the endpoint knows of its path and of itself.
+    /// The endpoint's state and its measurements of the path.
     #[must_use]
     pub fn info(&self) -> Info {
         let micros = |us: u32| Duration::from_micros(u64::from(us));

@@ -39,7 +39,7 @@ pub struct Profile {
     pub initial_window: u32,
     /// Slow start doubles up to the delivered data, not to the number of acknowledgements (RFC 3465).
     pub byte_counting: bool,
-    /// What happens to the window when it was not used for longer than a timeout.
+    /// Treatment of the congestion window after it was idle for longer than a timeout.
     pub idle_restart: IdleRestart,
     /// Retransmission timeout before the first round trip.
     pub rto_initial: Duration,
@@ -74,7 +74,7 @@ pub enum LossDetection {
     DuplicateAcks,
 }
 
-/// What happens to the congestion window when it was not used for longer than a timeout.
+/// Treatment of the congestion window after it was idle for longer than a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleRestart {
     /// It falls to the initial window (RFC 5681, section 4.1).
@@ -321,7 +321,7 @@ const LINUX: Profile = Profile {
     receive_window: WindowRule::Follows(SocketBuffer { start: 131_072, greatest: 6 << 20 }),
 };
 
-/// What the RFCs say where they say it, and nothing more: RFC 5681, 6298, 6582, 6675, 6928, 7323.
+/// The profile of the RFCs alone: RFC 5681, 6298, 6582, 6675, 6928, 7323.
 const RFC: Profile = Profile {
     name: "rfc",
     timestamps: true,

@@ -9,7 +9,7 @@ use crate::recovery::Phase;
 use crate::scoreboard::Delivered;
 use crate::sender::{Sender, TIMEOUT_MIN_US, Timer};
 
-/// What RACK remembers: the latest transmission that is known to have arrived.
+/// RACK's state: the latest transmission that is known to have arrived (RFC 8985).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     /// When it was sent, in microseconds.

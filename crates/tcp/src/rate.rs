@@ -22,7 +22,7 @@ pub(crate) struct RateSampler {
     first_sent_us: u64,
     /// Until more has arrived than this, samples tell of the application rather than of the path.
     app_limited: Option<u32>,
-    /// What the latest transmission knows that the present acknowledgement reports.
+    /// State that the latest transmission carried which the present acknowledgement reports.
     newest: Option<Newest>,
 }
 
@@ -46,7 +46,7 @@ struct Newest {
     send_us: u64,
 }
 
-/// What an acknowledgement tells of the rate.
+/// Rate sample of one acknowledgement (`struct rate_sample`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RateSample {
     /// Segments that it reports as arrived.

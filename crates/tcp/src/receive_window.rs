@@ -13,7 +13,7 @@ use crate::send_buffer::OVERHEAD;
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     pub mss: u32,
-    /// What is offered now, in bytes, if there is room for it.
+    /// Window that is offered now, in bytes, if there is room for it.
     pub current: u32,
     /// The memory that bounds it; `None` if it is fixed.
     buffer: Option<Buffer>,

@@ -17,7 +17,7 @@ pub(crate) struct Receiver {
     next: u32,
     /// Bytes received in order, which is what the application has read.
     delivered: u64,
-    /// What arrived ahead of `next`, by position.
+    /// Segments that arrived ahead of `next`, by position.
     ahead: Vec<Range>,
     /// Segments that the application has not read yet: those that came into order with the last one.
     unread: u32,
@@ -54,7 +54,7 @@ struct AckState {
     /// Delay of the next delayed one, in microseconds (`ato`); 0 before the first data.
     delay_us: u32,
     last_data_us: u64,
-    /// What the last acknowledgement said (`rcv_wup`), as a segment and in bytes.
+    /// Position that the last acknowledgement carried (`rcv_wup`), as a segment and in bytes.
     acked: u32,
     acked_offset: u64,
     at_once: bool,
@@ -75,7 +75,7 @@ struct Delayed {
     fires: Time,
 }
 
-/// What the connection's own sending half knows of the path.
+/// Measurements of the path by the connection's own sending half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnRtt {
     /// Eight times the smoothed round trip in microseconds, 0 if unknown.
@@ -84,7 +84,7 @@ pub(crate) struct OwnRtt {
     pub rto_us: u32,
 }
 
-/// What has to happen after a segment was taken in.
+/// Action that follows when a segment was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckNeed {
     /// Nothing, or a timer will see to it.
@@ -277,7 +277,7 @@ impl Receiver {
         self.window.offer(self.delivered, self.held())
     }
 
-    /// What lies in the buffer: what waits behind a gap, and what the application has not read yet.
+    /// Data in the receive buffer: after a gap, or not read by the application yet.
     fn held(&self) -> BufferedData {
         let ranges = self.ahead.iter().map(|range| range.block.end - range.block.start);
         let (segments, pieces) = ranges.fold((0, 0), |(segments, pieces), length| {

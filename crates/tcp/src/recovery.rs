@@ -54,18 +54,18 @@ impl Reduction {
     }
 }
 
-/// What is to be sent because of an acknowledgement.
+/// Retransmissions that an acknowledgement asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resend {
     Nothing,
-    /// What is lost.
+    /// Segments that are marked as lost.
     Lost,
     /// New data, to find out whether the timeout was spurious (RFC 5682).
     NewData,
 }
 
 impl Sender {
-    /// Something about an acknowledgement was not as in an undisturbed flow.
+    /// Processes an acknowledgement that reports loss, reordering or ECN (`tcp_fastretrans_alert`).
     pub fn fastretrans_alert(
         &mut self,
         info: &mut AckInfo,

@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     state: State,
 }
 
-/// What is known of a segment: a set of bits.
+/// State of a segment: a set of bits (`TCPCB_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State(u8);
 
@@ -62,7 +62,7 @@ impl Entry {
     }
 }
 
-/// What one segment's acknowledgement means: see [`Scoreboard::pop`] and [`Scoreboard::tag`].
+/// Facts about one segment that was acknowledged: see [`Scoreboard::pop`] and [`Scoreboard::tag`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     pub seq: u32,

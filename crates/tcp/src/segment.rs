@@ -136,7 +136,7 @@ impl Segment {
         20 + sack + if timestamps { 12 } else { 0 }
     }
 
-    /// What the header of this segment says, for queues and markers that look at it. Acknowledgements count
+    /// TCP header of this segment, for queues and markers that look at it. Acknowledgements count
     /// segments.
     #[must_use]
     pub fn header(&self, timestamps: bool) -> TcpHeader {

@@ -7,7 +7,7 @@
 use crate::profile::{Profile, SocketBuffer};
 use crate::sender::Sender;
 
-/// What lies in the buffer.
+/// Data in the send buffer, as positions in the stream in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffered {
     /// Where the data that the kernel has ends in the stream, in bytes.
@@ -105,7 +105,7 @@ impl Sender {
         Some(if is_first { Push::OneBurst } else { Push::Nothing })
     }
 
-    /// What was not sent yet will not be.
+    /// Discards the data that was not sent yet.
     pub fn drop_unsent(&mut self) {
         self.buffered.end = self.sent_offset;
         self.buffered.last_piece = self.buffered.last_piece.min(self.sent_offset);
@@ -134,7 +134,7 @@ impl Sender {
     }
 }
 
-/// What the application writes at once, in bytes: as the lab's loads do.
+/// Bytes that the application writes at once: as the lab's loads do.
 const WRITE: u64 = 256 << 10;
 /// Room for headers in each piece of memory (`MAX_TCP_HEADER`), on 64 bits and without the headers of
 /// wireless networks.

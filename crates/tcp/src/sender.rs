@@ -95,7 +95,7 @@ pub(crate) struct TailProbe {
     pub retransmission: bool,
 }
 
-/// What the one timer of the sending half is set for.
+/// Purpose of the one timer of the sending half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The retransmission timeout.
@@ -106,7 +106,7 @@ pub(crate) enum Timer {
     Reordering,
 }
 
-/// What has happened to a connection's data so far.
+/// Counters of a connection's data so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data segments sent, retransmissions included.
@@ -273,7 +273,7 @@ impl Sender {
         }
     }
 
-    /// What the timer is set for, if it is due at `now`. The timers that stand in for the timeout stay
+    /// Purpose of the timer, if it is due at `now`. The timers that stand in for the timeout stay
     /// pending: what they do must still know that (`tcp_write_timer_handler`).
     pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
         let (timer, _) = self.timer.filter(|&(_, at)| at <= now)?;

@@ -252,7 +252,7 @@ impl Sender {
     }
 }
 
-/// Which window holds a burst back.
+/// The window that holds a burst back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     CongestionWindow,

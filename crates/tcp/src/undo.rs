@@ -10,7 +10,7 @@ use crate::profile::Profile;
 use crate::recovery::Phase;
 use crate::sender::Sender;
 
-/// What is needed to take a reduction back.
+/// State that is needed to undo a reduction of the congestion window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undo {
     /// First unacknowledged segment when the reduction began; `None` if it stands.

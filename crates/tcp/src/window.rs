@@ -29,7 +29,7 @@ pub(crate) struct Window {
     pub tick_us: u64,
 }
 
-/// What an acknowledgement tells an algorithm.
+/// Facts of one acknowledgement for a congestion control (`struct ack_sample`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSample {
     /// The round trip of the last segment that it acknowledges, in microseconds; `None` if that is

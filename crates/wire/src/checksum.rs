@@ -28,7 +28,7 @@ impl Sum {
         Self::ZERO.bytes(bytes)
     }
 
-    /// What a transport checksum covers of the IP header: addresses, protocol and the `len` bytes of
+    /// Pseudo header of a transport checksum: addresses, protocol and the `len` bytes of
     /// transport header and payload (RFC 9293, section 3.1; RFC 8200, section 8.1).
     #[must_use]
     pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: Protocol, len: u32) -> Self {

@@ -255,7 +255,7 @@ fn is_whole_datagram(header: &[u8], headers: &Headers) -> bool {
         && bytes::get_u16(header, UDP_CHECKSUM) != Some(0)
 }
 
-/// What the length field of an IPv4 header can tell.
+/// Largest length that the field of an IPv4 header can hold, in bytes.
 const MAX_IP_LEN: usize = 65_535;
 /// More than 64 KB of full segments; keeps the list of slices of one write short (`UIO_MAXIOV` is
 /// 1024).

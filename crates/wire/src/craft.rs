@@ -10,7 +10,7 @@ use crate::segment::partial_checksum;
 use crate::virtio::{Checksum, Gso, GsoKind, Virtio};
 use crate::{bytes, ipv4, ipv6, tcp};
 
-/// What an IP header gets that is not computed.
+/// Fields of an IP header that are not computed.
 #[derive(Clone, Debug)]
 pub struct Ip {
     /// Source address and port.

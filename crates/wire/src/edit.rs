@@ -1,4 +1,4 @@
-//! What a router changes in a packet: the TTL, and the byte of DSCP and ECN.
+//! Changes that a router makes in a packet: the TTL, and the byte of DSCP and ECN.
 //!
 //! All of it works on the first bytes of a packet, so also on a GSO packet or on headers without
 //! their payload. Bytes that do not begin with an IP header are left alone.

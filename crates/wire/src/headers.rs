@@ -1,10 +1,10 @@
-//! What a packet's headers say.
+//! Parsed headers of a packet.
 
 use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, TcpHeader, Time};
 
 use crate::{bytes, icmp, ipv4, ipv6, tcp};
 
-/// What the headers of an IP packet say. Offsets count from the first byte of the IP header.
+/// Parsed headers of an IP packet. Offsets count from the first byte of the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// IPv4 or IPv6.
@@ -26,7 +26,7 @@ pub struct Headers {
     pub fragment: Option<Fragment>,
     /// Where the transport header begins: bytes of IP header, options and extension headers.
     pub transport_offset: usize,
-    /// What the transport header is.
+    /// Kind of the transport header.
     pub transport: Transport,
     /// Where the payload begins. Of a fragment or unknown protocol, all behind the IP header is
     /// payload.
@@ -107,7 +107,7 @@ pub enum Malformed {
     ExtensionLength(usize),
 }
 
-/// What the packet in `bytes` is; it begins with its IP header, and bytes behind its end are ignored.
+/// Parses the packet in `bytes`, which begin with its IP header; bytes after its end are ignored.
 ///
 /// # Errors
 /// When the IP header or a chain of extension headers cannot be walked. Neither the IPv4 header
@@ -153,7 +153,7 @@ impl Headers {
         self.dscp.get() << 2 | self.ecn.bits()
     }
 
-    /// What the TCP header in `packet`, which these headers describe, says; `None` for other packets.
+    /// TCP header in `packet`, which these headers describe; `None` for other packets.
     #[must_use]
     pub fn tcp_header(&self, packet: &[u8]) -> Option<TcpHeader> {
         if self.transport != Transport::Tcp {

@@ -17,7 +17,7 @@ pub struct Echo<'a> {
     pub id: u16,
     /// Counts pings.
     pub seq: u16,
-    /// What comes back as it went.
+    /// Payload, which an echo reply returns unchanged.
     pub payload: &'a [u8],
 }
 

@@ -101,5 +101,5 @@ pub(crate) const DST: usize = 16;
 pub(crate) const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// What senders begin with: Linux' `ip_default_ttl`, recommended by RFC 1700.
+/// Initial TTL of senders: Linux' `ip_default_ttl`, recommended by RFC 1700.
 pub(crate) const DEFAULT_TTL: u8 = 64;

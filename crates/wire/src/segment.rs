@@ -134,7 +134,7 @@ impl Segmenter {
         (0..cut.count()).map(move |index| cut.nth(index))
     }
 
-    /// What a virtio header says of a segment that was written with [`Fill::Partial`].
+    /// Checksum field of the virtio header of a segment that was written with [`Fill::Partial`].
     #[must_use]
     pub fn partial_checksum(&self) -> Checksum {
         partial_checksum(self.transport, self.transport_offset)
@@ -245,7 +245,7 @@ impl Segment {
     }
 }
 
-/// What a virtio header says of a packet whose checksum field holds the pseudo header's sum.
+/// Checksum field of the virtio header of a packet whose checksum holds the pseudo header's sum.
 pub(crate) fn partial_checksum(transport: Transport, transport_offset: usize) -> Checksum {
     checksum::field(transport).map_or(Checksum::Unknown, |offset| Checksum::Partial {
         start: transport_offset as u16,

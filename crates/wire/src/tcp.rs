@@ -12,7 +12,7 @@ pub(crate) fn header_len(transport: &[u8]) -> Option<usize> {
     (HEADER..=transport.len()).contains(&len).then_some(len)
 }
 
-/// What `header`, a whole TCP header with its options, says in front of `payload` bytes.
+/// Parses `header`, a whole TCP header with its options, in front of `payload` bytes.
 pub(crate) fn read(header: &[u8], payload: u32) -> Option<TcpHeader> {
     let mut told = TcpHeader {
         seq: bytes::get_u32(header, SEQ)?,

@@ -6,7 +6,7 @@
 //! (`TUNSETVNETLE`). A device with a header of 12 bytes adds `num_buffers`, which these devices leave
 //! at 0.
 
-/// What a virtio header says of its packet.
+/// The fields of a virtio header about its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Virtio {
     /// The state of the transport checksum.
@@ -46,7 +46,7 @@ pub struct Gso {
     pub ecn: bool,
 }
 
-/// What a GSO packet is cut into.
+/// Kind of the segments into which a GSO packet is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP over IPv4.
@@ -90,7 +90,7 @@ impl Virtio {
     /// Bytes of a header.
     pub const LEN: usize = 10;
 
-    /// What `header` says of the packet of `packet_len` bytes behind it.
+    /// Parses `header`, in front of a packet of `packet_len` bytes.
     ///
     /// # Errors
     /// When something in it lies outside of the packet or is not supported.
@@ -153,7 +153,7 @@ impl Virtio {
 /// Virtio specification, section 5.1.6: `VIRTIO_NET_HDR_F_*`.
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
-/// Likewise, `VIRTIO_NET_HDR_GSO_*`. 3, fragmentation of UDP, Linux has given up.
+/// Virtio specification, section 5.1.6: `VIRTIO_NET_HDR_GSO_*`. Linux has given up 3, fragmentation of UDP.
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;

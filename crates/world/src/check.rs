@@ -17,7 +17,7 @@ impl Scenario {
         self.check_with(self.path.up.len() + 1)
     }
 
-    /// The same for a path elsewhere, of whose routers nothing is known.
+    /// Checks a scenario on a path elsewhere, of whose routers nothing is known.
     ///
     /// # Errors
     /// As [`Scenario::check`].

@@ -15,7 +15,7 @@ use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
 use crate::tunnel::Tunnel;
 
-/// What is to happen: lines, queues, loads and probes on a time axis.
+/// A resolved scenario: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -87,7 +87,7 @@ pub struct Hop {
     pub marker: Option<String>,
     /// The queue, in `tc` syntax.
     pub queue: String,
-    /// What the line carries.
+    /// Capacity of the line.
     pub rate: LineRate,
     /// How packets are wrapped on the line.
     #[serde(default)]
@@ -113,7 +113,7 @@ pub struct Hop {
     /// The rate to which shares such as `95%` in the queue's set-up refer; the line's own if `None`.
     #[serde(default)]
     pub reference_rate_bps: Option<u64>,
-    /// What happens to the line while the run goes on, in order of time.
+    /// Changes of the line during the run, in order of time.
     #[serde(default)]
     pub changes: Vec<Change>,
     /// Whether the queue is held back to the rate that the [shaper](Scenario::shaper) sets.
@@ -127,11 +127,11 @@ pub struct Hop {
 pub struct Change {
     /// When.
     pub at_ns: u64,
-    /// What.
+    /// The change.
     pub to: LineChange,
 }
 
-/// What may happen to a line.
+/// A change of a line during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineChange {
@@ -143,7 +143,7 @@ pub enum LineChange {
     DelayNs(u64),
 }
 
-/// What a line carries.
+/// Capacity of a line: a constant rate or a recorded trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LineRate {
@@ -165,7 +165,7 @@ pub struct Host {
     pub delay_ns: u64,
 }
 
-/// Which way data flows, as the client sees it.
+/// Direction of data, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -192,7 +192,7 @@ pub enum Opener {
 pub struct Flow {
     /// Its name, such as `TCP download BE`.
     pub name: String,
-    /// Which way its data flows.
+    /// Direction of its data, as the client sees it.
     pub direction: Direction,
     /// Number of the server at its other end.
     pub host: u32,
@@ -218,7 +218,7 @@ pub struct Flow {
     pub bytes: Option<u64>,
 }
 
-/// Which TCP a load speaks.
+/// TCP settings of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSettings {
@@ -237,7 +237,7 @@ pub struct TcpSettings {
 pub struct Probe {
     /// Its name, such as `Ping (ms) UDP EF`.
     pub name: String,
-    /// What is sent.
+    /// Protocol of the probes.
     pub kind: ProbeKind,
     /// Number of the server that answers.
     pub host: u32,
@@ -260,7 +260,7 @@ pub struct Probe {
     pub tunnel: Option<u32>,
 }
 
-/// What a probe sends.
+/// Protocol of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
@@ -297,7 +297,7 @@ pub enum IpVersion {
     V6,
 }
 
-/// What is wrong with a scenario, in one sentence.
+/// Error in a scenario, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScenarioError {
@@ -385,7 +385,7 @@ impl Hop {
         Ok(if self.shaped { Port::shaped(qdisc, self.framing) } else { Port::new(qdisc) })
     }
 
-    /// What this hop's queue knows of its port.
+    /// Properties of the port on which this hop's queue sits.
     #[must_use]
     pub fn device(&self, seed: Seed, mtu: u32) -> Device {
         let own_rate = match self.rate {
@@ -413,7 +413,7 @@ impl Hop {
         Ok(Line::new(capacity, self.framing))
     }
 
-    /// What packets meet behind the line.
+    /// Impairments of packets after the line: delay, jitter, loss, reordering and duplication.
     #[must_use]
     pub const fn flight(&self) -> FlightParams {
         FlightParams {

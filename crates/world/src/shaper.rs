@@ -12,7 +12,7 @@ use crate::scenario::{IpVersion, Scenario, ScenarioError};
 pub struct Shaper {
     /// Who sets the rates.
     pub control: Control,
-    /// What it probes with.
+    /// Protocol of its probes.
     pub probe: ShaperProbe,
     /// Whom it probes, in turn.
     pub reflectors: Vec<Reflector>,
@@ -24,7 +24,7 @@ pub struct Shaper {
     pub sleeps: Vec<Span>,
 }
 
-/// What a shaper probes with.
+/// Protocol of a shaper's probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShaperProbe {
@@ -45,7 +45,7 @@ pub struct Reflector {
     /// Share of the probes that it never answers, drawn one by one.
     #[serde(default)]
     pub loss: f64,
-    /// What else goes wrong and when.
+    /// Faults of the reflector, with their times.
     #[serde(default)]
     pub troubles: Vec<Trouble>,
 }
@@ -56,11 +56,11 @@ pub struct Reflector {
 pub struct Trouble {
     /// While.
     pub during: Span,
-    /// What.
+    /// The fault.
     pub what: TroubleKind,
 }
 
-/// What goes wrong with a reflector.
+/// A fault of a reflector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleKind {

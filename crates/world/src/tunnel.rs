@@ -16,7 +16,7 @@ use crate::scenario::{IpVersion, ProbeKind, Scenario, ScenarioError};
 pub struct Tunnel {
     /// Its name.
     pub name: String,
-    /// What it speaks.
+    /// Protocol of the tunnel.
     pub kind: TunnelKind,
     /// Number of the server at which it ends; what goes through it goes there.
     pub host: u32,
@@ -32,7 +32,7 @@ pub struct Tunnel {
     pub on_first_hop: bool,
 }
 
-/// What a tunnel speaks.
+/// Protocol of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TunnelKind {

@@ -152,7 +152,7 @@ def _carry_out() -> int | str | None:
 
 
 def _failed(error: OSError) -> str:
-    """What could not be read or written."""
+    """The file that could not be read or written."""
     if error.filename is not None:
         return f"`{error.filename}`"
     # Of a stream or file that was open already.

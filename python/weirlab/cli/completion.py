@@ -1,4 +1,4 @@
-"""What a shell completes: names of tests, links, queues, congestion controls, rules and devices."""
+"""Shell completion of names: tests, links, queues, congestion controls, rules and devices."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _queues() -> list[dict[str, Any]]:
 
 
 def _with_expansion(set_up: str) -> dict[str, Any]:
-    """What there is to say about the discipline or preset that `set_up` names first."""
+    """Description of the discipline or preset that `set_up` names first."""
     name, _, words = set_up.strip().partition(" ")
     found = _named(name, "queues", _queues())
     if not found["preset"]:
@@ -173,4 +173,4 @@ def _show_set_up(entry: Mapping[str, Any]) -> None:
 
 
 PRESET_EXAMPLE = "rate 20mbit"
-"""What a preset is shown with where no rate is given."""
+"""Rate with which a preset is shown where none is given."""

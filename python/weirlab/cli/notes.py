@@ -1,4 +1,4 @@
-"""What a user says of a run: `--note` and `--tag`, which go into the record's manifest."""
+"""Notes of the user on a run: `--note` and `--tag`, which go into the record's manifest."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Option(click.Option):
 
 
 option = partial(click.option, cls=Option)
-"""What every option of every command is declared with."""
+"""Declares an option; every option of every command is declared with it."""
 
 
 def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -82,7 +82,7 @@ class Whole(click.IntRange):
     """A whole number between bounds."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """What the help calls it."""
+        """Name of the value in the help."""
         del param, ctx
         return "N"
 
@@ -130,7 +130,7 @@ class Share(click.FloatRange):
 
 
 def sentence(error: click.ClickException) -> str:
-    """What is wrong on the command line, in one sentence with the option or argument in front."""
+    """Error on the command line, in one sentence with the option or argument in front."""
     message = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         message = f"{_named(error)}{error.message}"

@@ -75,6 +75,6 @@ def readable_runs(paths: Sequence[Path]) -> Iterator[list[Record]]:
 
 
 def told(record: Record) -> str:
-    """What the user said of the run: note and tags; empty if nothing."""
+    """Note and tags that the user gave to the run; empty if there are none."""
     tags = record.manifest.tags
     return " ".join(filter(None, (record.manifest.note, f"[{', '.join(tags)}]" if tags else "")))

@@ -110,7 +110,7 @@ def secret_of(file: Path | None) -> str | None:
 
 
 def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
-    """What was said on the command line, as keys of a scenario."""
+    """Options of the command line as keys of a scenario."""
     said: dict[str, Any] = {key: words[key] for key in ("seed", "repeat") if words[key] is not None}
     if words["ip"] is not None:
         said["ip"] = int(words["ip"])
@@ -142,7 +142,7 @@ OPTIONS = {
     **{name: f"--{name}" for name in ("seed", "repeat", "ip")},
     "sampling.ping": "--ping",
 }
-"""What the command line calls keys of a scenario."""
+"""Names of scenario keys on the command line."""
 
 COMPARED = {
     "link": "links",

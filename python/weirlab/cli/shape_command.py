@@ -407,7 +407,7 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
 
 
 class _Load:
-    """What loads the line during a proof: a command and all that it started."""
+    """The load on the line during a proof: a command and all processes that it started."""
 
     def __init__(self, command: list[str], **how: Any) -> None:
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, **how)

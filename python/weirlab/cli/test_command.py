@@ -280,7 +280,7 @@ def _tell_method(result: dict[str, Any], seen: Truth | None) -> None:
 
 
 def _verdict_of_truth(seen: Truth | None) -> Verdict | None:
-    """What our own pings beside a foreign test mean."""
+    """Meaning of Weir's own pings beside a foreign test."""
     return verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
 
 

@@ -15,7 +15,7 @@ from weirlab.scenario import ScenarioSpec, resolve
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of trying.
+    """Result of a trial whether this machine can make a lab.
 
     Attributes:
         refusal: why there is no lab here, in one sentence; None if there is one.

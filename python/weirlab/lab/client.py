@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class QueueView(TypedDict):
-    """What a queue has done since the last view."""
+    """Counts of a queue since the last view."""
 
     wire_bytes: int
     backlog_packets: int
@@ -29,7 +29,7 @@ class QueueView(TypedDict):
 
 
 class View(TypedDict):
-    """What the queues do while a run goes on."""
+    """Live view of the queues while a run goes on."""
 
     t_ns: int
     queues: dict[str, QueueView]

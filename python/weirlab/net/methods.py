@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 
 METHODS = tuple(name for name, _ in _native.methods())
-"""What `weir test --method` speaks."""
+"""Methods of `weir test --method`."""
 
 TLS_ONLY = frozenset(name for name, needs_tls in _native.methods() if needs_tls)
-"""Those that need HTTP/2, and with it TLS."""
+"""Methods that need HTTP/2, and with it TLS."""
 
 
 def url_of(method: str, words: str, *, tls: bool = False) -> str:
@@ -182,7 +182,7 @@ def run_method(
 
 
 def kept_run(host: str) -> ResolvedRun:
-    """What the record of a foreign test of `host` says of the run; UDP pings go beside it if at all."""
+    """Scenario in the record of a foreign test of `host`; UDP pings go beside it if at all."""
     return plan_test(host, ALONE).run
 
 

@@ -1,4 +1,4 @@
-"""What `weir test` runs: idle, download, upload, then both at once, with pings throughout."""
+"""The plan of `weir test`: idle, download, upload, then both at once, with pings throughout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TestPlan:
-    """What the user may choose.
+    """Settings of a test that the user may choose.
 
     Attributes:
         idle, load: lengths of the phase without load and of each with it, such as `4s`.

@@ -1,4 +1,4 @@
-"""What the charts say in words: headings, names of set-ups and flows, numbers."""
+"""Words on the charts: headings, names of set-ups and flows, numbers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
 
 
 def when(records: Sequence[Record]) -> str:
-    """Which part of the runs was taken."""
+    """The part of the runs that a chart shows, in words."""
     loads = [record.phase("load") is not None for record in records]
     if all(loads):
         return "during the load"
@@ -61,7 +61,7 @@ def when(records: Sequence[Record]) -> str:
 
 
 def versions(records: Sequence[Record]) -> str:
-    """Which Weir made the records."""
+    """The versions of Weir that made the records, in words."""
     return "Weir " + ", ".join(sorted({one.manifest.versions.get("weir", "?") for one in records}))
 
 

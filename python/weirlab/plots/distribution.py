@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Cumulative:
-    """Which share of the answered pings took at most how long.
+    """Cumulative distribution: share of the answered pings that took at most so long.
 
     Attributes:
         rtt_ms, percent: the curve, from 0 to 100 % of the answered pings; no points without any.

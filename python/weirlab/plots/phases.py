@@ -135,7 +135,7 @@ def _shade(axes: Axes, record: Record) -> None:
 
 
 def _name(record: Record, phase: str) -> str:
-    """What people call a phase; `load` is both at once only where each direction also has its own."""
+    """Name of a phase for people; `load` is both at once only where each direction also has its own."""
     return PHASES.get(phase, phase) if phase != "load" or record.phase("download") else phase
 
 

@@ -1,4 +1,4 @@
-"""What a chart belongs to: all records of the command, of which it may draw a part."""
+"""Scope of a chart: all records of the command, of which it may draw a part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the charts draw, worked out of records: numbers only, nothing of how they look."""
+"""Series that the charts draw, computed from records: numbers only, nothing of how they look."""
 
 from __future__ import annotations
 

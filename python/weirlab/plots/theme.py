@@ -105,7 +105,7 @@ def blank(
 
 
 def framed(lines: tuple[str, str, str], note: str, version: str, *, height: float) -> Figure:
-    """The same for what is drawn from figures instead of records.
+    """Begins a chart that is drawn from figures instead of records.
 
     Args:
         lines: the heading, what was set up, and where it comes from.
@@ -208,7 +208,7 @@ COLOURS = ("#332288", "#a3195b", "#2b7bba", "#1b9e77", "#e8813a", "#dfab1f")
 """Dark to light (L* 22, 36, 50, 58, 64, 73), so that they differ in grey too."""
 
 _CHOICES = {1: [2], 2: [0, 4], 3: [0, 3, 5], 4: [0, 1, 2, 5], 5: [0, 1, 2, 4, 5]}
-"""Which to take of fewer: the furthest apart, for eyes without red or green receptors as well."""
+"""Colours to take for fewer series: the furthest apart, also for eyes without red or green receptors."""
 
 DARK = 0.5
 """Of the brightness of a colour: what a dark shade of it keeps."""

@@ -1,4 +1,4 @@
-"""What is made of records for people: tables, sentences, folders of charts."""
+"""Reports on records for people: tables, sentences, folders of charts."""
 
 from weirlab.report.charts import charts_of
 from weirlab.report.tables import (

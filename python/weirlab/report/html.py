@@ -78,4 +78,4 @@ HTML: Mapping[str, Callable[[Any], str]] = MappingProxyType(
         "comparisons": comparisons_html,
     }
 )
-"""What a notebook shows, by `Shown.shown_as`."""
+"""Functions that make the HTML of a notebook, by `Shown.shown_as`."""

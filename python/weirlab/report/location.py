@@ -34,7 +34,7 @@ def location_table(place: Location) -> Table:
 
 
 def _silent(place: Location) -> Iterator[str]:
-    """Which routers never answered: the server is nearer, or they do not answer anybody."""
+    """Sentence about routers that never answered: the server is nearer, or they answer nobody."""
     silent = [str(hop.ttl) for hop in place.hops if hop.ttl is not None and not hop.answered]
     if silent:
         yield f"no answer from router{'s' * (len(silent) > 1)} {', '.join(silent)}"

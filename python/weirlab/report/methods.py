@@ -1,4 +1,4 @@
-"""What a foreign speed test showed, beside what our own pings saw."""
+"""Report on a foreign speed test, beside Weir's own pings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def method_tables(record: Record) -> Iterator[Table]:
-    """What each speed test of a run showed, or that it did not end."""
+    """Rows about each speed test of a run: its result, or that it did not end."""
     for row in record.methods.iter_rows(named=True):
         began = row["began_ns"] / 1e9
         if row["result"] is None:
@@ -34,7 +34,7 @@ def method_tables(record: Record) -> Iterator[Table]:
 
 
 def method_results(record: Record) -> list[dict[str, Any]]:
-    """The same as plain values, for JSON."""
+    """Results of each speed test of a run as plain values, for JSON."""
     return [
         {**row, "result": row["result"] and json.loads(row["result"])}
         for row in record.methods.iter_rows(named=True)
@@ -42,7 +42,7 @@ def method_results(record: Record) -> list[dict[str, Any]]:
 
 
 def method_verdicts(record: Record) -> Iterator[Text]:
-    """What the result of each speed test means, in a sentence."""
+    """Meaning of the result of each speed test, in a sentence."""
     for row in record.methods.iter_rows(named=True):
         if row["result"] is not None:
             yield Text(verdict(json.loads(row["result"])).says)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
-    """What came through, how long pings took, and all scores."""
+    """Table of throughput, round trips and all scores."""
     title = Text(record.manifest.set_up)
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
@@ -80,7 +80,7 @@ def _ms(value: float) -> str:
 
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
-    """What the grade means, and what to do about it."""
+    """Meaning of the grade, and advice."""
     bloat = scores.scores[0]
     yield Text(f"Grade {scores.grade}: {bloat.says}", style="bold")
     worst = figures.worst

@@ -46,7 +46,7 @@ def _subject(records: Sequence[Record]) -> str:
 
 
 def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) -> Table:
-    """What was asserted, what the runs say, and whether it holds."""
+    """Table of assertions: the text, the figures of the runs, and whether it holds."""
     table = Table(title="Assertions", **LOOK)
     if len(records) > 1:
         table.add_column("run", overflow="fold")
@@ -64,7 +64,7 @@ def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) ->
 
 
 def story(comparisons: Sequence[Comparison]) -> Text:
-    """What the comparison comes to, in a sentence or two."""
+    """Summary of the comparison in a sentence or two."""
     baseline, *others = comparisons
     if baseline.increase_ms is None:
         return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
@@ -238,7 +238,7 @@ def _lost(one: Comparison) -> str:
 
 
 def _cost(baseline: Comparison, best: Comparison) -> str:
-    """What became of the throughput."""
+    """Words about the change of the throughput."""
     parts = []
     for word, before, after in (
         ("download", baseline.down_mbps, best.down_mbps),

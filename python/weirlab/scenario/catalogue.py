@@ -87,7 +87,7 @@ def _read(kind: type[SpecT], source: Traversable, where: str) -> SpecT:
 
 
 def read_toml(source: Traversable, where: str) -> tuple[dict[str, Any], str]:
-    """What a TOML file says, and its text.
+    """Reads a TOML file: its values, and its text.
 
     Raises:
         UsageError: if it cannot be read.

@@ -1,4 +1,4 @@
-"""What is wrong with what was written: every fault in a sentence, with the line on which its key stands."""
+"""Faults in scenario files: each in a sentence, with the line on which its key stands."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _kind_name(kind: str) -> str:
 
 
 def _says(error: ErrorDetails, kind: type[BaseModel]) -> str:
-    """What is wrong, in a sentence without the place."""
+    """The fault in a sentence, without the place."""
     what, place = error["type"], error["loc"]
     context: Mapping[str, Any] = error.get("ctx", {})
     if what == "extra_forbidden":
@@ -284,7 +284,7 @@ _ALONE: Mapping[str, Callable[[str], str]] = {
     "string_too_short": lambda _: "it is empty: write at least one letter",
     "too_short": lambda _: "the list is empty: write at least one",
 }
-"""What an error says without the value, by pydantic's name of it."""
+"""Sentences of errors without the value, by pydantic's name of the error."""
 
 _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_type": lambda _: "a text in quotes",
@@ -308,7 +308,7 @@ _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "less_than_equal": lambda context: f"{context['le']:g} or less",
     "less_than": lambda context: f"less than {context['lt']}",
 }
-"""What to write, by pydantic's name of the error."""
+"""Forms that are allowed, by pydantic's name of the error."""
 
 
 def _any_of(tags: str) -> str:
@@ -326,7 +326,7 @@ _TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""What says where a statement ends: strings and comments are passed over, brackets hold lines together."""
+"""Tokens that tell where a statement ends: strings and comments are skipped, brackets join lines."""
 
 MAX_QUOTED_CHARS = 300
 """Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits."""

@@ -1,4 +1,4 @@
-"""What people write: tests, links and scenarios as TOML or Python.
+"""Models of scenario files: tests, links and scenarios as TOML or Python.
 
 These models are the only source of the format: they check what is written, fill in defaults, and
 `docs/scenarios.md` describes them.
@@ -25,7 +25,7 @@ from weirlab.scenario.units import (
 )
 
 Direction = Literal["up", "down"]
-"""Which way, as the client sees it."""
+"""Direction, as the client sees it."""
 
 Word = Annotated[str, Field(min_length=1)]
 """A name; an empty one names nothing."""
@@ -80,7 +80,7 @@ class HostSpec(Model):
 
 
 class TcpSpec(Model):
-    """Which TCP a load speaks.
+    """TCP settings of a load.
 
     Attributes:
         profile: `linux`, `rfc`, `linux22` or `bsd`.
@@ -462,7 +462,7 @@ class ReflectorSpec(Model):
 
 
 class RatesSpec(Model):
-    """What a shaper is told of one direction.
+    """Settings of a shaper for one direction.
 
     Attributes:
         rate: for `fixed`: the rate, or a share of the line's such as `95%`; for `auto`: that direction stays
@@ -510,7 +510,7 @@ class ShaperSpec(Model):
 
 
 class NoteSpec(Model):
-    """What the user says of runs.
+    """Notes of the user on runs.
 
     Attributes:
         note: free text, up to 10000 characters.

@@ -72,7 +72,7 @@ class ResolvedRun:
 
     @property
     def set_up(self) -> str:
-        """What a chart says of the run, in a line."""
+        """Title of the run on a chart, in one line."""
         queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
         return f"{self.link.title}; {queue}"
 
@@ -123,7 +123,7 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
 
 
 def given_again(spec: ScenarioSpec) -> list[str]:
-    """What is given several times to be compared with itself: a sentence for each. It counts once."""
+    """Sentences about set-ups that are given more than once. Each counts once."""
     of = {"link": spec.link, "queue": spec.queue, "queue_up": spec.queue_up, "queue_down": spec.queue_down}
     found = []
     for name, written in (of | {"shaper": spec.shaper, "cc": spec.cc}).items():
@@ -168,7 +168,7 @@ def _set_ups(spec: ScenarioSpec, links: Sequence[LinkSpec]) -> Iterator[_SetUp]:
 
 
 def _once(written: Any) -> list[Any]:
-    """What was written, each once; spaces beside each other count as one."""
+    """The set-ups as written, each once; adjacent spaces count as one."""
     return list({_words(one): one for one in reversed(_several(written))}.values())[::-1]
 
 
@@ -485,7 +485,7 @@ def _method(method: MethodSpec, all_tcp: TcpSpec, ends: _Ends, window: tuple[int
 MAX_SEED = 2**63 - 1
 
 METHOD_CONGESTION_CONTROL = {"ndt7": "bbr"}
-"""What servers ask their sockets for, whatever the machine's default is: m-lab/ndt-server, `bbr` package."""
+"""Congestion control that servers set on their sockets: m-lab/ndt-server, package `bbr`."""
 
 DEFAULT_PAYLOAD = {"icmp": 56, "udp": 60, "udp_ttl": 60, "tcp": 60}
 """Bytes of payload: what `ping` sends, and the least that irtt sends with its statistics."""

@@ -52,7 +52,7 @@ _WORDS: Mapping[str, Callable[[str], object]] = {"mode": str, "probe": str, "up"
 
 
 def shaper_name(written: str | ShaperSpec) -> str:
-    """What tells the shaper apart from others, for people."""
+    """Name of the shaper that tells it apart from others, for people."""
     if isinstance(written, str):
         return written
     said: list[str] = [written.control]

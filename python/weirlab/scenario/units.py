@@ -78,7 +78,7 @@ def _text(value: int, units: dict[str, int], least: str) -> str:
 
 
 def _with_unit(written: object, read: Callable[[str], int], quantity: str, example: str) -> int | None:
-    """What `read` makes of text that ends in a unit; None for a number that lacks it.
+    """Result of `read` for text that ends in a unit; None for a number without one.
 
     Raises:
         ValueError: if it is neither.

@@ -24,7 +24,7 @@ EXPERIENCES: tuple[tuple[str, tuple[str, ...], tuple[int, ...]], ...] = (
     ("gaming", ("latency", "loss", "increase"), (5, 15, 25, 30)),
     ("real-time calls", ("latency", "jitter", "loss", "increase"), (5, 15, 25, 40)),
 )
-"""What each is the sum of, and from where on each word is said."""
+"""Points of which each score is the sum, and the bounds from which each word applies."""
 
 
 def points(figures: Measured) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the scores are made of: figures of the phases of one test."""
+"""Figures of the phases of one test, from which the scores are computed."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ WHEN = {"download": "during the download", "upload": "during the upload", "load"
 LOADED = tuple(WHEN)
 
 PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
-"""What people call the phases with load."""
+"""Names of the phases with load, for people."""
 
 SETTLING_NS = 1_000_000_000
 """Slow start and the first full buffer are no state of the line: at least so much is left out."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What an application needs; of each pair the first is perfect, the second of no use.
+    """Requirements of an application; the first of each pair is perfect, the second is useless.
 
     Attributes:
         name: the application.

@@ -1,4 +1,4 @@
-"""What a foreign speed test's result means, with the bands and grades that Weir's own test has.
+"""Meaning of a foreign speed test's result, with the bands and grades of Weir's own test.
 
 Only what the result itself has is judged: most official clients show no latency while the line is full.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What our own pings saw before and beside a foreign test, in milliseconds.
+    """Round trips of Weir's own pings before and beside a foreign test, in milliseconds.
 
     `began_s` is when the test began, in the time of the pings' record.
     """
@@ -32,7 +32,7 @@ class Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a result means.
+    """Meaning of a result.
 
     Attributes:
         grade: the bufferbloat grade of the worse direction; None if the result has no latency under load.
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def verdict(result: Mapping[str, Any]) -> Verdict:
-    """What the result of a foreign test means."""
+    """Meaning of the result of a foreign test."""
     if result["method"] == "rpm":
         return _of_rpm(result)
     increases = _increases(result)
@@ -66,7 +66,7 @@ def verdict(result: Mapping[str, Any]) -> Verdict:
 
 
 def verdict_of_pings(increase_ms: float) -> Verdict:
-    """What our own pings say beside a foreign test, which took so much longer on average while it ran."""
+    """Meaning of Weir's own pings, which took so much longer on average during a foreign test."""
     letter = bufferbloat.grade(increase_ms)
     return Verdict(
         grade=letter,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of the measurement.
+    """Result of the measurement.
 
     Attributes:
         idle_ms: mean round trip of the idle line.
@@ -85,7 +85,7 @@ class Prover:
 
     @property
     def kind(self) -> str | None:
-        """What is being measured; None behind the end."""
+        """Step that is being measured; None after the end."""
         return self._stages[self._stage].kind if self._stage < len(self._stages) else None
 
     def step(self, view: ShaperView) -> str:
@@ -121,7 +121,7 @@ class Prover:
         return stage.settle_s + stage.measure_s
 
     def proof(self) -> Proof | str:
-        """What came of it, or why nothing did."""
+        """Result, or the reason why there is none."""
         rates = [float(np.mean(self._loads[kind] or [0.0])) for kind in ("before", "after", "idle")]
         if self._own_traffic and rates[0] < MIN_OWN_MBPS:
             return (

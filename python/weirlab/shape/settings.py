@@ -1,4 +1,4 @@
-"""What a shaper is told: words of the command line or of a file, and the native module's settings."""
+"""Settings of a shaper: words of the command line or of a file, and the native module's settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weirlab.shape.rules import PORT_DIGITS, read_rules
 
 
 class ShapeWords(Model):
-    """What may be said of a shaper; nothing of it needs to be.
+    """Words of a shaper's settings; all are optional.
 
     Attributes:
         up, down: the way out of the device and into it: `auto`, a rate such as `35mbit` that stays, or `none`
@@ -60,7 +60,7 @@ class ShapeWords(Model):
 
 
 def read_config(file: Path) -> dict[str, Any]:
-    """What a TOML file says of a shaper: the names of `ShapeWords`.
+    """Reads a shaper's settings from a TOML file: the names of `ShapeWords`.
 
     Raises:
         UsageError: if it cannot be read, or something else stands in it.
@@ -213,7 +213,7 @@ MIN_RATE_BPS = 100_000
 """The controller's own least rate: below it a line would be strangled."""
 
 NATIVE = {"up": "egress", "down": "ingress"}
-"""What the native module calls the ways, as the kernel does for a device."""
+"""Names of the directions in the native module, as the kernel has them for a device."""
 
 RENAMED = {
     "egress": "up",

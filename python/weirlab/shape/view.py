@@ -1,4 +1,4 @@
-"""What a shaper shows of itself, for people."""
+"""View of a running shaper, for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Counts(TypedDict):
-    """What a side's queue has done since the start, and what waits in it."""
+    """Counts of a side's queue since the start, and its backlog."""
 
     bytes: int
     departed_bytes: int
@@ -72,7 +72,7 @@ REASONS = {
     "resume": "slept {value}",
     "age": "not measured for {value}",
 }
-"""What the controller's words mean (docs/shaper.md); `{value}` is its number."""
+"""Meanings of the controller's reasons (docs/shaper.md); `{value}` is its number."""
 LATE_NS = 5_000_000
 """As much as the increase that a shaper is to keep delays below."""
 
@@ -88,7 +88,7 @@ def line_of(view: ShaperView) -> str:
 
 
 def remarks_of(view: ShaperView) -> list[str]:
-    """What a reader must know beside the numbers."""
+    """Remarks that a reader needs beside the numbers."""
     said = []
     if view["trouble"]:
         said.append(view["trouble"])

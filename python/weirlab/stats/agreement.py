@@ -106,7 +106,7 @@ class Agreement:
 def agreement(
     name: str, ours: tuple[str, Sequence[Record]], reference: tuple[str, Sequence[Record]]
 ) -> Agreement:
-    """What two sides, each its name and its records, made of one set-up."""
+    """Compares two sides, each a name with its records, for one set-up."""
     (side, our_records), (reference_side, reference_records) = ours, reference
     our_runs = [figures(summarise(record)) for record in our_records]
     reference_runs = [figures(summarise(record)) for record in reference_records]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of an assertion.
+    """Outcome of an assertion.
 
     Attributes:
         text: the assertion.
@@ -214,7 +214,7 @@ class _Part:
 
     @property
     def kind(self) -> str:
-        """What it is, for messages."""
+        """Kind of the value, for messages."""
         named = zip(("time", "rate"), self.dimension, strict=True)
         return _KINDS.get(self.dimension) or " ".join(f"{name}^{power}" for name, power in named if power)
 
@@ -405,13 +405,13 @@ _KINDS: Mapping[_Dimension, str] = {
     (1, 1): "an amount of data",
 }
 _READERS: Mapping[_Dimension, Callable[[object], int]] = {_TIME: time_ns, _RATE: rate_bps}
-"""Which reader refuses a bare number of that dimension, with the units to write."""
+"""Reader that refuses a bare number, by dimension, with the units to write."""
 
 _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 MAX_CHARS = 1000
 MAX_DEPTH = 20
-"""What is longer or deeper would take more calls within one another than Python allows."""
+"""Bounds on length and depth: more would nest more calls than Python allows."""
 
 _UNITS: Mapping[str, tuple[float, _Dimension]] = {
     "": (1.0, _NONE),

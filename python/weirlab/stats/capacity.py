@@ -1,4 +1,4 @@
-"""What the lines of a record could have carried, and what they did."""
+"""Capacity of the lines of a record, and the bytes that they carried."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> 
 
 
 def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
-    """The same of a line that has one constant rate after another."""
+    """Bytes that a line could carry which has one constant rate after another."""
     edges, rates = [0.0], [float(hop["rate"]["bps"])]
     for change in hop.get("changes", ()):
         if change["to"] == "down":

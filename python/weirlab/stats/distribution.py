@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """What is usually said of a set of numbers, in their own unit.
+    """Summary of a set of numbers, in their own unit.
 
     Attributes:
         count: how many there are.

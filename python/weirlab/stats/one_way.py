@@ -71,7 +71,7 @@ def separate(
     *,
     idle: tuple[int, int] | None,
 ) -> OneWay | None:
-    """The same from stamps in nanoseconds: client's send time, round trip, server's receive time.
+    """One-way delays from stamps in ns: client's send time, round trip, server's receive time.
 
     The round trip is without the time that the server held the ping.
     """
@@ -118,4 +118,4 @@ def separate(
 SECOND_NS = 1_000_000_000
 
 MAX_DRIFT_PPM = 500.0
-"""What NTP lets a clock be wrong by (RFC 5905, section 11.3); quartz is within 100."""
+"""Largest frequency error that NTP accepts (RFC 5905, section 11.3); quartz is within 100."""

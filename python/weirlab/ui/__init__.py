@@ -1,4 +1,4 @@
-"""What a person sees in the terminal."""
+"""The user interface in the terminal."""
 
 from weirlab.ui.progress import RunProgress, waiting
 from weirlab.ui.table import Table

@@ -80,7 +80,7 @@ class Table(RichTable):
         return least
 
     def _around(self, console: Console, options: ConsoleOptions, shown: Sequence[int]) -> int:
-        """What lines and gaps between the columns take."""
+        """Width that lines and gaps between the columns take, in characters."""
         bare = copy(self)
         bare.columns = []
         for number in shown:
@@ -89,7 +89,7 @@ class Table(RichTable):
         return measured.maximum - len(shown)
 
     def _with(self, cells: list[list[Text]], widths: dict[int, int], options: ConsoleOptions) -> Table:
-        """The same table with these columns, each as wide as that."""
+        """Returns a copy of the table with these columns, each of the given width."""
         shown = copy(self)
         shown.columns = []
         shown.rows = []

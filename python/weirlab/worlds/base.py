@@ -1,4 +1,4 @@
-"""What every world can do."""
+"""The interface of every world."""
 
 from __future__ import annotations
 

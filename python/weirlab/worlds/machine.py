@@ -1,4 +1,4 @@
-"""What this machine does to packets on their way to a server, as far as it says."""
+"""Properties of this machine that change packets on their way to a server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _power_save(interface: str) -> bool | None:
 
 
 def _power_by_ioctl(interface: str) -> bool | None:
-    """The same from the kernel's older interface (`struct iwreq` with an `iw_param`, linux/wireless.h)."""
+    """Whether an interface saves power, by the kernel's older ioctl (`struct iwreq`, linux/wireless.h)."""
     request = bytearray(struct.pack("16s16x", interface.encode()))
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -96,7 +96,7 @@ def _offloads(interface: str) -> dict[str, bool] | None:
 
 
 def _output(*words: str) -> str:
-    """What a program says; empty if it is not there, fails or takes too long."""
+    """Output of a program; empty if it is not there, fails or takes too long."""
     if shutil.which(words[0]) is None:
         return ""
     try:

@@ -99,7 +99,7 @@ fn is_superfluous(old: &TcpHeader, new: &TcpHeader) -> bool {
     }
 }
 
-/// What a newer header's SACK ranges are to an older one's.
+/// Relation of a newer header's SACK ranges to those of an older one.
 #[derive(PartialEq, Eq)]
 enum Sack {
     /// Something would be lost.
@@ -186,7 +186,7 @@ mod tests {
             packet
         }
 
-        /// Which packet goes when one with `header` is appended.
+        /// The packet to drop when one with `header` is appended, if there is one.
         fn goes(&mut self, filter: AckFilter, header: TcpHeader) -> Option<u64> {
             let packet = self.push(Some(header), 1);
             let gone = filter.apply(&mut self.pool, &mut self.list, &packet, &self.headers);

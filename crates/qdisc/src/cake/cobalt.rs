@@ -35,7 +35,7 @@ pub(super) struct CobaltState {
     moved_at: Option<Time>,
 }
 
-/// What is to be done with a packet. Both may be: where a packet must not be dropped, it is marked.
+/// COBALT's decision on a packet. Both may hold: a packet that must not be dropped is marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub mark: bool,
@@ -212,7 +212,7 @@ mod tests {
             Self { state: CobaltState::default(), params, blue: Seed::new(1).stream("blue") }
         }
 
-        /// What becomes at `now` of a packet that waited for `sojourn`.
+        /// COBALT's decision at `now` on a packet that waited for `sojourn`.
         fn at(&mut self, now: u64, sojourn: u64, ecn: Ecn) -> Decision {
             let packet = Packet {
                 handle: 0,

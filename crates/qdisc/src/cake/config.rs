@@ -1,4 +1,4 @@
-//! What is asked of CAKE: `tc`'s words, in the order in which they stand.
+//! CAKE's configuration: the words of `tc`, in the order in which they stand.
 //!
 //! As in `tc`, the last of several words for the same thing counts, but overhead adds up: `ether-vlan`
 //! twice are 8 bytes, and `overhead N` starts afresh.
@@ -385,7 +385,7 @@ const RTTS: [(&str, Duration); 8] = [
 /// `tc` sets the target to a twentieth of the round trip.
 const TARGETS_AN_INTERVAL: u64 = 20;
 
-/// What 32 bits of microseconds hold.
+/// Longest round trip in 32 bits of microseconds.
 const MAX_RTT: Duration = Duration::from_secs(4_294);
 
 /// The words for what a flow is; a word's place is its number in the kernel (include/uapi/linux/pkt_sched.h).

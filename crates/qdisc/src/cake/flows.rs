@@ -47,7 +47,7 @@ pub(super) enum Standing {
     Decaying,
 }
 
-/// What tells flows apart, and to whom the tin is fair.
+/// CAKE's flow mode: the fields that tell flows apart, and the hosts to which a tin is fair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Isolation {
     /// Flows are 5-tuples; otherwise hosts, or all is one flow.
@@ -56,7 +56,7 @@ pub(super) struct Isolation {
     pub by_host: [bool; 2],
 }
 
-/// What of a packet is hashed.
+/// The fields of a packet that are hashed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hashes {
     flow: u32,
@@ -161,7 +161,7 @@ impl Flows {
         }
     }
 
-    /// What flow `index` may send in a turn, of `quantum` bytes: a flow of a host with several bulk
+    /// Bytes that flow `index` may send in a turn, of `quantum` bytes: a flow of a host with several bulk
     /// flows gets one part. The remainder of the division is dithered.
     pub fn share(
         &mut self,

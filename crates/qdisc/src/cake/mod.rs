@@ -56,7 +56,7 @@ struct Cake {
     wake_at: Option<Time>,
 }
 
-/// What turns a rate into the parameters of tins.
+/// Settings from which the parameters of tins follow for a rate.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     full_packet: u32,

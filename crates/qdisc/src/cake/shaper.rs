@@ -22,7 +22,7 @@ pub(super) struct Shaper {
     failsafe: Time,
 }
 
-/// What a packet occupies on the wire.
+/// Bytes that a packet occupies on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Overhead {
     /// Whether lengths are those of IP packets, or those that Linux reports, Ethernet header

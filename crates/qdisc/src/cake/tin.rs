@@ -28,12 +28,12 @@ pub(super) struct Tin {
     bulk_flows: u32,
     /// When it has had its share of the bandwidth.
     pub schedule: Time,
-    /// What it may still send where there is no bandwidth to share.
+    /// Deficit in bytes where there is no bandwidth to share.
     pub deficit: i32,
     pub rates: Rates,
 }
 
-/// What follows from a tin's rate.
+/// Parameters that follow from a tin's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rates {
     pub byte_time: ByteTime,
@@ -42,7 +42,7 @@ pub(super) struct Rates {
     pub cobalt: CobaltParams,
 }
 
-/// What tins have in common.
+/// Parameters that all tins share.
 #[derive(Debug)]
 pub(super) struct Common {
     pub isolation: Isolation,
@@ -59,7 +59,7 @@ pub(super) struct Common {
     pub blue: Rng,
 }
 
-/// What came of a look at a flow.
+/// Result of one look at a flow.
 enum Served {
     Packet(Packet),
     /// The flow was empty and has left its list.

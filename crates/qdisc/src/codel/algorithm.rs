@@ -10,7 +10,7 @@ use weir_core::{Duration, Packet, Time};
 use crate::accounting::Accounting;
 use crate::contract::{DropReason, DropSink, MarkReason};
 
-/// What CoDel needs of the queue that it controls.
+/// The operations of a queue that CoDel controls.
 pub(crate) trait CodelQueue {
     /// Takes the oldest packet, which then no longer counts into the backlog.
     fn pop(&mut self) -> Option<Packet>;

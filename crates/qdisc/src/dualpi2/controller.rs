@@ -29,7 +29,7 @@ pub(super) struct Params {
     pub drop_on_overload: bool,
 }
 
-/// What is to be done with a packet.
+/// DualPI2's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Pass,
@@ -78,7 +78,7 @@ impl Controller {
         }
     }
 
-    /// What to do with a Classic packet whose sender speaks ECN or not: p'^2, by two throws.
+    /// Decision on a Classic packet, with probability p'^2, drawn by two throws.
     pub fn classic(&self, speaks_ecn: bool, rng: &mut Rng) -> Verdict {
         if !self.strikes_squared(rng) {
             Verdict::Pass
@@ -89,7 +89,7 @@ impl Controller {
         }
     }
 
-    /// What to do with an L4S packet: k p'. On overload it is dropped as Classic ones are, if that is
+    /// Decision on an L4S packet, with probability k p'. On overload it is dropped as Classic ones are, if that is
     /// wanted, and marked otherwise.
     pub fn l4s(&self, speaks_ecn: bool, rng: &mut Rng) -> Verdict {
         if self.overload() {

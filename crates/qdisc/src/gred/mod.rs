@@ -318,10 +318,10 @@ pub(crate) static GRED: Discipline = Discipline {
     build: |set_up, device| Ok(Box::new(Gred::new(set_up, device)?)),
 };
 
-/// What the first words say: the discipline as a whole.
+/// Parameters of the discipline as a whole, before those of its virtual queues.
 static SETUP_PARAMS: &[Param] = &[SETUP, VQS, DEFAULT, GRIO, LIMIT, ECN, HARDDROP];
 
-/// What is said of each virtual queue.
+/// Parameters of each virtual queue.
 static VQ_PARAMS: &[Param] =
     &[VQ, PRIO, LIMIT, MIN, MAX, AVPKT, BURST, PROBABILITY, BANDWIDTH, ECN, HARDDROP];
 

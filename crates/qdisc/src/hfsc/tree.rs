@@ -10,11 +10,11 @@ use super::curve::{Curve, Shape, Ticks};
 /// The parameters of a class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Curves {
-    /// What a leaf is guaranteed.
+    /// Real-time service curve: the service that a leaf is guaranteed.
     pub real_time: Option<Shape>,
     /// By what the rest is shared.
     pub link_share: Option<Shape>,
-    /// What link sharing may give at most.
+    /// Upper-limit service curve: the most that link sharing may give.
     pub upper_limit: Option<Shape>,
 }
 
@@ -42,7 +42,7 @@ struct Class {
     /// The link-share curve in the parent's virtual time, and where the class stands in it.
     virtual_curve: Option<Curve>,
     virtual_time: Ticks,
-    /// What was added to the virtual time because the class could not send when it was its turn.
+    /// Amount added to the virtual time because the class could not send when it was its turn.
     adjustment: Ticks,
     /// How often the class became active, and how often the parent had when this one last did.
     period: u32,

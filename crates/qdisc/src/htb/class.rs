@@ -27,7 +27,7 @@ pub(super) struct Class {
     checked_at: Time,
 }
 
-/// What a class may do.
+/// State of a class: it may send, borrow, or neither (`enum htb_cmode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Above its ceiling: must wait.
@@ -131,7 +131,7 @@ pub struct HtbClassParams {
     pub quantum: u64,
     /// 0 goes first, 7 last.
     pub prio: u8,
-    /// What packets count as.
+    /// Length that packets count as, by framing.
     pub lengths: Lengths,
 }
 

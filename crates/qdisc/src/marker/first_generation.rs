@@ -24,7 +24,7 @@ struct FirstGeneration {
     scope: Scope,
 }
 
-/// What has tokens of its own.
+/// Scope of the tokens: all flows together, or each flow by itself.
 enum Scope {
     Aggregate(Allowance),
     Flows(BTreeMap<FlowLabel, Allowance>),

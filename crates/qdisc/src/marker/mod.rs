@@ -31,14 +31,14 @@ pub static MARKERS: &[&MarkerKind] = &[
     &tswtcm::TSWTCM,
 ];
 
-/// What is known of a marker before one is made.
+/// Description of a marker in the registry: name, source, parameters.
 #[derive(Debug)]
 pub struct MarkerKind {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Summary in one line.
     pub summary: &'static str,
-    /// What it follows.
+    /// Source: RFC, draft or paper.
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
@@ -63,7 +63,7 @@ pub struct Marker {
     class: u8,
 }
 
-/// What decides about colours. A pure state machine: times never run backwards.
+/// A marker's algorithm, which decides the colour of each packet. A pure state machine: times never run backwards.
 trait Meter: Send {
     fn colour(&mut self, packet: &Packet, about: &dyn About, now: Time) -> Colour;
 
@@ -130,7 +130,7 @@ fn uncounted(params: &Params) -> Result<u32, SetUpError> {
     Ok(params.number("uncounted")? as u32)
 }
 
-/// What a packet costs in tokens.
+/// Tokens that a packet costs.
 const fn cost(packet: &Packet, uncounted: u32) -> u64 {
     packet.ip_len().saturating_sub(uncounted) as u64
 }
@@ -161,7 +161,7 @@ const TOKENS: Param = Param {
     meaning: "bytes that may be green in each interval",
 };
 
-/// Likewise.
+/// Length of an interval: Lo Monaco's thesis, section 3.3.
 const INTERVAL: Param = Param {
     name: "interval",
     aliases: &[],

@@ -127,7 +127,7 @@ mod tests {
         Loss::Random(Chance::new((probability * WHOLE) as u32, draws))
     }
 
-    /// What the mixing of uniforms does to a share of 5 %.
+    /// Effect of mixing uniform numbers on a share of 5 %.
     #[test]
     fn correlation_thins_out_rare_losses() {
         assert!((share(random(0.05, 0.0)) - 0.05).abs() < 0.001);

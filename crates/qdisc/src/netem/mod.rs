@@ -40,7 +40,7 @@ struct Netem {
     /// Packets that were sent ahead, the last of them first.
     ahead: VecDeque<Waiting>,
     child: Option<Box<dyn Qdisc>>,
-    /// What waits in the child counts too.
+    /// Packets that wait in the child count too.
     accounting: Accounting,
     held: Option<Packet>,
     wake_at: Option<Time>,

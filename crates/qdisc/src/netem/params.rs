@@ -1,4 +1,4 @@
-//! What `tc` says of a `netem`: the rules of iproute2's `tc/q_netem.c`.
+//! Parameters of `netem` in `tc` syntax: the rules of iproute2's `tc/q_netem.c`.
 
 use weir_core::{Duration, Rng, units};
 

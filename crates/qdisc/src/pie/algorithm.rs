@@ -37,7 +37,7 @@ pub(crate) struct PieState {
     accumulated: u64,
     qdelay: Ticks,
     qdelay_old: Ticks,
-    /// What is left of the burst allowance.
+    /// Rest of the burst allowance.
     burst: Ticks,
     /// When the last packet left or, with the estimator, when its measurement began.
     since: Option<Ticks>,

@@ -52,7 +52,7 @@ struct Aggregate {
     active: VecDeque<usize>,
 }
 
-/// What the class in turn would send.
+/// The packet that the class in turn would send.
 enum Head {
     Packet {
         class: usize,
@@ -180,7 +180,7 @@ impl Qfq {
         self.timeline.finish_after(aggregate, budget.min(given - left));
     }
 
-    /// What the class in turn in `aggregate` would send. Classes whose queues turn out empty leave.
+    /// The packet that the class in turn in `aggregate` would send. Classes whose queues turn out empty leave.
     fn head(
         &mut self,
         aggregate: usize,

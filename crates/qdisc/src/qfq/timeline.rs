@@ -46,7 +46,7 @@ struct Group {
     slots: [Vec<usize>; SLOTS],
 }
 
-/// What keeps a group from being served (`enum qfq_state`). Blocked: a group of larger slots, which is
+/// State of a group (`enum qfq_state`). Blocked: a group of larger slots, which is
 /// eligible, finishes sooner.
 #[derive(Clone, Copy)]
 enum State {

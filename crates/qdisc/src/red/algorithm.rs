@@ -38,7 +38,7 @@ pub(crate) struct RedParams {
     pub(super) gentle: bool,
 }
 
-/// What an idle time does to the average: cells of 2^`cell_log` microseconds, each with the number of
+/// Decay of the average in idle time: cells of 2^`cell_log` microseconds, each with the number of
 /// bits by which the average is shifted down.
 #[derive(Clone, Debug)]
 pub(crate) struct IdleDamping {
@@ -57,7 +57,7 @@ pub(crate) struct RedState {
     idle_since: Option<Time>,
 }
 
-/// What RED says of an arrival.
+/// RED's decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It may wait.

@@ -30,11 +30,11 @@ struct Red {
     adapt_at: Option<Time>,
     rng: Rng,
     child: Box<dyn Qdisc>,
-    /// What never reached the child, and every mark.
+    /// Accounting of packets that never reached the child, and of every mark.
     accounting: Accounting,
 }
 
-/// What becomes of a packet that RED picks.
+/// Policy for packets that RED picks: whether to mark, drop or keep them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Policy {
     /// Mark where the sender speaks ECN.

@@ -24,7 +24,7 @@ pub(crate) struct RedSettings {
     pub burst: u32,
     /// Probability of a drop at the upper threshold, above 0.
     pub probability: f64,
-    /// What the line sends, for the idle time; `None` lets the average stay.
+    /// Rate of the line, for the idle time; `None` keeps the average while the queue is idle.
     pub bandwidth: Option<Rate>,
     /// Whether the probability rises to 1 at twice the upper threshold instead of jumping there.
     pub gentle: bool,

@@ -26,7 +26,7 @@ struct Sfb {
     penalty_box: PenaltyBox,
     classifier: Classifier,
     filters: [Filter; 2],
-    /// Which of the filters serves.
+    /// Number of the filter that serves, 0 or 1.
     serving: usize,
     /// Whether the other filter hears of unresponsive flows already.
     warming_up: bool,
@@ -68,7 +68,7 @@ struct Schedule {
     since: Option<u64>,
 }
 
-/// What unresponsive flows may send together.
+/// Token bucket that all unresponsive flows share.
 struct PenaltyBox {
     /// Packets a second.
     rate: u64,
@@ -77,7 +77,7 @@ struct PenaltyBox {
     refilled_at: u64,
 }
 
-/// What is to become of an arrival.
+/// SFB's decision on an arrival.
 enum Verdict {
     Wait,
     Mark,

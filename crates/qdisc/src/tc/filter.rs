@@ -11,11 +11,11 @@ use crate::police::police_words;
 pub struct Filter {
     /// Filters of a lower number are asked first (`prio`, `pref`).
     pub priority: u16,
-    /// What must hold; nothing at all for `matchall`.
+    /// Conditions that must hold; none for `matchall`.
     pub matches: Vec<Match>,
     /// The class (`flowid`, `classid`); minor number 0 where only an action is written.
     pub flow: Handle,
-    /// What it writes on packets (`action skbedit`).
+    /// Fields that the filter writes on packets (`action skbedit`).
     pub edit: Edit,
     /// The policers that packets meet, one after the other (`action police`), as words.
     pub police: Vec<Vec<String>>,
@@ -241,16 +241,16 @@ fn read(text: &str) -> Result<u32, SetUpError> {
     number(text).ok_or_else(|| SetUpError::new(format!("`{text}` is not a number")))
 }
 
-/// What classifies the packets of one discipline: the class that a packet's priority names, else its
+/// Classifier of one discipline: the class that a packet's priority names, else its
 /// filters in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
     filters: Vec<Filter>,
-    /// Which classes a priority may name.
+    /// Classes that a priority may name.
     by_priority: ByPriority,
 }
 
-/// Which classes of a discipline a packet's priority may name (`skb->priority` with the discipline's own
+/// Classes of a discipline that a packet's priority may name (`skb->priority` with the discipline's own
 /// major number).
 #[derive(Clone, Debug, Default)]
 enum ByPriority {

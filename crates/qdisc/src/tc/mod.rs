@@ -39,13 +39,13 @@ use crate::tbf::TbfParams;
 /// A discipline as it was written, with everything beneath it; names are known, values not yet read.
 #[derive(Clone, Debug)]
 pub struct SetUp {
-    /// Which discipline.
+    /// The discipline.
     pub discipline: &'static Discipline,
     /// The handle it was given, such as `1:`.
     pub handle: Option<Handle>,
     /// Its parameters, as words.
     pub words: Vec<String>,
-    /// What `qdisc change` said later, as words, each time.
+    /// Words of each later `qdisc change`, in order.
     pub changes: Vec<Vec<String>>,
     /// Its classes, in the order written.
     pub classes: Vec<ClassSetUp>,
@@ -54,12 +54,12 @@ pub struct SetUp {
     /// The device's filters on the way out (`clsact`), in the order written: they number a packet
     /// before any discipline sees it (`tc_index`).
     pub egress: Arc<[Filter]>,
-    /// The same filters at the root of everything, where they write on packets (`action skbedit`); none
+    /// Filters at the root of everything, where they write on packets (`action skbedit`); none
     /// beneath it.
     pub writes: Arc<[Filter]>,
-    /// What packets count as, to this discipline and what is beneath it (`stab`); only at the root.
+    /// Size table (`stab`): length that packets count as here and beneath; only at the root.
     pub size_table: Option<SizeTable>,
-    /// What sits beneath a discipline without classes of its own (`tbf`), or in each of its bands
+    /// Child of a discipline without classes of its own (`tbf`), or of each of its bands
     /// (`prio`) where the short form says so.
     pub child: Option<Box<SetUp>>,
 }
@@ -69,11 +69,11 @@ pub struct SetUp {
 pub struct ClassSetUp {
     /// The class' own name, such as `1:10`.
     pub id: Handle,
-    /// What it hangs from: another class, or the discipline (minor number 0).
+    /// Parent: another class, or the discipline (minor number 0).
     pub parent: Handle,
     /// Its parameters, as words.
     pub words: Vec<String>,
-    /// What sits in it, if anything was written.
+    /// Discipline in the class, if one was written.
     pub leaf: Option<Box<SetUp>>,
 }
 
@@ -189,7 +189,7 @@ impl fmt::Display for Handle {
     }
 }
 
-/// What is wrong with a set-up, in one sentence.
+/// Error in a queue set-up, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SetUpError {

@@ -1,6 +1,6 @@
 //! "Did you mean": the known name that is nearest to a word that is none.
 
-/// What a message says about `word` if one of `names` is near it: `: did you mean ...?`.
+/// End of a message about `word` if one of `names` is near it: `: did you mean ...?`.
 pub(crate) fn did_you_mean<'n>(
     word: &str,
     names: impl IntoIterator<Item = &'n str>,

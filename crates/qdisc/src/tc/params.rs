@@ -13,20 +13,20 @@ pub struct Param {
     pub name: &'static str,
     /// Other names that `tc` takes for it.
     pub aliases: &'static [&'static str],
-    /// What kind of value it takes.
+    /// Kind of its value.
     pub kind: Kind,
     /// Its value where none is written.
     pub default: DefaultValue,
-    /// What it means, in a line.
+    /// Meaning in one line.
     pub meaning: &'static str,
 }
 
-/// What kind of value a parameter takes.
+/// Kind of a parameter's value, with its unit and bounds.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A whole number in a range; `unit` names what is counted.
     Number {
-        /// What is counted, such as "packets".
+        /// Unit of the count, such as "packets".
         unit: &'static str,
         /// Smallest and largest value.
         range: (u64, u64),
@@ -38,7 +38,7 @@ pub enum Kind {
     },
     /// A whole number in a range that may be negative; `unit` names what is counted.
     Integer {
-        /// What is counted, such as "bytes".
+        /// Unit of the count, such as "bytes".
         unit: &'static str,
         /// Smallest and largest value.
         range: (i64, i64),
@@ -57,7 +57,7 @@ pub enum Kind {
     Percent,
     /// A number in a range, with decimals.
     Real {
-        /// What it counts in, such as "1/s".
+        /// Unit, such as "1/s".
         unit: &'static str,
         /// Smallest and largest value.
         range: (f64, f64),
@@ -71,7 +71,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Several words, as in `delay 20ms 5ms`.
     Words {
-        /// What is written, such as "TIME [JITTER]".
+        /// Syntax, such as "TIME [JITTER]".
         shape: &'static str,
         /// How many of the words behind the name belong to it.
         takes: fn(&[&str]) -> usize,

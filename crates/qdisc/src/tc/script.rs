@@ -39,7 +39,7 @@ fn is_tc(word: &str) -> bool {
     word == "tc" || word.ends_with("/tc")
 }
 
-/// What the commands so far have made.
+/// State of the set-up after the commands so far.
 #[derive(Default)]
 struct Script {
     device: Option<String>,
@@ -343,5 +343,5 @@ fn descend(set_up: &mut SetUp, major: u16) -> Option<&mut SetUp> {
 const INGRESS: &str = "ingress";
 const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
 
-/// What filters are for.
+/// The rule for filters, as error messages state it.
 const FILTERS: &str = "filters of `ingress` name a policer, filters of others a class";

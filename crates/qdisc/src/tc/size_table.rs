@@ -84,7 +84,7 @@ impl SizeTable {
         Self { mtu, cell_log, size_log, cell_align: -1, slots, ..plain }
     }
 
-    /// What a packet of `len` bytes, its Ethernet header included, counts as: a byte at least.
+    /// Bytes that a packet of `len` bytes, its Ethernet header included, counts as: at least one.
     #[must_use]
     pub fn length_of(&self, len: u32) -> u32 {
         let len = i64::from(len) + i64::from(self.overhead);
@@ -132,7 +132,7 @@ fn names() -> String {
     PARAMS.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What `tc` reads behind `stab`.
+/// Words of `tc` after `stab`.
 const PARAMS: &[Param] = &[
     Param {
         name: "mtu",

@@ -4,7 +4,7 @@ use weir_core::{FlowLabel, Priority};
 
 use super::{Handle, SetUpError};
 
-/// What a filter writes on packets.
+/// Fields that a filter writes on packets (`action skbedit`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     /// The priority (`skb->priority`), if one was written.

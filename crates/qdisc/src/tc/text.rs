@@ -60,7 +60,7 @@ pub(crate) fn shortened(text: &str) -> String {
     format!("{start}...")
 }
 
-/// What stands in front of a comment, and whether there is one: `#` begins one where a word begins.
+/// The part of a line before its comment, and whether there is one: `#` begins one where a word begins.
 fn without_comment(line: &str) -> (&str, bool) {
     let starts =
         |at: usize| line[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == ';');
@@ -74,7 +74,7 @@ fn without_comment(line: &str) -> (&str, bool) {
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// The longest word: `tc` has none near it.
 const MAX_WORD_BYTES: usize = 100;
-/// What a message quotes of a text, in characters: a whole command of `tc` fits.
+/// Most characters of a text that a message quotes: a whole command of `tc` fits.
 const MAX_QUOTED: usize = 160;
 
 #[cfg(test)]

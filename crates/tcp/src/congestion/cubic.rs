@@ -240,7 +240,7 @@ const BETA: u32 = 717;
 const TIME_BITS: u32 = 10;
 /// 1024 C (`bic_scale` 41, times 10).
 const CUBE_RTT_SCALE: u64 = 410;
-/// What turns a difference of windows into the cube of K in (1/1024 s)^3.
+/// Factor from a difference of windows to the cube of K in (1/1024 s)^3 (`cube_factor`).
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * TIME_BITS)) / CUBE_RTT_SCALE;
 /// 8 (1 + beta) / (3 (1 - beta)).
 const BETA_SCALE: u32 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);

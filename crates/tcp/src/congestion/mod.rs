@@ -81,7 +81,7 @@ pub(crate) trait RateControl {
     fn least_burst(&self, window: &Window) -> u32;
 }
 
-/// What the sender knows of the path.
+/// The sender's measurements of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     /// Segments' size, in bytes.

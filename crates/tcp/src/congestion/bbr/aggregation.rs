@@ -13,9 +13,9 @@ pub(super) struct Aggregation {
     excess: [u32; 2],
     present: usize,
     rounds: u32,
-    /// What is being measured started then ...
+    /// Start of the measured interval, in microseconds.
     start_us: u64,
-    /// ... and so many have been acknowledged since.
+    /// Segments acknowledged since the start of the interval.
     acked: u32,
 }
 

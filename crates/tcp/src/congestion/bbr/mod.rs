@@ -50,7 +50,7 @@ pub(crate) struct Bbr {
     random: Rng,
 }
 
-/// What it is about.
+/// Mode of BBR's state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Doubling the rate each round trip until that brings nothing more.
@@ -434,7 +434,7 @@ impl Bbr {
     }
 }
 
-/// What follows from model and mode.
+/// Pacing rate and window, which follow from model and mode.
 impl Bbr {
     /// Before anything is known of the rate: the window a round trip.
     fn set_first_rate(&mut self, window: &mut Window, path: &Path) {
@@ -509,7 +509,7 @@ impl Bbr {
         ((product * gain) >> 8).div_ceil(Bandwidth::ONE) as u32
     }
 
-    /// The same with what may wait in the hosts at both ends.
+    /// The window for the target, with room for packets that wait in the hosts at both ends.
     fn inflight(&self, gain: u64, window: &Window, path: &Path) -> u32 {
         let product = self.delay_product(self.max_bandwidth(), gain);
         self.with_bursts(product, window, path)

@@ -29,7 +29,7 @@ pub(super) struct Progress {
     pub delivered_us: u64,
 }
 
-/// What an acknowledgement says to it.
+/// Facts of one acknowledgement that the detector of policers looks at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct News {
     pub now: Progress,
