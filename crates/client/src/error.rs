@@ -1,4 +1,4 @@
-//! What goes wrong, in one sentence.
+//! Errors of the client, in one sentence each.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ enum Kind {
     Failed,
     /// The server is there, and speaks something else.
     Foreign,
-    /// What was given cannot be used.
+    /// The input cannot be used.
     Input,
 }
 
@@ -39,7 +39,7 @@ impl ClientError {
         self.kind == Kind::Foreign
     }
 
-    /// What was given cannot be used.
+    /// The input cannot be used.
     pub(crate) fn input(sentence: impl Into<String>) -> Self {
         Self { kind: Kind::Input, ..Self::new(sentence) }
     }

@@ -25,13 +25,13 @@ use crate::loads::{LoadConfig, LoadEvent, Loads, Order};
 use crate::session::{ClockOffset, Grant, Session};
 use crate::{ClientError, Target};
 
-/// What is to be measured.
+/// Request for a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The server, as [`Target::find`] reads it.
     pub host: String,
-    /// What the server asks for, if it does.
+    /// Secret of the server, if it asks for one.
     #[serde(default)]
     pub secret: Option<String>,
     /// Loads and probes. Its path is empty: the path is what is measured.
@@ -70,7 +70,7 @@ pub struct RampPhase {
     pub up: bool,
 }
 
-/// What a measurement amounted to.
+/// Outcome of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Time that was reached.

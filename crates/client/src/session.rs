@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub grant: Grant,
 }
 
-/// What the server grants.
+/// Grant of a server for a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
     pub software: String,

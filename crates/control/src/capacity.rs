@@ -1,4 +1,4 @@
-//! What the line carries, measured while it has a queue.
+//! Capacity of the line, measured while it has a queue.
 //!
 //! A line that is never idle carries between the exits of two packets exactly what entered between them.
 //! On egress what enters is what the shaper let go, and a probe that left at `t` with an excess `q` exits at
@@ -10,7 +10,7 @@ use crate::contract::Side;
 use crate::delays::{Delays, Sample};
 use crate::history::History;
 
-/// What a line was found to carry.
+/// One measurement of a line's capacity, in bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     /// Bit/s.
@@ -19,7 +19,7 @@ pub(crate) struct Measured {
     pub grown: f64,
 }
 
-/// Which samples tell.
+/// Window of samples from which the capacity is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     /// So far back from the last one ...

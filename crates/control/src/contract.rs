@@ -1,4 +1,4 @@
-//! What goes into a controller and what comes out.
+//! The contract of a controller: its inputs and outputs.
 
 use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Rate, Time};
@@ -32,7 +32,7 @@ pub trait Controller: Send {
     fn probe_every(&self) -> Option<Duration>;
 }
 
-/// Which way through the shaper.
+/// Side of a shaper: the direction of the packets that it holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// Out towards the line: what the shaper lets go waits in front of the line next.
@@ -69,7 +69,7 @@ pub struct OneWay {
     pub back_ns: i64,
 }
 
-/// What a side's counters say: totals since they were made, and what waits now.
+/// Counters of a side: totals since they were made, and the backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes that crossed the line or are about to: what left the shaper on egress, what arrived at it on
@@ -96,7 +96,7 @@ pub struct Decision {
     pub value: f64,
 }
 
-/// What a side is doing.
+/// State of a side's control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// There is hardly any traffic.
@@ -192,7 +192,7 @@ impl Reason {
     }
 }
 
-/// Which controller, and what it is told.
+/// The controller and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Control {
@@ -214,11 +214,11 @@ pub enum Control {
     },
 }
 
-/// What Weir's own controller may be told; it needs none of it.
+/// Settings of Weir's own controller; all are optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoSettings {
-    /// What matters more.
+    /// Goal that matters more: low delay or high rate.
     #[serde(default)]
     pub mode: Mode,
     /// Egress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
@@ -235,7 +235,7 @@ pub struct AutoSettings {
     pub ingress_max_bps: Option<u64>,
 }
 
-/// What matters more: as cFosSpeed's "favor ping time" and "favor bandwidth".
+/// Goal that matters more: as cFosSpeed's "favor ping time" and "favor bandwidth".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

@@ -1,4 +1,4 @@
-//! What crossed a side of the shaper, looked up for any span of the last seconds.
+//! Bytes that crossed a side of the shaper, for any span of the last seconds.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the command line asks of a lab's process, and what it answers: JSON.
+//! Requests of the command line to a lab's process, and its answers: JSON.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ enum Request {
     Run(Run),
 }
 
-/// What a run in the lab needs.
+/// Request for a run in the lab.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Run {

@@ -18,7 +18,7 @@ use crate::quality::Quality;
 use crate::shaper::{self, LabShaper, behind_shaper};
 use crate::{LabError, signals, traces};
 
-/// What a run in the lab amounted to.
+/// Outcome of a run in the lab.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Time that was reached.
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub device: Device,
     /// How well the lab did its own work.
     pub quality: Quality,
-    /// What the two network stacks counted.
+    /// Counters of the two network stacks.
     pub totals: Totals,
 }
 

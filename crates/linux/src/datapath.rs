@@ -30,7 +30,7 @@ use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
 use crate::{Hosts, LinuxError};
 
-/// What a data path is to do.
+/// Settings of a data path.
 pub struct Settings {
     /// The run's clock.
     pub clock: Clock,
@@ -47,7 +47,7 @@ pub enum PathSample {
     Queue(Box<OwnedQueueRow>),
     /// How well times were kept.
     Emulator(EmulatorRow),
-    /// What arrived over a connection.
+    /// Bytes that arrived over a connection.
     Throughput(ThroughputRow),
     /// The state of a connection's sender.
     Tcp(TcpRow),
@@ -61,7 +61,7 @@ impl OwnedQueueRow {
     }
 }
 
-/// What a data path amounted to.
+/// Report of a data path at its end.
 #[derive(Clone, Debug)]
 pub struct PathReport {
     /// Packets handed over to the ends.
@@ -78,7 +78,7 @@ pub struct PathReport {
     pub refused: u64,
     /// Packets that were lost on their way from a kernel because they were not read in time.
     pub overrun: u64,
-    /// What became of the packets of each flow.
+    /// Counts of dropped and marked packets by flow.
     pub flows: Vec<FlowDrops>,
 }
 

@@ -7,7 +7,7 @@ use crate::LinuxError;
 use crate::netlink::{Netlink, index_of};
 use crate::tc::message::{Message, attributes};
 
-/// What a device is.
+/// Properties of a network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// Its type (`ARPHRD_*`, include/uapi/linux/if_arp.h).

@@ -1,4 +1,4 @@
-//! What touches the Linux kernel: namespaces, devices, the live data path.
+//! The part that touches the Linux kernel: namespaces, devices, the live data path.
 //!
 //! A lab is a client and a server, each in a network namespace of its own, with a scenario's path between
 //! them. [`isolate`] moves this process out of the host's namespaces, [`Hosts::new`] makes the two ends,
@@ -47,7 +47,7 @@ pub use shaped::{
 pub use tc::kernel_lacks;
 pub use watch::QueueWatch;
 
-/// What cannot be done, in one sentence.
+/// Error of this part, in one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LinuxError(String);
@@ -58,7 +58,7 @@ impl LinuxError {
         Self(message.into())
     }
 
-    /// What another room says, as it says it.
+    /// Error of another crate, in its own words.
     fn plain(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
     }

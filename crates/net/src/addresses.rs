@@ -17,7 +17,7 @@ pub struct Addresses {
     pub session: Option<EchoSession>,
 }
 
-/// What a server of Weir's own protocol has to be told with every probe.
+/// Session with a server of Weir's own protocol: the token that every probe carries, and the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoSession {
     /// The session.

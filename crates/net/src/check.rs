@@ -1,4 +1,4 @@
-//! What of a scenario real sockets cannot do: found before anything starts.
+//! Check of a scenario for what real sockets cannot do, before anything starts.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of sockets and loads.
 
 use std::io;
 
@@ -15,7 +15,7 @@ impl NetError {
         Self { message: message.into() }
     }
 
-    /// What was tried, and what the kernel said.
+    /// The operation, and the error of the kernel.
     pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
         Self::new(format!("{what}: {}", reason(error)))
     }

@@ -1,4 +1,4 @@
-//! What the kernel tells of a TCP socket (`TCP_INFO`).
+//! `TCP_INFO` of a TCP socket.
 //!
 //! The layout is that of `struct tcp_info` in Linux' `include/uapi/linux/tcp.h`, to which fields are only
 //! ever appended. The kernel says how many bytes it filled; a field beyond them is `None`.
@@ -19,7 +19,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// What the kernel knows of `socket` now.
+    /// `TCP_INFO` of `socket` now.
     ///
     /// # Errors
     /// If it is no TCP socket.

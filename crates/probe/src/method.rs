@@ -1,4 +1,4 @@
-//! What a method hears, and what it wants done.
+//! Events that a method hears of, and actions that it asks for.
 
 use serde_json::Value;
 use weir_core::{Duration, Time};
@@ -13,11 +13,11 @@ pub trait Method: Send {
     /// [`Event::Begin`].
     fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>);
 
-    /// What the official client would show, once [`Action::Finish`] was asked for.
+    /// Figures that the official client would show, once [`Action::Finish`] was asked for.
     fn result(&self) -> Value;
 }
 
-/// What kind of connection is wanted.
+/// Kind of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Connection {
     /// HTTP/1.1, kept alive: one request at a time.
@@ -28,21 +28,21 @@ pub enum Connection {
     WebSocket {
         /// Path and query.
         path: String,
-        /// What `Sec-WebSocket-Protocol` says.
+        /// Value of the header `Sec-WebSocket-Protocol`.
         subprotocol: &'static str,
     },
     /// Lines of text over TCP without TLS, and datagrams to the port of the same number.
     Lines,
 }
 
-/// What is to be done.
+/// An action that a method asks of its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Open a connection.
     Open {
         /// Its number.
         id: Id,
-        /// Which kind.
+        /// Kind of the connection.
         kind: Connection,
     },
     /// Send a request on an open connection.
@@ -58,7 +58,7 @@ pub enum Action {
     },
     /// Send binary messages over a WebSocket as fast as it takes them.
     Load {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
         /// How long they are.
         sizes: MessageSize,
@@ -72,14 +72,14 @@ pub enum Action {
     },
     /// Send a datagram to where a connection of lines leads. Nobody tells whether it arrives.
     Datagram {
-        /// Which connection.
+        /// Number of the connection.
         id: Id,
-        /// What it holds.
+        /// Payload of the datagram, as text.
         text: String,
     },
     /// Close a connection with all its requests, or break off a request. No event comes of it.
     Close {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
     },
     /// Tell [`Event::Wake`] at that time.
@@ -88,14 +88,14 @@ pub enum Action {
     Finish,
 }
 
-/// What happened.
+/// An event that a method hears of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The test begins.
     Begin,
     /// A connection can be used.
     Opened {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
         /// How long TCP's handshake took.
         tcp: Duration,
@@ -135,12 +135,12 @@ pub enum Event<'a> {
     },
     /// A response is complete, or a connection was closed in order.
     Ended {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
     },
     /// A request or connection failed.
     Failed {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
         /// Why, in words.
         reason: &'a str,
@@ -163,7 +163,7 @@ pub enum News {
     },
     /// [`Event::Failed`].
     Failed {
-        /// Which.
+        /// Number of the connection or request.
         id: Id,
         /// Why, in words.
         reason: String,
@@ -171,7 +171,7 @@ pub enum News {
 }
 
 impl News {
-    /// What happened.
+    /// An event that a method hears of.
     #[must_use]
     pub fn event(&self) -> Event<'_> {
         match self {

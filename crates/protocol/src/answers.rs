@@ -13,7 +13,7 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The parameters behind it.
     pub query: Query<'a>,
-    /// What is to be done.
+    /// Verb of the request.
     pub verb: Verb,
     /// Who asks.
     pub client: IpAddr,
@@ -22,7 +22,7 @@ pub struct Request<'a> {
     pub authority: Option<&'a str>,
 }
 
-/// What a request wants done, as far as servers look.
+/// HTTP verb of a request, as far as servers look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// GET or HEAD.
@@ -33,7 +33,7 @@ pub enum Verb {
     Other,
 }
 
-/// What is answered.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// So many random bytes.
@@ -52,7 +52,7 @@ pub enum Answer {
     NotFound,
 }
 
-/// What is said once a body was taken.
+/// Response after the body of an upload was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
     /// Nothing.
@@ -122,7 +122,7 @@ pub fn librespeed(request: &Request<'_>, endpoint: Endpoint) -> Result<Answer, Q
     })
 }
 
-/// What speedtest-cli and clients of OoklaServer ask for.
+/// Answers the requests of speedtest-cli and of OoklaServer's clients.
 ///
 /// # Errors
 /// If a parameter makes no sense.

@@ -9,7 +9,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 
-/// What a datagram is.
+/// Kind of a datagram of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Opens a connection.
@@ -56,12 +56,12 @@ pub struct Params {
     pub server_fill: String,
 }
 
-/// What an answer says.
+/// Fields of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Datagrams received so far.
     pub received: u32,
-    /// Which of the last 64: bit 0 is the newest; 0 if that is not known.
+    /// Arrival bits of the last 64 datagrams: bit 0 is the newest; 0 if that is not known.
     pub window: u64,
     /// When the datagram arrived.
     pub arrived: Stamp,
@@ -216,7 +216,7 @@ impl Params {
         }
     }
 
-    /// What an answer holds behind its sequence number: values and widths in bytes.
+    /// Fields of an answer after its sequence number: values and widths in bytes.
     fn fields(&self, answer: &Answer) -> [Option<(u64, usize)>; 8] {
         let stats = |bit, value, width| (self.received_stats & bit != 0).then_some((value, width));
         let stamp =
@@ -238,7 +238,7 @@ impl Params {
     }
 }
 
-/// Which of the last 64 datagrams of a connection have arrived.
+/// Window of the last 64 datagrams of a connection: which of them have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
     highest: Option<u32>,

@@ -1,4 +1,4 @@
-//! What Linux tells of a TCP socket (`TCP_INFO`), under the names that M-Lab's protocols give it.
+//! `TCP_INFO` of a TCP socket, under the names of M-Lab's protocols.
 //!
 //! The layout is that of `struct tcp_info` in Linux' `include/uapi/linux/tcp.h`, to which fields are only
 //! ever appended; a field that this kernel does not have is left out.

@@ -1,4 +1,4 @@
-//! What measurement clients and servers say to each other.
+//! Protocols between measurement clients and servers.
 //!
 //! [`weir`] is Weir's own protocol, described in `docs/protocol.md`; the other modules are the parts of
 //! foreign speed tests that do not come from a library. Everything here is bytes and values: no sockets, no

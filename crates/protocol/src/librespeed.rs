@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{Query, QueryError};
 
-/// What a path asks for, with or without `/backend` before it and `.php` behind it.
+/// Endpoint of a path, with or without `/backend` before it and `.php` after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Random bytes: the download.

@@ -30,7 +30,7 @@ pub const fn message_size() -> MessageSize {
     MessageSize::new(1 << 13, 1 << 20)
 }
 
-/// What the parameters of a test ask for.
+/// Options of a test, from the parameters of its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// A download ends once so many bytes were acknowledged.
@@ -53,11 +53,11 @@ impl Options {
     }
 }
 
-/// What a server tells of a test under way.
+/// Measurement message of a server during a test.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Measurement {
-    /// What the application counts.
+    /// Counters of the application.
     pub app_info: AppInfo,
     /// Who talks to whom.
     pub connection_info: ConnectionInfo,
@@ -65,12 +65,12 @@ pub struct Measurement {
     pub origin: &'static str,
     /// `download` or `upload`.
     pub test: &'static str,
-    /// What the kernel counts, with `ElapsedTime`.
+    /// Counters of the kernel (`TCP_INFO`), with `ElapsedTime`.
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none")]
     pub tcp_info: Option<Map<String, Value>>,
 }
 
-/// What the application counts.
+/// Counters of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AppInfo {

@@ -4,7 +4,7 @@
 //! There is no specification; this is what speedtest-cli 2.1.3 and the open reimplementations of the TCP
 //! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
 
-/// What a client says in a line over TCP.
+/// A command of a client: one line over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// Begins; with a name under which its datagrams come.
@@ -17,7 +17,7 @@ pub enum Command<'a> {
     Upload {
         /// All bytes.
         total: u64,
-        /// Those that are still to come.
+        /// Datagrams that are still to come.
         rest: u64,
     },
     /// Will send datagrams.
@@ -74,7 +74,7 @@ impl<'a> Command<'a> {
 
 /// The answer to [`Command::Hello`].
 pub const HELLO: &str = "HELLO 2.9 (2.9.0) 2021-09-01.0000.weir\n";
-/// What a download begins with, and counts among its bytes.
+/// Prefix of a download, which counts among its bytes.
 pub const DOWNLOAD_PREFIX: &[u8] = b"DOWNLOAD ";
 /// The longest line that is read.
 pub const MAX_LINE_BYTES: usize = 256;
@@ -154,12 +154,12 @@ impl LossCount {
     }
 }
 
-/// What the answer to [`Command::Loss`] tells.
+/// Fields of the answer to [`Command::Loss`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossReport {
     /// Datagrams that arrived, those that did again included.
     pub received: u64,
-    /// Those that arrived again.
+    /// Datagrams that arrived more than once.
     pub duplicates: u64,
     /// The highest index of them; 0 too if there were none.
     pub highest: u32,
@@ -217,7 +217,7 @@ pub fn config(client: std::net::IpAddr) -> String {
     )
 }
 
-/// What `/download` gives if no size is asked for, and the most that anything may ask for: OoklaServer.
+/// Size of `/download` if none is asked for, and largest size that may be asked for, in bytes: OoklaServer.
 pub const MAX_BYTES: u64 = 10 << 30;
 /// `DOWNLOAD ` and the line's end.
 const MIN_DOWNLOAD_BYTES: u64 = 10;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a>(&'a str);
 
-/// What is wrong with the parameters of a URL.
+/// Error in the parameters of a URL, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A parameter that is needed is not there.
@@ -18,9 +18,9 @@ pub enum QueryError {
     Value {
         /// Its name.
         name: &'static str,
-        /// What it was, cut short if it is long.
+        /// The value that was given, cut short if it is long.
         value: String,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: String,
     },
     /// All parameters together are too long.

@@ -32,11 +32,11 @@ pub struct Urls {
     pub large_download_url: String,
     /// [`UPLOAD`].
     pub upload_url: String,
-    /// The same as `small_download_url`.
+    /// Older name of `small_download_url`, with the same value.
     pub small_https_download_url: String,
-    /// The same as `large_download_url`.
+    /// Older name of `large_download_url`, with the same value.
     pub large_https_download_url: String,
-    /// The same as `upload_url`.
+    /// Older name of `upload_url`, with the same value.
     pub https_upload_url: String,
 }
 

@@ -24,7 +24,7 @@ pub const fn message_size() -> MessageSize {
     MessageSize::new(1 << 10, 1 << 20)
 }
 
-/// What the parameters of a stream ask for.
+/// Options of a stream, from the parameters of its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How long it is to take, in nanoseconds.
@@ -58,7 +58,7 @@ impl Options {
     }
 }
 
-/// What one side tells of a stream under way.
+/// Measurement message of one side during a stream.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Measurement {
     /// The sender's congestion control; in the first message only, as the next three.
@@ -82,7 +82,7 @@ pub struct Measurement {
     /// Since the start, in microseconds.
     #[serde(rename = "ElapsedTime")]
     pub elapsed_time: u64,
-    /// What the kernel counts, with `ElapsedTime`.
+    /// Counters of the kernel (`TCP_INFO`), with `ElapsedTime`.
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none")]
     pub tcp_info: Option<Map<String, Value>>,
 }
@@ -97,7 +97,7 @@ pub struct Bytes {
     pub bytes_received: u64,
 }
 
-/// What msak's server takes if the client does not say.
+/// Duration that msak's server uses if the client names none.
 const DEFAULT_DURATION_MS: u64 = 5_000;
 const CONGESTION: [&str; 3] = ["reno", "cubic", "bbr"];
 

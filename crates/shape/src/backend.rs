@@ -1,4 +1,4 @@
-//! Which backend is to hold packets back, and why.
+//! The choice of the backend that holds packets back, with its reason.
 
 use nix::net::if_::if_nametoindex;
 use serde::Serialize;

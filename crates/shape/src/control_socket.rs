@@ -135,7 +135,7 @@ pub(crate) fn taken(device: &str) -> ShapeError {
     ))
 }
 
-/// What was named is none.
+/// Error: there is no device of that name.
 pub(crate) fn no_device(device: &str) -> ShapeError {
     ShapeError::input(format!("there is no device `{device}`"))
 }

@@ -21,7 +21,7 @@ use crate::settings::{Backend, Settings};
 use crate::shaper::{Shaper, Watch};
 use crate::view::{SideView, View};
 
-/// What the loop works with.
+/// State of the shaper's loop.
 pub(crate) struct Engine {
     clock: Clock,
     settings: Settings,
@@ -53,7 +53,7 @@ pub(crate) struct Engine {
     late: Duration,
 }
 
-/// What the loop is told.
+/// An order to the shaper's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Open,

@@ -33,7 +33,7 @@ pub use run::{Command, run, run_with};
 pub use settings::{Backend, Settings, Target, USUAL_QUEUES};
 pub use view::{SideView, View};
 
-/// What cannot be done, in one sentence.
+/// Error of the shaper, in one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum ShapeError {
     /// The kernel refused something.

@@ -18,9 +18,9 @@ pub enum Class {
     Bulk,
     /// Everything else.
     BestEffort,
-    /// What comes steadily or is waited for: streams, shells.
+    /// Traffic that comes steadily or is waited for: streams, shells.
     Video,
-    /// What must not wait: calls, games, names.
+    /// Traffic that must not wait: calls, games, names.
     Voice,
 }
 
@@ -53,7 +53,7 @@ pub struct Rules {
     pub mark: bool,
 }
 
-/// What a packet must be for a class: all that is said, and of each list any.
+/// Conditions of a rule: a packet must meet all of them, and of each list any one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {

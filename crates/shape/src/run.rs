@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::view::View;
 use crate::{ShapeError, choose};
 
-/// What whoever looks on wants.
+/// Command of the caller that is shown the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Go on.

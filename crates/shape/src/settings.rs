@@ -1,4 +1,4 @@
-//! What a shaper is told.
+//! Settings of a shaper.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use weir_qdisc::{Device, Port, SetUp};
 use crate::ShapeError;
 use crate::rules::Rules;
 
-/// What a shaper is told.
+/// Settings of a shaper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -23,14 +23,14 @@ pub struct Settings {
     pub queues: [Option<String>; 2],
     /// How bytes are counted.
     pub framing: Framing,
-    /// Which backend; the best available one if `None`.
+    /// Backend; the best available one if `None`.
     pub backend: Option<Backend>,
     /// Whom to probe: the well-known and those that the traffic goes to, if empty.
     pub reflectors: Vec<Target>,
     /// File with the secret that servers among them ask for.
     #[serde(default)]
     pub auth: Option<PathBuf>,
-    /// Which class packets belong to, if anything is said of that.
+    /// Rules for the classes of packets, if there are any.
     #[serde(default)]
     pub rules: Option<Rules>,
     /// Ends by itself after so many ns.

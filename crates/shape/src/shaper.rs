@@ -1,4 +1,4 @@
-//! What holds packets back, as the loop sees it.
+//! The interface of a backend that holds packets back.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,10 +1,10 @@
-//! What a shaper shows of itself.
+//! The view of a running shaper.
 
 use serde::Serialize;
 use weir_control::Decision;
 use weir_core::Time;
 
-/// What a shaper shows of itself a few times a second.
+/// View of a running shaper, made a few times a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
     /// Nanoseconds since the start.
@@ -19,7 +19,7 @@ pub struct View {
     pub sides: [Option<SideView>; 2],
     /// Delays since the last view: when what was measured left, ns; the round trip, ns; its source.
     pub delays: Vec<(u64, u64, u32)>,
-    /// What was decided since the last view, and when.
+    /// Decisions since the last view, with their times.
     #[serde(skip)]
     pub decisions: Vec<(Time, Decision)>,
     /// Who answers probes.
@@ -30,7 +30,7 @@ pub struct View {
     pub late_ns: u64,
     /// Packets that passed because they were not read in time.
     pub missed: u64,
-    /// What keeps it from helping now, in sentences.
+    /// Diagnostics: what keeps it from helping now, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct View {
 pub struct SideView {
     /// The rate, bit/s; `None` lets everything through.
     pub rate_bps: Option<u64>,
-    /// What crossed the line since the last view, bit/s.
+    /// Rate on the line since the last view, bit/s.
     pub load_bps: u64,
     /// The state's name.
     pub state: &'static str,
@@ -53,7 +53,7 @@ pub struct SideView {
     pub counts: SideCounts,
 }
 
-/// What a side's queue has done since the start, and what waits in it.
+/// Counts of a side's queue since the start, and its backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SideCounts {
     /// Bytes that crossed the line, as the framing counts them.

@@ -1,4 +1,4 @@
-//! What the path sees of packets: their own headers, or those of the tunnel that carries them.
+//! Encapsulation: the headers that the path sees, a packet's own or those of its tunnel.
 //!
 //! ECN passes through a tunnel both ways as RFC 6040 has it: the header outside begins as the one inside, and a
 //! mark that it gets outside is copied to the inside at the end. Nobody sends packets that are marked already, and
@@ -7,7 +7,7 @@
 use weir_core::{Dscp, ETHERNET_HEADER, FlowKey, FlowLabel, Protocol};
 use weir_world::{Scenario, TunnelKind};
 
-/// How the packets of a flow, probe or connection look on the path.
+/// Encapsulation of a flow, probe or connection: labels, code point and sizes on the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encapsulation {
     /// From the client, and from the server.
@@ -20,7 +20,7 @@ pub(crate) struct Encapsulation {
     tunnel: Option<Outside>,
 }
 
-/// What a tunnel makes of packets.
+/// Outer packet of a tunnel.
 #[derive(Clone, Copy, Debug)]
 struct Outside {
     kind: TunnelKind,
@@ -80,7 +80,7 @@ impl Encapsulation {
     }
 }
 
-/// What a hash makes of the packets of a connection: of the client's, and of the server's.
+/// Flow labels of a connection: of the client's packets, and of the server's.
 pub(crate) fn labels(key: FlowKey, hash_key: u64) -> [FlowLabel; 2] {
     [key.label(hash_key), key.reversed().label(hash_key)]
 }

@@ -18,7 +18,7 @@ pub(crate) struct Pair {
     route: Route,
 }
 
-/// What the packets of a connection carry.
+/// Route of a connection: flow ids, encapsulation and timestamps of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     /// The flow ids of packets from the client, and from the server.

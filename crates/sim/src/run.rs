@@ -39,7 +39,7 @@ pub struct Simulation {
     outcome: Outcome,
 }
 
-/// What a run amounted to.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Simulated time that was reached.
@@ -66,7 +66,7 @@ pub enum SimError {
     Tcp {
         /// The flow's name.
         flow: String,
-        /// What is wrong.
+        /// The error, in one sentence.
         error: weir_tcp::UnknownAlgorithm,
     },
     /// A probe that only live worlds have.
@@ -77,7 +77,7 @@ pub enum SimError {
     Method {
         /// The speed test's name.
         name: String,
-        /// What is wrong.
+        /// The error, in one sentence.
         reason: String,
     },
     /// A recording was not handed in.

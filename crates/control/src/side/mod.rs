@@ -39,7 +39,7 @@ pub(crate) struct SideControl {
     entered: Time,
     /// Bit/s; `None` lets everything through.
     rate: Option<f64>,
-    /// What the line carries, bit/s; `None` before it was first measured.
+    /// Capacity of the line, bit/s; `None` before it was first measured.
     capacity: Option<f64>,
     /// When the capacity was last measured or tried.
     tried: Time,
@@ -51,7 +51,7 @@ pub(crate) struct SideControl {
     step: Step,
     episode: Episode,
     last_busy: Time,
-    /// What was told last.
+    /// Rate and state that were reported last.
     told: Option<(Option<Rate>, State)>,
 }
 
@@ -70,7 +70,7 @@ struct Step {
     began: Time,
 }
 
-/// What a side may look at.
+/// Inputs of a side at one tick.
 pub(crate) struct View<'a> {
     pub facts: Facts,
     pub delays: &'a Delays,
@@ -78,7 +78,7 @@ pub(crate) struct View<'a> {
     pub late: Option<Time>,
 }
 
-/// What a side is told at a tick.
+/// Facts that a side gets at a tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub now: Time,
@@ -184,7 +184,7 @@ impl SideControl {
         self.capacity
     }
 
-    /// What was learned of the line.
+    /// Bounds of the rate that were learned from the line.
     pub fn bounds(&self) -> Option<Bounds> {
         self.learned.map(|learned| Bounds {
             min_bps: learned.least as u64,
@@ -493,7 +493,7 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9) as u64)
 }
 
-/// What the modes differ in.
+/// Parameters in which the modes differ.
 #[derive(Debug)]
 struct Character {
     /// Share of the capacity that is let through.
@@ -547,7 +547,7 @@ const IDLE_SHARE: f64 = 0.02;
 const IDLE_BPS: f64 = 100_000.0;
 /// A page takes pauses of up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// What was measured is trusted for so long.
+/// Time for which a measured capacity is trusted.
 const AGE_AFTER: Duration = Duration::from_secs(10);
 /// Seconds: then two thirds of what it differed from the usual are forgotten.
 const AGE_TIME: f64 = 30.0;

@@ -34,7 +34,7 @@ pub struct Intercept {
 /// A packet that waits in the kernel's queue (NFQUEUE) for a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedPacket<'a> {
-    /// Which way: 0 out, 1 in.
+    /// Direction: 0 out, 1 in.
     pub way: usize,
     /// Its number on that way.
     pub id: u32,

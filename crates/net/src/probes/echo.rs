@@ -1,4 +1,4 @@
-//! What answers UDP and TCP probes at the servers.
+//! Echo servers of UDP and TCP probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a UDP probe and its answer carry, in network order.
+//! Payload of a UDP probe and of its answer, in network order.
 //!
 //! | bytes | request | answer |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! What the sockets of all probes have in common.
+//! Functions that the sockets of all probes share.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What is said over the WebSocket of a session: one JSON object a message, `type` says which.
+//! Messages over the WebSocket of a session: one JSON object each, `type` names the kind.
 //!
 //! Both sides pass over fields that they do not know, so that fields can be added within a version.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Mac, Token};
 
-/// What a client says.
+/// Messages of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
@@ -30,7 +30,7 @@ pub enum ClientMessage {
     Open(FlowRequest),
     /// Ends a flow before its time; answered by [`ServerMessage::Done`].
     Stop {
-        /// Which.
+        /// Number of the flow.
         flow: u32,
     },
     /// Asks how many datagrams arrived; answered by [`ServerMessage::Echoes`].
@@ -42,7 +42,7 @@ pub enum ClientMessage {
     },
 }
 
-/// What a server says. Times are nanoseconds on its clock, which starts with the session.
+/// Messages of the server. Times are nanoseconds on its clock, which starts with the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
@@ -52,7 +52,7 @@ pub enum ServerMessage {
         version: u32,
         /// The server's name and version.
         server: String,
-        /// What [`ClientMessage::Authenticate`] has to answer; nothing needs to be answered if there is none.
+        /// Challenge that [`ClientMessage::Authenticate`] answers; `None` if the server asks for no secret.
         challenge: Option<Token>,
     },
     /// The session is open.
@@ -65,19 +65,19 @@ pub enum ServerMessage {
         udp_port: Option<u16>,
         /// Congestion controls that a flow may ask for.
         congestion: Vec<String>,
-        /// What the server allows.
+        /// Limits that the server sets.
         limits: Limits,
     },
     /// A flow may begin: its connection says `ticket` within [`Limits::ticket_ns`].
     Opened {
-        /// Which.
+        /// Number of the flow.
         flow: u32,
         /// Names the flow.
         ticket: Token,
     },
     /// A flow's connection has come: now it runs.
     Started {
-        /// Which.
+        /// Number of the flow.
         flow: u32,
         /// When.
         t_ns: u64,
@@ -116,7 +116,7 @@ pub enum ServerMessage {
     },
     /// Something cannot be done. Without a flow it ends the session.
     Error {
-        /// Which flow it is about.
+        /// Number of the flow that it is about.
         flow: Option<u32>,
         /// Why, in one sentence.
         reason: String,
@@ -128,7 +128,7 @@ pub enum ServerMessage {
 pub struct FlowRequest {
     /// The client's number for it, one that no flow of the session had.
     pub flow: u32,
-    /// Which way data goes.
+    /// Direction of the data, as the client sees it.
     pub direction: Direction,
     /// How long data is sent, in nanoseconds.
     pub duration_ns: u64,
@@ -152,7 +152,7 @@ pub struct FlowRequest {
     pub sample_ns: Option<u64>,
 }
 
-/// Which way data goes, as the client sees it.
+/// Direction of data, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -180,7 +180,7 @@ pub enum EndReason {
     Broken,
 }
 
-/// What the server allows.
+/// Limits that the server sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Flows at a time.
@@ -204,11 +204,11 @@ pub struct Limits {
 /// The state of a flow at the server's end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
-    /// Which.
+    /// Number of the flow.
     pub flow: u32,
     /// Bytes that this end's application has handed to TCP, or has got from it.
     pub bytes: u64,
-    /// What the kernel tells of its connection; `None` for a flow of several HTTP requests without one now.
+    /// `TCP_INFO` of its connection; `None` for a flow of several HTTP requests without one now.
     pub tcp: Option<TcpSample>,
 }
 
@@ -265,7 +265,7 @@ pub struct TcpSample {
 /// The requests of one train of datagrams that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EchoCount {
-    /// Which.
+    /// Number of the train of probes.
     pub train: u8,
     /// How many.
     pub received: u32,

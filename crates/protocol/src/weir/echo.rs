@@ -22,13 +22,13 @@ use super::Token;
 pub struct EchoRequest {
     /// The session.
     pub token: Token,
-    /// Which train of probes it belongs to.
+    /// Number of the train of probes to which it belongs.
     pub train: u8,
     /// Its sequence number in the train.
     pub seq: u32,
     /// The TOS byte (DSCP and ECN) that the answer is to have.
     pub answer_tos: u8,
-    /// What the client wants to see again.
+    /// Stamp of the client, which the answer returns.
     pub stamp: u64,
 }
 

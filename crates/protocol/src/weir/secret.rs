@@ -15,7 +15,7 @@ pub struct Token(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mac([u8; 32]);
 
-/// What both sides know.
+/// The secret that client and server share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -39,7 +39,7 @@ impl Secret {
         }
     }
 
-    /// What a client answers to a challenge, and a server expects.
+    /// Answer of a client to a challenge, which the server expects.
     #[must_use]
     pub fn answer(&self, challenge: Token, nonce: Token) -> Mac {
         Mac(self.hmac(challenge, nonce).finalize().into_bytes().into())
