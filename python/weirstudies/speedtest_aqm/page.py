@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
     from weirlab.scenario import Direction
     from weirstudies.speedtest_aqm.calibration import Gap, Range, Row
     from weirstudies.speedtest_aqm.design import Cell, Study
-    from weirstudies.speedtest_aqm.figures import Run
+    from weirstudies.speedtest_aqm.figures import Run, Way
 
     Found = Mapping[Cell, Sequence[Run]]
+    Figures = tuple[float, ...]
 
 
 def calibration_table(rows: Sequence[Row]) -> Table:
@@ -98,39 +98,23 @@ def _what_ran(found: Found, of: Study, took: str | None) -> str:
         "## What was run",
         "",
         f"Simulator: {sim[0]} cells, {sim[1]} runs. Lab: {lab[0]} cells, {lab[1]} runs. The whole grid has "
-        f"{len(grid)} cells, "
-        f"{sum(grid.values())} runs with {of.repetitions} repetitions each (`--full`)."
+        f"{len(grid)} cells, {sum(grid.values())} runs with {of.repetitions} repetitions each (`--full`)."
         + (f" {took}" if took else ""),
     ]
     if missing:
         lines += ["", f"Methods that there are not yet: {', '.join(missing)}."]
-    lines += [
-        "",
-        line(
-            [
-                "block",
-                "rates, Mbit/s",
-                "round trip, ms",
-                "queues",
-                "bucket",
-                "beside",
-                "methods",
-                "runs a cell",
-            ]
-        ),
+    rows = [
+        _block(block, counts, of)
+        for world, blocks in (("sim", of.block), ("lab", of.lab))
+        for block in blocks
+        if (counts := [_runs(runs, world) for cell, runs in found.items() if _is_in(cell, block)])
+        and any(counts)
     ]
-    lines.append(line(["---"] * 8))
-    for world, blocks in (("sim", of.block), ("lab", of.lab)):
-        lines += [
-            _block(block, counts, of)
-            for block in blocks
-            if (counts := [_runs(runs, world) for cell, runs in found.items() if _is_in(cell, block)])
-            and any(counts)
-        ]
+    lines += ["", *_table(BLOCK_HEADINGS, rows, words=len(BLOCK_HEADINGS))]
     return "\n".join([*lines, *_how_quiet(found)])
 
 
-def _block(block: design.Block, counts: Sequence[int], of: Study) -> str:
+def _block(block: design.Block, counts: Sequence[int], of: Study) -> list[str]:
     axes = (
         block.rates_mbps,
         block.rtts_ms,
@@ -140,7 +124,7 @@ def _block(block: design.Block, counts: Sequence[int], of: Study) -> str:
         [one for one in block.methods if one in design.methods(of)],
     )
     cells = [", ".join(str(one) for one in values) for values in axes]
-    return line([f"{block.name}: {block.why}", *cells, _from_to([count for count in counts if count])])
+    return [f"{block.name}: {block.why}", *cells, _from_to([count for count in counts if count])]
 
 
 def _how_quiet(found: Found) -> Sequence[str]:
@@ -200,27 +184,13 @@ def _statements(found: Sequence[Judged]) -> str:
         "",
         verdict([one.seen for one in found]),
         "",
-        line(["who says what", "", "seen if", "figures"]),
-        line(["---"] * 4),
     ]
-    lines += [
-        line([f"{one.says} ({one.by})", f"**{seen_word(one.seen)}**", one.rule, one.evidence])
-        for one in found
-    ]
-    return "\n".join(lines)
+    rows = [[f"{one.says} ({one.by})", f"**{seen_word(one.seen)}**", one.rule, one.evidence] for one in found]
+    return "\n".join([*lines, *_table(["who says what", "", "seen if", "figures"], rows, words=4)])
 
 
 def _calibration(rows: Sequence[Row], stand_in: Range | None, of: Study) -> Iterable[str]:
-    intro = (
-        "## Calibration: reported latency against the true one under load\n\nReported less true in ms, and "
-        "in brackets reported over "
-        "true; medians over cells, beneath them the least and the greatest cell. *Own flow*: round trips "
-        "of the load's own packets, as TCP took them one by one; of Weir's own loads, and in the lab, the "
-        "senders' SRTT. *Other flow*: UDP pings every 10 ms. *Queue*: the empty path "
-        "and what packets waited in "
-        "the router on average. All while the method loaded that direction; figures of the idle line are "
-        "held against the download."
-    )
+    intro = f"## Calibration: reported latency against the true one under load\n\n{OF_CALIBRATION}"
     if stand_in:
         intro += (
             f" Where the simulator has both, the median SRTT is {stand_in.median:+.1f} ms from that of the "
@@ -242,17 +212,14 @@ def _calibration(rows: Sequence[Row], stand_in: Range | None, of: Study) -> Iter
 
 def _calibration_of(method: design.Method, rows: Sequence[Row]) -> str:
     meanings = "; ".join(f"*{one.name}*: {one.says}" for one in method.metric)
-    lines = [
-        f"**{method.name}** ({method.says}). {meanings}.",
-        "",
-        line(["metric", "queue", "runs", "none", "reported, ms", "own flow", "other flow", "queue"]),
-        line(["---", "---", *["---:"] * 6]),
-    ]
+    headings = ["metric", "queue", "runs", "none", "reported, ms", "own flow", "other flow", "queue"]
+    cells = []
     for row in rows:
         gaps = [_gap(row.gaps.get(truth)) for truth in calibration.TRUTHS]
         counts = [str(row.runs), str(row.missing or "")]
-        lines.append(line([row.metric.name, row.queue, *counts, _range(row.reported), *gaps]))
-    return "\n".join(lines)
+        cells.append([row.metric.name, row.queue, *counts, _range(row.reported), *gaps])
+    table = _table(headings, cells, words=2)
+    return "\n".join([f"**{method.name}** ({method.says}). {meanings}.", "", *table])
 
 
 def _gap(gap: Gap | None) -> str:
@@ -291,31 +258,19 @@ def _worlds(found: Found) -> str:
             figures = [
                 _down_up(some, figure) for figure in (_mbps, _own_ms, _other_ms) for some in (lab, sim)
             ]
-            words = [cell.queue, str(cell.rate_mbps), cell.cross, cell.method, str(len(lab))]
-            rows.append(line([*words, *figures]))
+            rows.append([cell.queue, str(cell.rate_mbps), cell.cross, cell.method, str(len(lab)), *figures])
     if not rows:
         return ""
+    pairs = [f"{what}, {world}" for what in ("Mbit/s", "own", "other") for world in ("lab", "sim")]
     return "\n".join(
         [
             "## Lab and simulator beside each other",
             "",
-            (
-                "Down / up, medians of runs, while the method loaded that direction: what it received in "
-                "Mbit/s; round trips of its own flow and of pings in another, in ms."
-            ),
+            OF_WORLDS,
             "",
-            line(
-                [
-                    "queue",
-                    "rate",
-                    "beside",
-                    "method",
-                    "runs in the lab",
-                    *(f"{what}, {world}" for what in ("Mbit/s", "own", "other") for world in ("lab", "sim")),
-                ]
-            ),
+            line(["queue", "rate", "beside", "method", "runs in the lab", *pairs]),
             line(["---", "---:", "---", "---", *["---:"] * 7]),
-            *rows,
+            *(line(row) for row in rows),
         ]
     )
 
@@ -344,26 +299,12 @@ def _reported(found: Found, of: Study) -> str:
         rows = []
         for cross in of.cross:
             for method in of.method:
-                wanted = [
-                    (REPORTED_MBPS, REPORTED_RTT_MS, queue.name, "g0", cross.name, method.name, None)
-                    for queue in of.queue
-                ]
-                values = [
-                    [
-                        [float(word) for word in both.split("/")]
-                        for cell, runs in found.items()
-                        if dataclasses.astuple(cell) == one
-                        for run in runs
-                        if run.world == world and run.disturbed is None and (both := _both(run))
-                    ]
-                    for one in wanted
-                ]
+                values = [_reports(found, queue.name, cross.name, method.name, world) for queue in of.queue]
                 if any(values):
-                    rows.append(line([method.name, cross.name, *(_medians(some, 0) for some in values)]))
+                    rows.append([method.name, cross.name, *(_medians(some, 0) for some in values)])
         if rows:
-            heading = line(["method", "beside", *(queue.name for queue in of.queue)])
-            rule = line(["---", "---", *["---:"] * len(of.queue)])
-            tables += ["", f"{place}:", "", heading, rule, *rows]
+            headings = ["method", "beside", *(queue.name for queue in of.queue)]
+            tables += ["", f"{place}:", "", *_table(headings, rows, words=2)]
     if not tables:
         return ""
     return "\n".join(
@@ -376,24 +317,27 @@ def _reported(found: Found, of: Study) -> str:
     )
 
 
+def _reports(found: Found, queue: str, cross: str, method: str, world: str) -> list[Figures]:
+    """What a method reported at the rate and round trip where all of them ran, run by run."""
+    cell = design.Cell(
+        rate_mbps=REPORTED_MBPS, rtt_ms=REPORTED_RTT_MS, queue=queue, burst="g0", cross=cross, method=method
+    )
+    runs = [run for run in found.get(cell, ()) if run.world == world and run.disturbed is None]
+    return [both for run in runs if (both := _reported_mbps(run)) is not None]
+
+
 def _throughput(found: Found, of: Study) -> str:
     """Reported throughput of ndt7 by rate and queue, one flow, no burst."""
     tables = []
-    for rtt in sorted(of.rtts_ms, reverse=True):
+    for rtt_ms in sorted(of.rtts_ms, reverse=True):
 
-        def figure(cell: Cell, run: Run, rtt: int = rtt) -> str | None:
-            if (cell.rtt_ms, cell.burst, cell.cross, cell.method) != (
-                rtt,
-                "g0",
-                "none",
-                "ndt7",
-            ) or run.world != "sim":
-                return None
-            return _both(run)
+        def figures(cell: Cell, run: Run, rtt_ms: int = rtt_ms) -> Figures | None:
+            alone = (cell.rtt_ms, cell.burst, cell.cross, cell.method) == (rtt_ms, "g0", "none", "ndt7")
+            return _reported_mbps(run) if alone and run.world == "sim" else None
 
-        table = _by_rate(found, of, figure)
+        table = _by_rate(found, of, figures)
         if table:
-            tables += [f"Round trip {rtt} ms:", "", table, ""]
+            tables += [f"Round trip {rtt_ms} ms:", "", *table, ""]
     if not tables:
         return ""
     return "\n".join(
@@ -410,96 +354,91 @@ def _throughput(found: Found, of: Study) -> str:
 def _shares(found: Found, of: Study) -> str:
     """The authors' set with cross traffic: goodput, then SRTT."""
 
-    def of_set(cell: Cell, run: Run) -> bool:
-        return cell.cross == "cubic-up" and run.world == "sim"
+    def upload(cell: Cell, run: Run) -> Way | None:
+        return run.ways.get("up") if cell.cross == "cubic-up" and run.world == "sim" else None
 
-    def rate(cell: Cell, run: Run) -> str | None:
-        up = run.ways.get("up")
-        return f"{up.mbps}" if of_set(cell, run) and up else None
+    def mbps(cell: Cell, run: Run) -> Figures | None:
+        up = upload(cell, run)
+        return (up.mbps,) if up else None
 
-    def srtt(cell: Cell, run: Run) -> str | None:
-        up = run.ways.get("up")
-        return f"{up.srtt.mean}" if of_set(cell, run) and up and up.srtt else None
+    def srtt_ms(cell: Cell, run: Run) -> Figures | None:
+        up = upload(cell, run)
+        return (up.srtt.mean,) if up and up.srtt else None
 
-    rates = _by_rate(found, of, rate)
+    rates = _by_rate(found, of, mbps)
     if not rates:
         return ""
     theirs = of.published["cross"]
-    published = [
-        line(["theirs", *(str(one) for one in theirs.rates_mbps)]),
-        line(["---", *["---:"] * len(theirs.rates_mbps)]),
-    ]
-    published += [
-        line([queue, *(f"{value:g}" for value in values)]) for queue, values in theirs.upload_mbps.items()
-    ]
+    published = [[queue, *(f"{value:g}" for value in values)] for queue, values in theirs.upload_mbps.items()]
     return "\n".join(
         [
             "## The authors' set with cross traffic",
             "",
-            (
-                "A BBR upload beside five CUBIC uploads, g2, 20 ms: Mbit/s, medians; a sixth of the rate "
-                "would be a fair share."
-            ),
+            OF_SHARES,
             "",
-            rates,
+            *rates,
             "",
             f"{theirs.what[0].upper()}{theirs.what[1:]}:",
             "",
-            *published,
+            *_table(["theirs", *(str(one) for one in theirs.rates_mbps)], published, words=1),
             "",
             "Mean SRTT of the upload, ms:",
             "",
-            _by_rate(found, of, srtt, digits=1),
+            *_by_rate(found, of, srtt_ms, digits=1),
         ]
     )
 
 
-def _by_rate(found: Found, of: Study, figure: Callable[[Cell, Run], str | None], *, digits: int = 0) -> str:
-    """A table of queues by rate with the medians of a figure, which may be several with `/` between them."""
-    values: dict[tuple[str, int], list[list[float]]] = {}
+def _by_rate(
+    found: Found, of: Study, figures: Callable[[Cell, Run], Figures | None], *, digits: int = 0
+) -> list[str]:
+    """A table of queues by rate with the medians of each of the figures; empty if no run has them."""
+    values: dict[tuple[str, int], list[Figures]] = {}
     for cell, runs in found.items():
         for run in runs:
-            said = figure(cell, run)
+            said = figures(cell, run)
             if said is not None:
-                values.setdefault((cell.queue, cell.rate_mbps), []).append(
-                    [float(word) for word in said.split("/")]
-                )
+                values.setdefault((cell.queue, cell.rate_mbps), []).append(said)
     rates = sorted({rate for _, rate in values})
     if not rates:
-        return ""
-    lines = [line(["queue", *(str(rate) for rate in rates)]), line(["---", *["---:"] * len(rates)])]
-    for queue in of.queue:
-        if any(name == queue.name for name, _ in values):
-            cells = [_medians(values.get((queue.name, rate), []), digits) for rate in rates]
-            lines.append(line([queue.name, *cells]))
-    return "\n".join(lines)
+        return []
+    rows = [
+        [queue.name, *(_medians(values.get((queue.name, rate), []), digits) for rate in rates)]
+        for queue in of.queue
+        if any(name == queue.name for name, _ in values)
+    ]
+    return _table(["queue", *(str(rate) for rate in rates)], rows, words=1)
 
 
-def _medians(values: Sequence[Sequence[float]], digits: int) -> str:
+def _medians(values: Sequence[Figures], digits: int) -> str:
+    """The median of each figure over runs; empty if there are none."""
     return " / ".join(f"{median(column):.{digits}f}" for column in zip(*values, strict=True))
 
 
-def _both(run: Run) -> str | None:
-    both = [
+def _reported_mbps(run: Run) -> Figures | None:
+    """Goodput that the method reports, down and up; None if it lacks one of them."""
+    down, up = (
         run.result.get(f"{way}_mbps", (run.result.get(way) or {}).get("goodput_mbps"))
         for way in ("download", "upload")
-    ]
-    return None if None in both else "/".join(str(one) for one in both)
+    )
+    return None if down is None or up is None else (down, up)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, words: int) -> list[str]:
+    """The lines of a table whose first columns are words and whose others are numbers."""
+    rule = ["---"] * words + ["---:"] * (len(headings) - words)
+    return [line(headings), line(rule), *(line(row) for row in rows)]
 
 
 def _durations(found: Found, of: Study) -> str:
     lines = [
         "## How long a test takes, and how steady its rate is",
         "",
-        (
-            "Seconds from its first packet to its end; the rate's range from the 5th to the 95th percentile "
-            "of 100 ms over its median, while it loaded that direction. Medians over runs in the simulator, "
-            "least and greatest run in brackets."
-        ),
+        OF_DURATIONS,
         "",
-        line(["method", "beside", "seconds", "unsteadiness down", "unsteadiness up", "not ended"]),
-        line(["---", "---", *["---:"] * 4]),
     ]
+    headings = ["method", "beside", "seconds", "unsteadiness down", "unsteadiness up", "not ended"]
+    rows = []
     for method in of.method:
         for crossed in (False, True):
             runs = [
@@ -519,18 +458,16 @@ def _durations(found: Found, of: Study) -> str:
                 ]
                 for way in WAYS
             ]
-            lines.append(
-                line(
-                    [
-                        method.name,
-                        "cross traffic" if crossed else "nothing",
-                        f"{median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "",
-                        *(f"{median(values):.2f}" if values else "" for values in spreads),
-                        str(len(runs) - len(times) or ""),
-                    ]
-                )
+            rows.append(
+                [
+                    method.name,
+                    "cross traffic" if crossed else "nothing",
+                    f"{median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "",
+                    *(f"{median(values):.2f}" if values else "" for values in spreads),
+                    str(len(runs) - len(times) or ""),
+                ]
             )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_table(headings, rows, words=2)])
 
 
 def _set_ups(of: Study) -> str:
@@ -541,6 +478,35 @@ def _set_ups(of: Study) -> str:
     lines += [line([one.name, "", one.says]) for one in of.cross]
     return "\n".join(lines)
 
+
+BLOCK_HEADINGS = (
+    *("block", "rates, Mbit/s", "round trip, ms", "queues", "bucket", "beside", "methods", "runs a cell"),
+)
+
+OF_CALIBRATION = (
+    "Reported less true in ms, and in brackets reported over true; medians over cells, beneath them the "
+    "least and the greatest cell. *Own flow*: round trips of the load's own packets, as TCP took them one "
+    "by one; of Weir's own loads, and in the lab, the senders' SRTT. *Other flow*: UDP pings every 10 ms. "
+    "*Queue*: the empty path and what packets waited in the router on average. All while the method "
+    "loaded that direction; figures of the idle line are held against the download."
+)
+
+OF_WORLDS = (
+    "Down / up, medians of runs, while the method loaded that direction: what it received in Mbit/s; "
+    "round trips of its own flow and of pings in another, in ms."
+)
+
+OF_SHARES = (
+    "A BBR upload beside five CUBIC uploads, g2, 20 ms: Mbit/s, medians; a sixth of the rate would be a "
+    "fair share."
+)
+
+OF_DURATIONS = (
+    "Seconds from its first packet to its end; the rate's range from the 5th to the 95th percentile of "
+    "100 ms over its median, while it loaded that direction. Medians over runs in the simulator, least "
+    "and greatest run in brackets."
+)
+"""What stands above the tables of the page."""
 
 REPORTED_MBPS = 100
 REPORTED_RTT_MS = 20
