@@ -428,6 +428,40 @@ mod tests {
         assert!((sample.of(Side::Egress), sample.of(Side::Ingress)) == (0.0, 0.02));
     }
 
+    /// 10 ms there and 30 ms back, twice: a quarter and three quarters. They tell of an excess of which they know half.
+    #[test]
+    fn an_excess_is_shared_as_the_ways_that_are_known() {
+        let mut delays = Delays::default();
+        add(&mut delays, with_ways(0, 5, 5, -7_000));
+        for sent in [50, 60] {
+            add(&mut delays, with_ways(sent, 15, 35, -7_000));
+        }
+        let now = Time::from_millis(115);
+        delays.recent.pop_front();
+        let share = |side, total| delays.share(side, total, now);
+        assert!((share(Side::Egress, 0.04).unwrap() - 0.25).abs() < 1e-9);
+        assert!((share(Side::Ingress, 0.04).unwrap() - 0.75).abs() < 1e-9);
+        assert!(share(Side::Egress, 0.079).is_some());
+        assert_eq!(share(Side::Egress, 0.081), None);
+    }
+
+    /// The jitter moves by a sixteenth of the way to each difference, as long as there is no queue.
+    #[test]
+    fn jitter_is_the_mean_difference_while_it_is_quiet() {
+        let mut delays = Delays::default();
+        let mut jitter_after = |sent: u64, rtt: u64| {
+            let (delay, at) = answer(0, sent, rtt);
+            delays.add(&delay, QUIET, at);
+            (delays.jitter(at) * 1e9).round() as u64
+        };
+        assert_eq!(jitter_after(0, 20), 0);
+        assert_eq!(jitter_after(100, 24), 250_000, "4 ms more");
+        assert_eq!(jitter_after(200, 22), 359_375, "2 ms less: 250 + 1750 / 16 us");
+        assert_eq!(jitter_after(300, 30), 359_375, "10 ms above the baseline are not quiet");
+        assert_eq!(jitter_after(400, 22), 359_375, "nor is the way down");
+        assert_eq!(jitter_after(500, 22), 336_914, "no difference: a sixteenth less");
+    }
+
     #[test]
     fn a_clock_that_is_set_is_no_delay() {
         let mut delays = Delays::default();

@@ -119,4 +119,25 @@ mod tests {
         }
         assert!(history.ticks.len() <= 10);
     }
+
+    /// A tick is kept as long as the one after it is no more than 8 s old, so that a span of 8 s has its beginning.
+    #[test]
+    fn eight_seconds_are_remembered() {
+        for (now, begins) in [(9_000_000_000, Some(0.0)), (9_000_000_001, None)] {
+            let mut history = History::default();
+            for second in 0..3 {
+                history.note(Time::from_millis(1_000 * second), Traffic::default());
+            }
+            history.note(Time::from_nanos(now), Traffic::default());
+            assert_eq!(history.bytes_between(Time::ZERO, Time::from_millis(500)), begins, "{now}");
+        }
+        // However long the pause, all that is too old goes, but for two ticks.
+        let mut paused = History::default();
+        for second in [0, 1, 2, 60] {
+            paused.note(Time::from_millis(1_000 * second), Traffic::default());
+        }
+        assert_eq!(paused.ticks.len(), 2);
+        paused.clear();
+        assert_eq!(paused.bytes_between(Time::from_millis(2_000), Time::from_millis(3_000)), None);
+    }
 }

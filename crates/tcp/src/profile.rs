@@ -406,6 +406,14 @@ mod tests {
     const TICK: Duration = Duration::from_millis(4);
 
     #[test]
+    fn headers_take_their_part_of_a_packet() {
+        let without = Profile { timestamps: false, ..LINUX };
+        let with = Profile { timestamps: true, ..LINUX };
+        assert_eq!((without.mss(1_500, 20), with.mss(1_500, 20)), (1_460, 1_448));
+        assert_eq!((without.mss(1_500, 40), with.mss(1_500, 40)), (1_440, 1_428), "IPv6");
+    }
+
+    #[test]
     fn the_wheel_is_never_early_and_coarser_for_long_times() {
         let fires = |now_ms: u64, ms: u64| {
             Timers::Wheel(TICK)
