@@ -92,6 +92,13 @@ def test_a_package_uses_only_those_above_it() -> None:
         above.add(name)
 
 
+def test_no_module_uses_itself_through_others() -> None:
+    rest = {module: {other for other in imports(module) if other != module} for module in MODULES}
+    while free := {module for module, used in rest.items() if not used}:
+        rest = {module: used - free for module, used in rest.items() if module not in free}
+    assert rest == {}, "these use each other in a circle, or use such a circle"
+
+
 def test_no_study_uses_another() -> None:
     """Beside `command` and `statements`, which they share."""
     for name in rooms():

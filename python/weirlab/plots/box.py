@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from weirlab.record import Record, SetUp
-    from weirlab.stats.summary import Direction
+    from weirlab.stats import Direction
 
     Boxes = list[Distribution | None]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
     from weirlab.scores import Measured
-    from weirlab.stats.summary import Direction
+    from weirlab.stats import Direction
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weirlab.record import Record
-    from weirlab.stats.summary import Direction
+    from weirlab.stats import Direction
 
     Numbers = NDArray[np.floating[Any]]
 

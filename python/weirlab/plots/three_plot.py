@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from weirlab.plots.series import Lines, Numbers
     from weirlab.record import Record
-    from weirlab.stats import DirectionSummary, Summary
-    from weirlab.stats.summary import Direction
+    from weirlab.stats import Direction, DirectionSummary, Summary
 
 
 @dataclass(frozen=True, kw_only=True)

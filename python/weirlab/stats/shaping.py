@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weirlab.record import Record
-    from weirlab.stats.summary import Direction
+    from weirlab.scenario import Direction
 
     Numbers = NDArray[np.floating[Any]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,9 +14,8 @@ from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.scenario import Direction
     from weirlab.stats.distribution import Distribution
-
-Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True, kw_only=True)

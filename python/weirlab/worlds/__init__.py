@@ -1,6 +1,7 @@
 """Worlds: where a scenario runs."""
 
-from weirlab.worlds.base import Datapath, Progress, World, datapaths, world_named, world_names
+from weirlab.worlds.base import Datapath, Progress, World
+from weirlab.worlds.named import datapaths, world_named, world_names
 from weirlab.worlds.sides import SIDES, Side
 
 __all__ = [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
-
-from weirlab.errors import UsageError
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,45 +38,3 @@ class World(Protocol):
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
         ...
-
-
-def world_names() -> list[str]:
-    """The names of the worlds."""
-    return ["sim", "lab", "net"]
-
-
-def datapaths() -> list[str]:
-    """The names of the data paths."""
-    return list(get_args(Datapath))
-
-
-def world_named(
-    name: str, datapath: Datapath = "userspace", *, host: str | None = None, secret: str | None = None
-) -> World:
-    """The world of that name.
-
-    Args:
-        name: one of `world_names`.
-        datapath: who has the queues and lines, of which only the lab has two.
-        host: the server, which only the world net has.
-        secret: what that server asks for.
-    """
-    if datapath != "userspace" and name != "lab":
-        raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
-    if host is not None and name != "net":
-        raise UsageError(f"host `{host}`: only the world net has one, not world `{name}`")
-    if secret is not None and name != "net":
-        raise UsageError(f"auth: only the world net has a server that asks for a secret, not world `{name}`")
-    if name == "sim":
-        from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
-
-        return SimWorld()
-    if name == "lab":
-        from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
-
-        return LabWorld(datapath)
-    if name == "net":
-        from weirlab.worlds.net import NetWorld  # noqa: PLC0415
-
-        return NetWorld(host, secret)
-    raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError
-from weirlab.worlds.base import world_named
+from weirlab.worlds.named import world_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,0 +1,53 @@
+"""Worlds by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from weirlab.errors import UsageError
+from weirlab.worlds.base import Datapath
+
+if TYPE_CHECKING:
+    from weirlab.worlds.base import World
+
+
+def world_names() -> list[str]:
+    """The names of the worlds."""
+    return ["sim", "lab", "net"]
+
+
+def datapaths() -> list[str]:
+    """The names of the data paths."""
+    return list(get_args(Datapath))
+
+
+def world_named(
+    name: str, datapath: Datapath = "userspace", *, host: str | None = None, secret: str | None = None
+) -> World:
+    """The world of that name.
+
+    Args:
+        name: one of `world_names`.
+        datapath: who has the queues and lines, of which only the lab has two.
+        host: the server, which only the world net has.
+        secret: what that server asks for.
+    """
+    if datapath != "userspace" and name != "lab":
+        raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
+    if host is not None and name != "net":
+        raise UsageError(f"host `{host}`: only the world net has one, not world `{name}`")
+    if secret is not None and name != "net":
+        raise UsageError(f"auth: only the world net has a server that asks for a secret, not world `{name}`")
+    if name == "sim":
+        from weirlab.worlds.sim import SimWorld  # noqa: PLC0415 - each world loads what it needs
+
+        return SimWorld()
+    if name == "lab":
+        from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
+
+        return LabWorld(datapath)
+    if name == "net":
+        from weirlab.worlds.net import NetWorld  # noqa: PLC0415
+
+        return NetWorld(host, secret)
+    raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")
