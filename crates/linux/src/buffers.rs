@@ -10,7 +10,7 @@ use weir_wire::{Checksum, Headers, Segmenter};
 pub(crate) struct Buffer {
     /// From the IP header on.
     pub bytes: Vec<u8>,
-    /// What they say.
+    /// Parsed headers of the packet.
     pub headers: Headers,
     /// How the bytes are cut into segments, if they are a GSO packet.
     pub segmenter: Option<Segmenter>,
@@ -92,7 +92,7 @@ impl Buffers {
         self.buffers[buffer_of(handle)].as_ref().expect("a packet under way has its bytes")
     }
 
-    /// The same, to be changed.
+    /// The buffer that holds the packet of that handle, to be changed.
     pub fn get_mut(&mut self, handle: u64) -> &mut Buffer {
         self.buffers[buffer_of(handle)].as_mut().expect("a packet under way has its bytes")
     }

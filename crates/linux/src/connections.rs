@@ -30,9 +30,9 @@ pub struct Connection {
     pub client: SocketAddr,
     /// The server's end.
     pub server: SocketAddr,
-    /// What the client sends with, such as `cubic`; `None` until the client's kernel told.
+    /// Congestion control of the client, such as `cubic`; `None` until its kernel has told.
     pub client_congestion_control: Option<String>,
-    /// What the server sends with.
+    /// Congestion control of the server; `None` until its kernel has told.
     pub server_congestion_control: Option<String>,
 }
 
@@ -190,7 +190,7 @@ impl Watched {
     }
 }
 
-/// What came on top; all of it if a new connection has the ports of an old one and counts from 0 again.
+/// Increase of a counter; all of it if a new connection has the ports of an old one and counts from 0 again.
 const fn since(before: u64, now: u64) -> u64 {
     if now < before { now } else { now - before }
 }

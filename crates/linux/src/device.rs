@@ -7,7 +7,7 @@ use weir_wire::Virtio;
 
 /// A device whose packets this process reads and writes. It never blocks.
 pub(crate) trait Device: Send {
-    /// What tells that packets wait.
+    /// File descriptor that is readable when packets wait.
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Takes the next packet that the kernel sends: its bytes, from the IP header on, go to the front of

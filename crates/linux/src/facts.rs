@@ -32,7 +32,7 @@ pub struct DeviceCounters {
 }
 
 impl DeviceCounters {
-    /// Those of `device` in the calling thread's network namespace.
+    /// Counters of `device` in the calling thread's network namespace.
     ///
     /// # Errors
     /// If there is no such device.
@@ -55,7 +55,7 @@ impl DeviceCounters {
     }
 }
 
-/// What `device` is.
+/// Reads the properties of `device`.
 ///
 /// # Errors
 /// If there is no such device.

@@ -35,7 +35,7 @@ pub struct Hosts {
     pub client: Arc<Namespace>,
     /// The servers' namespace: all servers live in one.
     pub server: Arc<Namespace>,
-    /// What the ends are joined to.
+    /// Device between the ends and the data path.
     pub device: Device,
     /// Why there is no TUN device, where there is none.
     pub without_tun: Option<String>,

@@ -30,7 +30,7 @@ impl Lateness {
         self.interval.saturating_record(now.since(due).as_nanos());
     }
 
-    /// What happened since the last row.
+    /// Lateness since the last row.
     pub fn row(&mut self, now: Time) -> EmulatorRow {
         let cpu_ns = thread_cpu_ns();
         let late = |share: f64| Duration::from_nanos(self.interval.value_at_quantile(share));

@@ -22,7 +22,7 @@ use netlink_sys::{
 
 use crate::LinuxError;
 
-/// What to set on a device.
+/// Settings of a device; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkSettings {
     pub mtu: Option<u32>,
@@ -187,7 +187,7 @@ impl Netlink {
     }
 }
 
-/// The same on any connection to the kernel.
+/// Sends a request for a list over any connection to the kernel, and shows each answer.
 pub(crate) fn list(socket: &Socket, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     socket.send(request, 0)?;
     loop {

@@ -42,7 +42,7 @@ pub fn filters_in_hardware(device: &str) -> bool {
     feature(device, "hw-tc-offload").ok().flatten().unwrap_or(false)
 }
 
-/// What an answer says, if it is about `device`.
+/// Flowtable of an answer, if it is about `device`.
 fn read(body: &[u8], device: &str) -> Option<Flowtable> {
     let (header, rest) = body.split_at_checked(NFGENMSG)?;
     let family = FAMILIES.iter().find(|(number, _)| *number == header[0])?.1;

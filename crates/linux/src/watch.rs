@@ -119,7 +119,7 @@ impl Watched {
     }
 }
 
-/// What happened between two looks.
+/// Row of the record for the time between two looks.
 fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
     let mut dropped = [0; DropReason::ALL.len()];
     let mut marked = [0; MarkReason::ALL.len()];

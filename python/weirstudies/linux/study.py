@@ -215,15 +215,15 @@ def figures(record: Record) -> dict[str, float]:
     answered = pings.filter(~pl.col("late"))
     steady = answered.filter(pl.col("t_ns") >= start)["rtt_ns"].sort().to_list()
     reasons = pl.col("^(dropped|marked)_.*$").exclude("dropped_bytes").sum()
-    fates = record.queue.filter(pl.col("class") == "").select(reasons).row(0, named=True)
+    counts = record.queue.filter(pl.col("class") == "").select(reasons).row(0, named=True)
     return {
         **_goodput(record, "down", start, end),
         **_goodput(record, "up", start, end),
         **{f"{name}_ms": _at(steady, q) / 1e6 for name, q in QUANTILES.items() if steady},
         "max_all_ms": max(answered["rtt_ns"].to_list(), default=0) / 1e6,
         "lost_pings": int(pings["late"].sum()),
-        "drops": sum(count for name, count in fates.items() if name.startswith("dropped_")),
-        "marks": sum(count for name, count in fates.items() if name.startswith("marked_")),
+        "drops": sum(count for name, count in counts.items() if name.startswith("dropped_")),
+        "marks": sum(count for name, count in counts.items() if name.startswith("marked_")),
         "retransmits": int(record.flows["retransmitted_segments"].sum()),
         "timeouts": int(record.flows["timeouts"].sum()),
     }

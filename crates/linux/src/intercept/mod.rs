@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use crate::LinuxError;
 use crate::netlink::index_of;
 use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NFT_META_OIFNAME};
-use nfqueue::{Queues, Verdict};
+use nfqueue::{Verdict, Queues};
 use nft::Rule;
 
 /// The packets of a device on their way out, in, or both.
@@ -77,13 +77,13 @@ impl Intercept {
         nft::remove(&table_name(device))
     }
 
-    /// What tells that packets wait.
+    /// File descriptor that is readable when packets wait.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.queues.fd()
     }
 
-    /// Which rules hand the packets over, for people.
+    /// Name of the rules that hand the packets over, for people.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.table.kind()

@@ -33,7 +33,7 @@ pub(super) struct Waiting<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What the kernel has sent, several messages a call.
+/// Messages from the kernel, several a call.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,
@@ -43,7 +43,7 @@ struct Inbox {
     looked_at: usize,
 }
 
-/// What becomes of a packet.
+/// Verdict on a packet that waits in NFQUEUE.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Drop = 0,
@@ -370,7 +370,13 @@ mod tests {
         let mut written = Vec::new();
         let payload = [0x45, 0, 0, 20, 7];
         write_verdict(&mut written, verdict_head(), (0x7766, 258), Verdict::Drop, None);
-        write_verdict(&mut written, verdict_head(), (0x7767, 3), Verdict::Accept, Some(&payload));
+        write_verdict(
+            &mut written,
+            verdict_head(),
+            (0x7767, 3),
+            Verdict::Accept,
+            Some(&payload),
+        );
         let mut first = message(NFQNL_MSG_VERDICT, 0, 0x7766);
         first.put(NFQA_VERDICT_HDR, &[0, 0, 0, 0, 0, 0, 1, 2]);
         let mut second = message(NFQNL_MSG_VERDICT, 0, 0x7767);

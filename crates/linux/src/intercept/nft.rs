@@ -26,7 +26,7 @@ pub(super) struct Rule {
     pub chain: &'static str,
     pub hook: u32,
     pub priority: i32,
-    /// Which device of a packet counts.
+    /// Meta key of the device by which packets are selected.
     pub on: u32,
     pub queue: u16,
 }
@@ -101,7 +101,7 @@ fn forbidden() -> LinuxError {
     )
 }
 
-/// Which expression hands packets over.
+/// Expression that hands packets over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Queue,

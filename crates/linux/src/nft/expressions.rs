@@ -15,11 +15,11 @@ pub(crate) enum Of {
     Meta(u32),
     /// So many bytes from there on, counted from the IP header on.
     Network(u32, u32),
-    /// The same from the header of TCP, UDP and the like.
+    /// Bytes of the transport header (TCP, UDP, ...): offset and length.
     Transport(u32, u32),
 }
 
-/// What a value is to be.
+/// A comparison of a value in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Test {
     /// The value.
@@ -28,11 +28,11 @@ pub(crate) struct Test {
     pub mask: Vec<u8>,
     /// `NFT_CMP_*`.
     pub is: u32,
-    /// What it is compared with, in the packet's order of bytes.
+    /// Value to compare with, in the packet's order of bytes.
     pub value: Vec<u8>,
 }
 
-/// What becomes of a packet.
+/// Verdict of a rule of nf_tables on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
     /// It passes this hook's chain.

@@ -8,7 +8,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
 pub(crate) use self::expressions::{
     Expressions, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Verdict, Of, Test,
 };
 use crate::LinuxError;
 use crate::tc::NLM_F_DUMP;
@@ -25,10 +25,10 @@ impl std::fmt::Debug for Nft {
     }
 }
 
-/// Which packets a table sees.
+/// Family of a table: the packets that it sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Those of IPv4 and IPv6.
+    /// Packets of IPv4 and IPv6.
     Inet = 1,
     /// All of a device.
     Netdev = 5,
@@ -45,7 +45,7 @@ pub(crate) struct Hook<'a> {
     pub device: Option<&'a str>,
 }
 
-/// What makes a table and what is in it.
+/// Requests that make a table and its contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests<'a> {
     family: Family,
@@ -59,7 +59,7 @@ impl Nft {
             .map_err(|error| LinuxError::io("cannot talk to the kernel (nfnetlink)", error))
     }
 
-    /// The same, for who wants to know why not.
+    /// Connects to nf_tables; the error says why it cannot.
     pub fn connect() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
         socket.bind_auto()?;
@@ -109,7 +109,7 @@ impl Nft {
 }
 
 impl<'a> Requests<'a> {
-    /// Those that make the table of that name; with an owner it goes with the connection.
+    /// Requests that make `table`. An `owned` table goes with the connection that made it.
     pub fn new(family: Family, table: &'a str, owned: bool) -> Self {
         let mut requests = Self { family, table, messages: Vec::new() };
         requests.add(NFT_MSG_NEWTABLE, CREATE, |message| {
@@ -191,7 +191,7 @@ impl<'a> Requests<'a> {
         });
     }
 
-    /// What the kernel is sent.
+    /// The messages for the kernel.
     pub fn finish(self) -> Vec<Message> {
         self.messages
     }

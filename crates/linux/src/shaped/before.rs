@@ -13,10 +13,10 @@ use crate::tc::{
 
 use super::{CREATE_OR_REPLACE, RTM_GETTFILTER, TC_H_INGRESS};
 
-/// What a device had.
+/// The disciplines and filters that a device had before.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// What makes it again once ours is gone; nothing where the kernel does so by itself.
+    /// Requests that make them again once ours is gone; empty where the kernel does so by itself.
     pub again: Vec<Vec<u8>>,
     /// Its root is one of ours, left by an earlier process.
     pub ours: bool,
@@ -77,7 +77,7 @@ impl Found {
 }
 
 impl Before {
-    /// What the device of that index has; a root discipline with the handle `ours` is ours.
+    /// Reads what the device of that index has; a root discipline with the handle `ours` is ours.
     ///
     /// # Errors
     /// If something of it could not be put back: what.

@@ -26,11 +26,11 @@ use crate::LinuxError;
 use crate::nft::{
     Expressions, Family, Hook, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_OUT,
     NF_NETDEV_INGRESS, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Of, Requests, Test, Verdict,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Verdict, Of, Requests, Test,
 };
 use crate::tc::message::Message;
 
-/// Which class packets belong to, and how fast classes may be.
+/// Rules for the classes of packets, and the greatest rates of classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelClasses {
     /// The first rule that holds counts; a packet for which none does has the class of its code point.
@@ -41,7 +41,7 @@ pub struct KernelClasses {
     pub ceilings: [[Option<Rate>; 4]; 2],
 }
 
-/// What a packet is to be for a class: all that is said, and of each list any.
+/// Conditions of a rule: a packet must meet all of them, and of each list any one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelRule {
     /// From 0, bulk, to 3, voice.
@@ -72,7 +72,7 @@ pub(super) struct Table {
     ports: Vec<BTreeSet<OwnPort>>,
 }
 
-/// What the tables are for.
+/// Scope of the tables: the device, and the packets that they leave alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     pub device: &'a str,
@@ -194,7 +194,7 @@ fn requests(name: &str, scope: &Scope<'_>, classes: &KernelClasses) -> Vec<Messa
     messages
 }
 
-/// What becomes of the packets of a class.
+/// Adds the rules that end the way of a class' packets.
 fn end_in(all: &mut Requests<'_>, class: usize, chain: &str, mark: Option<[Dscp; 4]>) {
     if let Some(points) = mark {
         let point = points[class].get();

@@ -28,7 +28,7 @@ impl Key {
     }
 }
 
-/// What puts packets that all of `keys` match into a class.
+/// Request for a filter that puts packets which match all of `keys` into a class.
 pub(super) fn classify(about: About, kind: (u16, u16), keys: &[Key], class: u32) -> Vec<u8> {
     let mut message = new_filter(about, kind, "u32");
     message.nest(TCA_OPTIONS, |options| {

@@ -79,7 +79,7 @@ impl Guard {
         }
     }
 
-    /// What was there is there again: the guard may go.
+    /// Ends the guard: the device has its own settings again.
     pub fn dismiss(&self) {
         // Where there is no guard any more there is nobody to dismiss.
         let _ = write(&self.pipe, b".");

@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub index: u32,
     /// Bytes that the kernel counts a packet more than IP does.
     pub header: u32,
-    /// What bytes are to count as.
+    /// Framing by which bytes are counted.
     pub framing: Framing,
     /// The greatest rates of its tiers.
     pub ceilings: [Option<Rate>; 4],
@@ -58,7 +58,7 @@ impl Place {
         Ok(all)
     }
 
-    /// What makes its classes, or changes their rates to what they are where the whole has `rate`.
+    /// Requests that make its classes, or change their rates for a rate of the whole of `rate`.
     pub fn rates(self, tiers: bool, rate: Option<Rate>, flags: u16) -> Vec<Vec<u8>> {
         let rate = rate.unwrap_or(UNLIMITED);
         if !tiers {
@@ -103,7 +103,7 @@ impl Place {
         message.finish()
     }
 
-    /// What puts packets into tiers by their code points. Whatever is in no other is in that of the rest.
+    /// Requests for filters that put packets into tiers by their code points; others go into the default tier.
     fn filters(self) -> Vec<Vec<u8>> {
         let about = About { index: self.index, handle: 0, parent: OURS };
         let mut all = Vec::new();

@@ -17,13 +17,13 @@ pub(super) fn hook(index: u32) -> Vec<u8> {
     message.finish()
 }
 
-/// What removes the hook with everything on it.
+/// Request that removes the hook with everything on it.
 pub(super) fn no_hook(index: u32) -> Vec<u8> {
     let about = About { index, handle: INGRESS_HANDLE, parent: TC_H_INGRESS };
     Message::new(RTM_DELQDISC, NLM_F_ACK, about).finish()
 }
 
-/// What removes our filters from a hook that somebody else made: each kind of packet has a preference of
+/// Requests that remove our filters from a hook that somebody else made: each kind of packet has a preference of
 /// its own.
 pub(super) fn no_filters(index: u32) -> Vec<Vec<u8>> {
     let of = |kind| filter(RTM_DELTFILTER, NLM_F_ACK, way_in(index), kind);
@@ -31,7 +31,7 @@ pub(super) fn no_filters(index: u32) -> Vec<Vec<u8>> {
     [REDIRECTED, ECHOES, ECHOES_V6].map(of).map(Message::finish).to_vec()
 }
 
-/// What lets answers to probes pass the queues: those to ICMP echoes, and what comes from `servers` by
+/// Requests for filters that let answers to probes pass the queues: ICMP echo replies, and packets from `servers` by
 /// UDP.
 pub(super) fn passing(index: u32, servers: &[IpAddr]) -> Vec<Vec<u8>> {
     // Offsets from the IP header on: protocol and type; next header and type (RFC 791, 8200, 792, 4443).
@@ -57,7 +57,7 @@ pub(super) fn passing(index: u32, servers: &[IpAddr]) -> Vec<Vec<u8>> {
     all
 }
 
-/// What sends every packet to the device of index `to`: by `matchall`, or by a `u32` that asks for nothing.
+/// Requests that redirect every packet to the device of index `to`: by `matchall`, or by a `u32` without conditions.
 pub(super) fn redirect(index: u32, to: u32) -> [Vec<u8>; 2] {
     [true, false].map(|all| {
         let mut message =

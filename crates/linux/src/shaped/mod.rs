@@ -66,7 +66,7 @@ fn has_device(netlink: &Netlink, kind: &str) -> Result<bool, LinuxError> {
     asked(netlink.transact(&message.finish()), libc::EOPNOTSUPP)
 }
 
-/// What a refusal says: `missing` that there is no such thing, anything else that there is.
+/// Reads an answer: error `missing` means that there is no such thing, any other error that there is.
 fn asked(answer: std::io::Result<()>, missing: i32) -> Result<bool, LinuxError> {
     match answer.map_err(|error| error.raw_os_error()) {
         Err(Some(libc::EPERM)) => Err(LinuxError::new(
@@ -252,7 +252,7 @@ impl KernelShaper {
         }
     }
 
-    /// What a way had counted at the last [look](Self::look).
+    /// Counts of a direction at the last [look](Self::look).
     #[must_use]
     pub fn counts(&self, way: usize) -> Option<KernelCounts> {
         self.sides[way].as_ref().map(|side| side.told(self.framing))

@@ -10,7 +10,7 @@ use crate::LinuxError;
 use crate::tc::message::{About, Message};
 use crate::tc::{RTM_NEWQDISC, TC_H_ROOT, cake, put_kind};
 
-/// What holds packets back on one side.
+/// Queue set-up that holds packets back on one side.
 #[derive(Clone, Debug)]
 pub enum KernelQueue {
     /// `cake`, which is its own shaper.
@@ -95,7 +95,7 @@ impl fmt::Display for KernelQueue {
     }
 }
 
-/// What keeps rules from having their tiers.
+/// Checks that the queues have the tiers that rules need.
 pub(super) fn check_tiers(
     queues: &[Option<KernelQueue>; 2],
     classes: &KernelClasses,

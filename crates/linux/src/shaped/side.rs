@@ -25,7 +25,7 @@ pub(super) struct Side {
     came_wire: u64,
 }
 
-/// What a side has counted so far, and what waits in it; bytes as the framing counts them.
+/// Counts of a side so far, and its backlog; bytes as the framing counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// Bytes that left.
@@ -85,7 +85,7 @@ impl Side {
         self.counts.codel = self.counts.codel.and(codel);
     }
 
-    /// What it has counted, and what waits.
+    /// Counts so far, and the backlog.
     pub fn told(&self, framing: Framing) -> KernelCounts {
         let Counts { packets, waiting_packets, waiting_bytes, drops, codel, .. } = self.counts;
         let (waiting, bytes) = (u64::from(waiting_packets), u64::from(waiting_bytes));

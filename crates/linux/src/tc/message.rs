@@ -7,14 +7,14 @@ pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
-/// What a message is about: `struct tcmsg`.
+/// Subject of a message: `struct tcmsg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     /// The device's index.
     pub index: u32,
     /// The discipline's handle or the class' number.
     pub handle: u32,
-    /// What it hangs from.
+    /// Handle of the parent.
     pub parent: u32,
 }
 
@@ -77,7 +77,7 @@ impl Message {
     }
 }
 
-/// What an answer, without its netlink header, is about, and its attributes.
+/// Subject and attributes of an answer without its netlink header.
 pub(crate) fn read(body: &[u8]) -> Option<(About, &[u8])> {
     let number = |at: usize| Some(u32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
     let about = About { index: number(4)?, handle: number(8)?, parent: number(12)? };

@@ -21,7 +21,7 @@ use crate::LinuxError;
 use crate::isolate::Namespace;
 use crate::netlink::{Netlink, index_of};
 
-/// What keeps the kernel's disciplines from standing for the path of `scenario`, whatever kernel it is.
+/// Checks that any kernel's disciplines can stand for the path of `scenario`.
 ///
 /// # Errors
 /// The first thing.
@@ -52,7 +52,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// What keeps a set-up from being told to a kernel.
+/// Checks that a set-up can be expressed to a kernel.
 fn check_set_up(set_up: &SetUp) -> Result<(), String> {
     let name = set_up.discipline.name;
     if !options::knows(name) {
@@ -75,7 +75,7 @@ pub(crate) struct Queue {
     uncounted: u32,
 }
 
-/// What a hop's disciplines have counted so far.
+/// Counts of a hop's disciplines so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueCounts {
     /// Everything together.
@@ -176,7 +176,7 @@ impl Queue {
         options::put_class(message, class, r2q, device, self.uncounted)
     }
 
-    /// What the disciplines have counted so far.
+    /// Counts of the disciplines so far.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -212,7 +212,7 @@ impl Queue {
         Ok(counted)
     }
 
-    /// The same with the bytes that the size table took off.
+    /// Counts with the bytes that the size table took off.
     fn whole(&self, counts: Counts) -> Counts {
         Counts {
             bytes: counts.bytes + counts.packets * u64::from(self.uncounted),
@@ -228,7 +228,7 @@ fn line_burst(bps: u64, device: &Device) -> u64 {
     packets.max(bps / 8 * LINE_MICROSECONDS / 1_000_000)
 }
 
-/// What a packet on Ethernet counts on a line of that framing.
+/// Lengths that packets of Ethernet count as on a line of that framing.
 fn line_lengths(framing: Framing) -> Lengths {
     Lengths {
         overhead: framing.overhead_bytes.saturating_sub(ETHERNET_HEADER),

@@ -226,7 +226,7 @@ pub(crate) const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_DIRECT_QLEN: u16 = 5;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
-/// The same for fq_codel.
+/// Attributes of `fq_codel` (include/uapi/linux/pkt_sched.h).
 const TCA_CODEL_TARGET: u16 = 1;
 const TCA_CODEL_INTERVAL: u16 = 3;
 const TCA_CODEL_ECN: u16 = 4;

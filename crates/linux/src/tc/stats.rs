@@ -2,7 +2,7 @@
 
 use super::message::{About, attributes, read};
 
-/// What a discipline or class has counted so far. The kernel's counts are of 32 bits in part, and wrap.
+/// Counts of a discipline or class so far. The kernel's counts are of 32 bits in part, and wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Bytes that left.
@@ -15,11 +15,11 @@ pub(crate) struct Counts {
     pub waiting_bytes: u32,
     /// Packets dropped, whatever for.
     pub drops: u32,
-    /// What CoDel did, where there is one.
+    /// Counts of CoDel, where there is one.
     pub codel: CodelCounts,
 }
 
-/// What CoDel counts beside the rest.
+/// Counts that only CoDel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodelCounts {
     /// Whether there is one: then drops for other reasons are its own.
@@ -34,7 +34,7 @@ pub(crate) struct CodelCounts {
     pub threshold_marks: u32,
 }
 
-/// What an answer to RTM_GETQDISC or RTM_GETTCLASS says: about what, and its counts.
+/// Subject and counts of an answer to `RTM_GETQDISC` or `RTM_GETTCLASS`.
 pub(crate) fn counts_of(body: &[u8]) -> Option<(About, Counts)> {
     let (about, rest) = read(body)?;
     let mut counts = Counts::default();
@@ -71,7 +71,7 @@ impl Counts {
 }
 
 impl CodelCounts {
-    /// What this one and `other` count together.
+    /// Sum of these counts and of `other`.
     pub const fn and(self, other: Self) -> Self {
         Self {
             drops_itself: self.drops_itself || other.drops_itself,
