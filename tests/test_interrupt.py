@@ -83,6 +83,38 @@ def test_a_second_request_ends_it_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+HANGS = """
+import time
+from weirlab import interrupt
+interrupt.take_over()
+interrupt.started()
+with interrupt.heeding() as stop:
+    print("ready", flush=True)
+    while not stop.told:
+        time.sleep(0.01)
+    print("told", flush=True)
+    time.sleep(3600)
+"""
+
+
+def test_a_second_request_ends_what_the_first_does_not() -> None:
+    """Work that is told to end and does not: without the second request it would go on for an hour."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        for said in ("ready\n", "told\n"):
+            assert process.stdout.readline() == said
+            time.sleep(2 * SAME_S)
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, errors) == (130, "weir: interrupted\n")
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+
+
 def test_at_any_moment_there_is_a_sentence_and_no_trace(tmp_path: Path) -> None:
     chance = random.Random(1)  # noqa: S311 - moments
     for number in range(8):

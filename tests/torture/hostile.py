@@ -178,8 +178,10 @@ def _pair(address: str) -> tuple[str, int]:
 
 def _known_messages() -> list[bytes]:
     """Heads of requests, upgrades with frames behind them, lines, and what the fuzz targets' corpus has."""
-    paths = ("/", "/healthz", "/metrics", "/empty", "/weir/v1", "/ndt/v7/download", "/ndt/v7/upload")
-    paths += ("/__down?bytes=100", "/__up", "/backend/garbage?ckSize=1", "/upload", "/.well-known/nq")
+    paths = [
+        *("/", "/healthz", "/metrics", "/empty", "/weir/v1", "/ndt/v7/download", "/ndt/v7/upload"),
+        *("/__down?bytes=100", "/__up", "/backend/garbage?ckSize=1", "/upload", "/.well-known/nq"),
+    ]
     methods = ("GET", "POST", "PUT", "TRACE", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     heads = [f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n" for method in methods for path in paths]
     upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

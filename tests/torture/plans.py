@@ -235,8 +235,9 @@ def _full(chance: Random, command: Command) -> Call:
     )
 
 
-def _hostile(chance: Random, _command: Command) -> Call:
+def _hostile(chance: Random, command: Command) -> Call:
     """Bytes that no client sends, at the ports of a server that is started for it."""
+    del command
     return Call(words=(str(chance.randrange(1_000_000)), str(chance.choice((2, 5, 20)))), program=HOSTILE)
 
 
