@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use crate::LinuxError;
 use crate::netlink::index_of;
 use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NFT_META_OIFNAME};
-use nfqueue::{Verdict, Queues};
+use nfqueue::{Queues, Verdict};
 use nft::Rule;
 
 /// The packets of a device on their way out, in, or both.

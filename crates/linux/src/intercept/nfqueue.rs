@@ -370,13 +370,7 @@ mod tests {
         let mut written = Vec::new();
         let payload = [0x45, 0, 0, 20, 7];
         write_verdict(&mut written, verdict_head(), (0x7766, 258), Verdict::Drop, None);
-        write_verdict(
-            &mut written,
-            verdict_head(),
-            (0x7767, 3),
-            Verdict::Accept,
-            Some(&payload),
-        );
+        write_verdict(&mut written, verdict_head(), (0x7767, 3), Verdict::Accept, Some(&payload));
         let mut first = message(NFQNL_MSG_VERDICT, 0, 0x7766);
         first.put(NFQA_VERDICT_HDR, &[0, 0, 0, 0, 0, 0, 1, 2]);
         let mut second = message(NFQNL_MSG_VERDICT, 0, 0x7767);

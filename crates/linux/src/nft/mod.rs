@@ -8,7 +8,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
 pub(crate) use self::expressions::{
     Expressions, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Verdict, Of, Test,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
 };
 use crate::LinuxError;
 use crate::tc::NLM_F_DUMP;
