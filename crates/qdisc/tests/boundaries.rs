@@ -547,11 +547,12 @@ fn htbs_class_that_dropped_all_it_had_gives_its_turn_away() {
     let start = Time::from_millis(1_000);
     bench.arrive(2, start, (3, 1_514), Ecn::NotEct);
     assert_eq!((bench.leaves(start), bench.leaves(start)), (Some(0), None));
-    bench.arrive(2, start, (2, 100), Ecn::NotEct);
-    assert_eq!(bench.leaves(start), Some(2));
+    // The first one ends a turn, the second begins another.
+    bench.arrive(3, start, (2, 100), Ecn::NotEct);
+    assert_eq!((bench.leaves(start), bench.leaves(start)), (Some(2), Some(3)));
     // 832 and 2304 bytes of memory.
     bench.arrive(1, start, (2, 1_514), Ecn::NotEct);
-    assert_eq!(bench.seen.drops, [(3, DropReason::Overmemory), (4, DropReason::Overmemory)]);
+    assert_eq!(bench.seen.drops, [(4, DropReason::Overmemory), (5, DropReason::Overmemory)]);
     assert_eq!(bench.leaves(start), None);
     let wake = bench.port.wake_at().expect("the other class has a packet");
     assert_eq!(wake, start + Duration::from_nanos(2 * 12_112_000 - 16_000_000));

@@ -255,6 +255,18 @@ fn a_quantum_below_256_bytes_is_256() {
     }
 }
 
+#[test]
+fn ets_has_sixteen_bands_at_most() {
+    let set_up = |quanta: usize| {
+        let text = format!("ets strict 8 quanta {}", vec!["1000"; quanta].join(" "));
+        SetUp::parse(&text).and_then(|it| it.build(&Device::default()))
+    };
+    assert!(set_up(8).is_ok());
+    let refusal = set_up(9).err().unwrap().to_string();
+    let expected = "ets: `strict 8` and 9 quanta make 17 bands; write as many `bands` at least, and 16 at most";
+    assert_eq!(refusal, expected);
+}
+
 /// A class that has sent all it had and comes back waits its turn, with a whole quantum.
 #[test]
 fn a_drr_class_that_comes_back_goes_to_the_end_with_a_whole_quantum() {
