@@ -1,7 +1,7 @@
 //! A symmetric line with loads and probes: what benchmarks run.
 
-use weir_link::Framing;
-use weir_tcp::Overrides;
+use weir_core::Framing;
+use weir_world::Overrides;
 use weir_world::{
     Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
     Scenario, TcpSettings,

@@ -8,10 +8,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use weir_core::Framing;
 use weir_core::{Duration, Seed};
-use weir_link::Framing;
 use weir_net::{Addresses, Clock, Ends, NetError, Place, Sample};
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 use weir_world::{
     Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
     Scenario, TcpSettings,

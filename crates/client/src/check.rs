@@ -1,7 +1,7 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 use weir_world::{Flow, Opener, ProbeKind, Scenario};
 
 use crate::ClientError;

@@ -16,7 +16,7 @@ use weir_protocol::weir::{
     ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
 };
 use weir_record::Recorder;
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 use weir_world::{Flow, IpVersion, Opener, Scenario, Sink, TcpSettings, Verdict};
 
 use crate::check::check;

@@ -60,7 +60,7 @@ pub fn exec(
     exec: &Exec,
     sink: &mut dyn Sink,
 ) -> Result<Ended, LabError> {
-    scenario.check()?;
+    weir_path::check(scenario)?;
     let parsed = traces(scenario, texts)?;
     let mut hosts = Hosts::new(scenario, exec.device, true)?;
     weir_linux::name_hosts(scenario)?;

@@ -20,8 +20,8 @@ pub use run::{Datapath, Options, Outcome, check, check_kernel_path, run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_link::{Trace, TraceError};
 use weir_linux::LinuxError;
+use weir_path::{Trace, TraceError};
 use weir_world::{Scenario, ScenarioError};
 
 /// Why a lab could not be made or did not come to its end, in one sentence.

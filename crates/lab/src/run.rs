@@ -60,7 +60,7 @@ pub struct Options {
 /// # Errors
 /// If it cannot: the first thing, with what this kernel has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
-    scenario.check()?;
+    weir_path::check(scenario)?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
@@ -71,7 +71,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         return Err(LabError::Station(flow.name.clone()));
     }
     shaper::check(scenario)?;
-    if let Some(hop) = scenario.marker_that_needs_window() {
+    if let Some(hop) = weir_path::marker_that_needs_window(scenario) {
         return Err(LabError::SendersWindow(hop.name.clone()));
     }
     let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;

@@ -13,7 +13,7 @@
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
-use weir_link::Framing;
+use weir_core::Framing;
 use weir_world::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
 use crate::LinuxError;

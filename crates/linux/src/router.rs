@@ -236,8 +236,8 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 
 #[cfg(test)]
 mod tests {
+    use weir_core::Framing;
     use weir_core::Seed;
-    use weir_link::Framing;
     use weir_wire::{craft, ipv4_checksum_ok, transport_checksum_ok};
     use weir_world::{Hop, Host, IpVersion, LineRate, Path as PathSpec, Sampling};
 

@@ -6,8 +6,8 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration as WallDuration;
 
+use weir_core::Framing;
 use weir_core::{ETHERNET_HEADER, Ticker, Time};
-use weir_link::Framing;
 use weir_net::Clock;
 use weir_qdisc::{DropReason, MarkReason};
 use weir_world::QueueRow;
@@ -160,7 +160,7 @@ pub(crate) fn wire_bytes(framing: Framing, header: u32, packets: u64, bytes: u64
     if packets == 0 {
         return 0;
     }
-    if framing.minimum_bytes == 0 && framing.cells == weir_link::Cells::None {
+    if framing.minimum_bytes == 0 && framing.cells == weir_core::Cells::None {
         let framed = bytes + packets * u64::from(framing.overhead_bytes);
         return framed.saturating_sub(packets * u64::from(header));
     }

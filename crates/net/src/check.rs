@@ -5,8 +5,7 @@ use std::io;
 
 use socket2::{Domain, Socket, Type};
 use weir_core::Duration;
-use weir_tcp::Profile;
-use weir_world::{Flow, Probe, ProbeKind, Scenario};
+use weir_world::{Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario};
 
 use crate::error::NetError;
 use crate::probes::MIN_UDP_PAYLOAD_BYTES;
@@ -56,20 +55,19 @@ fn check_flow(flow: &Flow, available: &[String]) -> Result<(), String> {
             tcp.profile
         ));
     }
-    let profile = Profile::named(LINUX).expect("it is the default");
     if let Some(segments) = tcp.overrides.initial_window
-        && segments != profile.initial_window
+        && segments != LINUX_INITIAL_WINDOW_SEGMENTS
     {
         return Err(format!(
-            "initial_window {segments}: a socket cannot change it: leave it out or write {}",
-            profile.initial_window
+            "initial_window {segments}: a socket cannot change it: leave it out or write \
+             {LINUX_INITIAL_WINDOW_SEGMENTS}"
         ));
     }
     if tcp.overrides.pacing == Some(false) && PACES_ALWAYS.contains(&control.as_str()) {
         return Err(format!("pacing off: `{control}` always paces: leave it out"));
     }
     match tcp.overrides.rto_min_ns {
-        Some(ns) if ns != profile.rto_min.as_nanos() => check_rto_min(Duration::from_nanos(ns)),
+        Some(ns) if ns != LINUX_RTO_MIN.as_nanos() => check_rto_min(Duration::from_nanos(ns)),
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use weir_core::{Duration, Seed, Time};
 use weir_net::{
     Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
 };
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 use weir_world::{
     Direction, Flow, FlowRow, Hop, Host, IpVersion, LatencyRow, LineRate, Opener, Path, Probe,
     ProbeKind, Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
@@ -33,7 +33,7 @@ fn scenario(duration_ms: u64) -> Scenario {
         marker: None,
         queue: "pfifo".into(),
         rate: LineRate::Unlimited,
-        framing: weir_link::Framing::NONE,
+        framing: weir_core::Framing::NONE,
         delay_ns: 0,
         jitter_ns: 0,
         loss: None,

@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 
 use weir_core::{Duration, Seed};
 use weir_net::{Clock, Ends, Place, Sample};
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 use weir_world::{
     Direction, Flow, FlowRow, Hop, Host, IpVersion, LatencyRow, LineRate, Opener, Path, Probe,
     ProbeKind, Sampling, Scenario, TcpSettings,
@@ -174,7 +174,7 @@ fn scenario(ip_version: IpVersion) -> Scenario {
         marker: None,
         queue: "pfifo".into(),
         rate: LineRate::Unlimited,
-        framing: weir_link::Framing::NONE,
+        framing: weir_core::Framing::NONE,
         delay_ns: 0,
         jitter_ns: 0,
         loss: None,

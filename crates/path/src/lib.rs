@@ -3,11 +3,25 @@
 //! The simulator and the live data path run this same code: one takes each event as soon as the one before
 //! it is done, the other when its time has come. [`Path`] takes packets in with [`Path::send`] and gives
 //! those that arrived with [`Path::next_arrived`]; what packets carry is up to its [`Traffic`].
+//!
+//! A [`Line`] carries one packet after another: it says when the next may start and when it has left.
+//! A [`Flight`] is what lies between leaving one end and reaching the other: propagation delay, jitter,
+//! loss, reordering and duplicates. Neither knows a clock or a queue.
 
+mod build;
 mod events;
+mod flight;
+mod line;
+mod loss;
 mod path;
 mod sampler;
+mod trace;
 
+pub use build::{check, device, marker_that_needs_window};
 pub use events::{Events, Source};
+pub use flight::{Arrivals, Flight};
+pub use line::{Capacity, Line};
+pub use loss::Loss;
 pub use path::{End, Hop, Path, Place, Traffic};
 pub use sampler::QueueSampler;
+pub use trace::{Trace, TraceError};

@@ -9,16 +9,18 @@
 //! live ends at one of them arrives there, and what the router answers goes the other way from there.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Rate, Seed, Time};
-use weir_link::{Arrivals, Flight, Line, Trace};
 use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
 use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
 
+use crate::build;
 use crate::events::{Events, Source};
+use crate::flight::{Arrivals, Flight};
+use crate::line::Line;
+use crate::trace::Trace;
 
 /// The owner of the packets on a path: stores what they carry, tells markers about it, and hears of those that
 /// do not arrive.
@@ -433,13 +435,13 @@ impl Hop {
         };
         let name = format!("{side}/{}", spec.name);
         let seed = seed.derive(&name);
-        let line = spec.line(|trace| Ok::<_, Infallible>(traces(trace)));
         Self {
             direction,
             place,
-            port: spec.port(seed.derive("queue"), mtu).expect("the scenario was checked"),
-            marker: spec.marker(seed.derive("marker"), mtu).expect("the scenario was checked"),
-            line: line.unwrap_or_else(|never| match never {}),
+            port: build::port(spec, seed.derive("queue"), mtu).expect("the scenario was checked"),
+            marker: build::marker(spec, seed.derive("marker"), mtu)
+                .expect("the scenario was checked"),
+            line: build::line(spec, traces),
             flight: Flight::new(&spec.flight(), seed),
             way: Way::new(Duration::ZERO, next),
             next,

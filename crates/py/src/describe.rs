@@ -2,8 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use weir_core::{Cells, Framing};
 use weir_core::{Dscp, RNG_NAME, Rate, units};
-use weir_link::{Cells, Framing, Trace};
+use weir_path::Trace;
 use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};

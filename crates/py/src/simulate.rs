@@ -18,7 +18,9 @@ use crate::{fail, wrong};
 /// Checks a resolved scenario, given as JSON.
 #[pyfunction]
 pub(crate) fn check_scenario(scenario: &str) -> PyResult<()> {
-    Scenario::from_json(scenario).map(|_| ()).map_err(fail)
+    let scenario = Scenario::from_json(scenario).map_err(fail)?;
+    weir_path::check(&scenario).map_err(fail)?;
+    weir_tcp::check_profiles(&scenario).map_err(fail)
 }
 
 /// Checks that the simulator can do what a resolved scenario, given as JSON, asks for.

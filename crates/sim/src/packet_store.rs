@@ -6,7 +6,7 @@ use weir_control::Delay;
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
-use weir_tcp::Segment;
+use weir_tcp::{Profile, Segment};
 use weir_world::{Direction, LatencyRow, Scenario, SpeedTest};
 
 use crate::passive::PassiveRtt;
@@ -85,7 +85,7 @@ pub(crate) struct FlowDrops {
 impl PacketStore {
     pub fn new(scenario: &Scenario, hash_key: u64) -> Self {
         let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| FlowInfo {
-            timestamps: flow.tcp.profile().expect("the scenario was checked").timestamps,
+            timestamps: Profile::of(&flow.tcp).expect("the scenario was checked").timestamps,
             flow: number,
             tunnel: flow.tunnel,
             ..FlowInfo::of_ping(flow.host)
@@ -115,7 +115,8 @@ impl PacketStore {
                 .filter(|asked| asked.passive)
                 .map(|_| PassiveRtt::default()),
             flows: vec![FlowDrops::default(); scenario.flows.len() + 2 * scenario.methods.len()],
-            windows: scenario.marker_that_needs_window().map(|_| vec![0; scenario.flows.len()]),
+            windows: weir_path::marker_that_needs_window(scenario)
+                .map(|_| vec![0; scenario.flows.len()]),
             lost_pings: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
@@ -141,7 +142,7 @@ impl PacketStore {
     /// and from the server, which count to the `flows` of the record, and of the client's datagrams.
     pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 3]) {
         let flow_id = self.flow_info.len() as u32;
-        let timestamps = test.tcp.profile().expect("the scenario was checked").timestamps;
+        let timestamps = Profile::of(&test.tcp).expect("the scenario was checked").timestamps;
         let tunnel = test.tunnel;
         let datagrams = FlowInfo { tunnel, ..FlowInfo::of_ping(test.host) };
         self.flow_info.extend(flows.map(|flow| FlowInfo { timestamps, flow, ..datagrams }));

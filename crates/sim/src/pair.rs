@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::End;
-use weir_tcp::{Endpoint, Info, Segment, Wire};
+use weir_tcp::{Endpoint, Info, Profile, Segment, Wire};
 use weir_world::{ScenarioError, TcpSettings};
 
 use crate::encapsulation::Encapsulation;
@@ -43,7 +43,7 @@ impl Pair {
         opener: End,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
-        let profile = tcp.profile()?;
+        let profile = Profile::of(tcp)?;
         let mss = profile.mss(route.encapsulation.mtu, route.encapsulation.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
-use weir_link::{Trace, TraceError};
 use weir_path::{End, Path, Place, QueueSampler, Source};
+use weir_path::{Trace, TraceError};
 use weir_probe::MethodInfo;
-use weir_tcp::Endpoint;
+use weir_tcp::{Endpoint, Profile};
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
 use crate::connection::Connection;
@@ -107,11 +107,12 @@ struct Agenda {
 /// # Errors
 /// If it cannot: the first thing.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
-    scenario.check()?;
+    weir_path::check(scenario)?;
+    weir_tcp::check_profiles(scenario)?;
     scenario.check_round_trips()?;
     for flow in &scenario.flows {
         let random = Seed::new(0).stream("tcp");
-        Endpoint::new(flow.tcp.profile()?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
+        Endpoint::new(Profile::of(&flow.tcp)?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
     }
     for test in &scenario.methods {
@@ -131,7 +132,7 @@ fn check_method(test: &SpeedTest) -> Result<(), String> {
     }
     for tcp in [&test.tcp, &test.client_tcp()] {
         let random = Seed::new(0).stream("tcp");
-        let profile = tcp.profile().map_err(|error| error.to_string())?;
+        let profile = Profile::of(tcp).map_err(|error| error.to_string())?;
         Endpoint::new(profile, &tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| error.to_string())?;
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_core::{Duration, Seed, Time};
-use weir_link::LossParams;
 use weir_probe::METHODS;
 use weir_sim::{Outcome, Simulation};
+use weir_world::LossParams;
 use weir_world::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
     ThroughputRow, Tunnel, TunnelKind, Verdict,

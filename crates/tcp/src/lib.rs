@@ -31,8 +31,8 @@ mod window;
 pub use congestion::ALGORITHMS;
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
-    Bursts, DelayedAck, IdleRestart, LossDetection, Overrides, PROFILES, Profile, RtoRule,
-    SocketBuffer, Timers, UnknownProfile, WindowRule,
+    Bursts, DelayedAck, IdleRestart, LossDetection, PROFILES, Profile, RtoRule, SocketBuffer,
+    Timers, UnknownProfile, WindowRule, check_profiles,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

@@ -3,8 +3,12 @@
 //! A profile is a name and a set of values; every value can be overridden by itself. The default,
 //! `linux`, is Linux 6.12 with its default settings.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
 use weir_core::{Duration, Time};
+use weir_world::{
+    LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, Scenario, ScenarioError, TcpSettings,
+};
 
 /// Everything by which one TCP differs from another, congestion control aside.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,36 +154,26 @@ pub struct SocketBuffer {
     pub greatest: u32,
 }
 
-/// Changes to a profile, each optional: what a scenario may write beside a profile's name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Overrides {
-    /// Replaces [`Profile::timestamps`].
-    pub timestamps: Option<bool>,
-    /// Replaces [`Profile::sack`].
-    pub sack: Option<bool>,
-    /// Replaces [`Profile::ecn`].
-    pub ecn: Option<bool>,
-    /// Replaces [`Profile::pacing`].
-    pub pacing: Option<bool>,
-    /// `false` hands segments to the line one by one.
-    pub bursts: Option<bool>,
-    /// `false` acknowledges every segment.
-    pub delayed_ack: Option<bool>,
-    /// Replaces [`Profile::initial_window`], in segments.
-    pub initial_window: Option<u32>,
-    /// Replaces [`Profile::receive_window`] by a fixed one.
-    pub receive_window_bytes: Option<u32>,
-    /// Replaces [`Profile::rto_min`], in nanoseconds.
-    pub rto_min_ns: Option<u64>,
-}
-
 /// A profile that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown TCP profile `{name}` (known: {known})")]
 pub struct UnknownProfile {
     name: String,
     known: String,
+}
+
+/// Checks that there are the profiles that the loads and speed tests of `scenario` ask for.
+///
+/// # Errors
+/// If one does not exist: whose, and which there are.
+pub fn check_profiles(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let flows = scenario.flows.iter().map(|flow| ("flow", &flow.name, &flow.tcp));
+    let tests = scenario.methods.iter().map(|test| ("method", &test.name, &test.tcp));
+    for (kind, name, settings) in flows.chain(tests) {
+        Profile::of(settings)
+            .map_err(|error| ScenarioError::new(format!("{kind} `{name}`: {error}")))?;
+    }
+    Ok(())
 }
 
 impl Profile {
@@ -192,6 +186,16 @@ impl Profile {
             let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
             UnknownProfile { name: name.to_owned(), known: known.join(", ") }
         })
+    }
+
+    /// The profile that a load's settings ask for, with their changes.
+    ///
+    /// # Errors
+    /// If there is no profile of that name.
+    pub fn of(settings: &TcpSettings) -> Result<Arc<Self>, ScenarioError> {
+        let profile = Self::named(&settings.profile)
+            .map_err(|error| ScenarioError::new(error.to_string()))?;
+        Ok(Arc::new(profile.with(&settings.overrides)))
     }
 
     /// This profile with the given changes.
@@ -303,13 +307,13 @@ const LINUX: Profile = Profile {
     limited_transmit: true,
     new_reno: true,
     proportional_rate_reduction: true,
-    initial_window: 10,
+    initial_window: LINUX_INITIAL_WINDOW_SEGMENTS,
     byte_counting: true,
     idle_restart: IdleRestart::Decay,
     rto_initial: Duration::from_secs(1),
     syn_linear_timeouts: 4,
     rto_rule: RtoRule::Linux,
-    rto_min: Duration::from_millis(200),
+    rto_min: LINUX_RTO_MIN,
     rto_max: Duration::from_secs(120),
     timers: Timers::Wheel(Duration::from_millis(4)),
     delayed_ack: DelayedAck::Linux,
@@ -442,6 +446,23 @@ mod tests {
         assert_eq!(
             Profile::named("windows").unwrap_err().to_string(),
             "unknown TCP profile `windows` (known: linux, rfc, linux22, bsd)"
+        );
+    }
+
+    #[test]
+    fn a_profile_that_does_not_exist_is_named_with_whose_it_is() {
+        let test = r#"{"name": "t", "kind": "ndt7", "host": 0, "dscp": 0, "tls": true, "start_ns": 5,
+            "tcp": {"profile": "linux", "congestion_control": "bbr"}, "client_congestion_control": "cubic"}"#;
+        let text = r#"{"name": "s", "duration_ns": 1000, "phases": [], "path": {"up": [], "down": []},
+            "hosts": [{"name": "server", "delay_ns": 0}], "flows": [], "probes": [], "methods": [TEST],
+            "sampling": {"throughput_ns": 0, "tcp_ns": 0, "queue_ns": 0}, "ip_version": "4",
+            "mtu_bytes": 1500}"#;
+        let mut scenario = Scenario::from_json(&text.replace("TEST", test)).unwrap();
+        check_profiles(&scenario).unwrap();
+        scenario.methods[0].tcp.profile = "os2".into();
+        assert_eq!(
+            check_profiles(&scenario).unwrap_err().to_string(),
+            "method `t`: unknown TCP profile `os2` (known: linux, rfc, linux22, bsd)"
         );
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use weir_core::{Draw, Duration, Ecn, Rng, Seed, Time};
+use weir_world::Overrides;
 
 use crate::congestion::ALGORITHMS;
 use crate::endpoint::Endpoint;
-use crate::profile::{Overrides, PROFILES, Profile};
+use crate::profile::{PROFILES, Profile};
 use crate::scoreboard::Entry;
 use crate::segment::{Flags, Segment};
 use crate::sender::{Sender, Wire};

@@ -5,20 +5,24 @@
 
 mod addresses;
 mod check;
+mod flight;
 mod sample;
 mod scenario;
 mod shaper;
 mod speed_test;
+mod tcp;
 mod tunnel;
 
+pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use sample::{
     EmulatorRow, FlowRow, LatencyRow, LiveTcp, MethodRow, QueueRow, ServerTurn, ShaperRow, Sink,
     TcpRow, ThroughputRow, Verdict,
 };
 pub use scenario::{
     Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
-    Probe, ProbeKind, Sampling, Scenario, ScenarioError, TcpSettings,
+    Probe, ProbeKind, Sampling, Scenario, ScenarioError,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
+pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};

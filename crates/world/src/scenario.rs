@@ -3,16 +3,13 @@
 //! People write TOML or Python; what reaches a world is this, as JSON, and it is what the manifest of a
 //! record keeps. The numbers carry their units in their names.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use weir_core::{Draw, Duration, Rate, Seed, Time};
-use weir_link::{Capacity, FlightParams, Framing, Line, LossParams, ReorderParams, Trace};
-use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp};
-use weir_tcp::{Overrides, Profile, WindowRule};
+use weir_core::{Draw, Duration, Framing, Seed, Time};
 
+use crate::flight::{FlightParams, LossParams, ReorderParams};
 use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
+use crate::tcp::TcpSettings;
 use crate::tunnel::Tunnel;
 
 /// A resolved scenario: lines, queues, loads and probes on a time axis.
@@ -218,19 +215,6 @@ pub struct Flow {
     pub bytes: Option<u64>,
 }
 
-/// TCP settings of a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TcpSettings {
-    /// The profile's name.
-    pub profile: String,
-    /// The congestion control's name.
-    pub congestion_control: String,
-    /// Changes to the profile.
-    #[serde(default)]
-    pub overrides: Overrides,
-}
-
 /// A train of pings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -322,16 +306,6 @@ impl Scenario {
         serde_json::to_string(self).expect("a scenario has no maps with odd keys")
     }
 
-    /// The first hop whose marker needs to know the sender's window, which no live world does.
-    #[must_use]
-    pub fn marker_that_needs_window(&self) -> Option<&Hop> {
-        let needs = |hop: &&Hop| {
-            let marker = hop.marker(Seed::new(0), 1500).ok().flatten();
-            marker.is_some_and(|marker| marker.needs_window())
-        };
-        self.path.up.iter().chain(&self.path.down).find(needs)
-    }
-
     /// Names of the recordings that its lines need.
     pub fn traces(&self) -> impl Iterator<Item = &str> {
         self.path.up.iter().chain(&self.path.down).filter_map(|hop| match &hop.rate {
@@ -367,52 +341,6 @@ impl Scenario {
 }
 
 impl Hop {
-    /// The marker of this hop, ready to work, if it has one.
-    ///
-    /// # Errors
-    /// If its set-up cannot be read.
-    pub fn marker(&self, seed: Seed, mtu: u32) -> Result<Option<Marker>, weir_qdisc::SetUpError> {
-        let build = |text: &String| MarkerSetUp::parse(text)?.build(&self.device(seed, mtu));
-        self.marker.as_ref().map(build).transpose()
-    }
-
-    /// The queue of this hop, ready to work.
-    ///
-    /// # Errors
-    /// If its set-up cannot be read.
-    pub fn port(&self, seed: Seed, mtu: u32) -> Result<Port, weir_qdisc::SetUpError> {
-        let qdisc = SetUp::parse(&self.queue)?.build(&self.device(seed, mtu))?;
-        Ok(if self.shaped { Port::shaped(qdisc, self.framing) } else { Port::new(qdisc) })
-    }
-
-    /// Properties of the port on which this hop's queue sits.
-    #[must_use]
-    pub fn device(&self, seed: Seed, mtu: u32) -> Device {
-        let own_rate = match self.rate {
-            LineRate::Bps(bps) => Some(bps),
-            LineRate::Unlimited | LineRate::Trace(_) => None,
-        };
-        Device {
-            mtu,
-            tx_queue_len: self.tx_queue_len,
-            line_rate: self.reference_rate_bps.or(own_rate).map(Rate::from_bps),
-            seed,
-        }
-    }
-
-    /// The line of this hop, where `trace` gives the recordings by name.
-    ///
-    /// # Errors
-    /// What `trace` says if it has no recording of that name.
-    pub fn line<E>(&self, trace: impl FnOnce(&str) -> Result<Arc<Trace>, E>) -> Result<Line, E> {
-        let capacity = match &self.rate {
-            LineRate::Unlimited => Capacity::Unlimited,
-            LineRate::Bps(bps) => Capacity::Constant(Rate::from_bps(*bps)),
-            LineRate::Trace(name) => Capacity::Trace(trace(name)?),
-        };
-        Ok(Line::new(capacity, self.framing))
-    }
-
     /// Impairments of packets after the line: delay, jitter, loss, reordering and duplication.
     #[must_use]
     pub const fn flight(&self) -> FlightParams {
@@ -423,29 +351,6 @@ impl Hop {
             reorder: self.reorder,
             duplicate: self.duplicate,
         }
-    }
-}
-
-impl TcpSettings {
-    /// The profile with its changes. Which congestion controls there are is up to the world.
-    ///
-    /// # Errors
-    /// If the profile does not exist, or the receive window is too small to move data.
-    pub fn profile(&self) -> Result<Arc<Profile>, ScenarioError> {
-        let profile = Profile::named(&self.profile)
-            .map_err(|error| ScenarioError::new(error.to_string()))?
-            .with(&self.overrides);
-        if let WindowRule::Fixed(bytes) = profile.receive_window
-            && bytes < MIN_WINDOW
-        {
-            return Err(ScenarioError::new(format!(
-                "receive window {bytes} bytes: write {MIN_WINDOW} or more"
-            )));
-        }
-        if profile.initial_window == 0 {
-            return Err(ScenarioError::new("initial window 0: write 1 segment or more"));
-        }
-        Ok(Arc::new(profile))
     }
 }
 
@@ -494,6 +399,3 @@ impl ScenarioError {
 const fn default_tx_queue_len() -> u32 {
     1000
 }
-
-/// Two full segments of a jumbo path.
-const MIN_WINDOW: u32 = 18_000;

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Duration, FlowKey, Protocol, Seed, Time};
 
 use crate::check::unique;
-use crate::scenario::{Direction, Scenario, ScenarioError, TcpSettings};
+use crate::scenario::{Direction, Scenario, ScenarioError};
+use crate::tcp::TcpSettings;
 
 /// A speed test as its official client runs it, against a server of the scenario. It ends when its method
 /// does, or with the run.
@@ -90,7 +91,7 @@ impl Scenario {
             let SpeedTest { name, start_ns, .. } = test;
             self.check_ends(name, test.host, test.dscp, (*start_ns, self.duration_ns))?;
             test.tcp
-                .profile()
+                .check()
                 .map_err(|error| ScenarioError::new(format!("method `{name}`: {error}")))?;
         }
         Ok(())
@@ -139,8 +140,8 @@ mod tests {
             "`t`: it starts at 2ms and stops before, at 1us"
         );
         assert_eq!(
-            error(|s| s.methods[0].tcp.profile = "os2".into()),
-            "method `t`: unknown TCP profile `os2` (known: linux, rfc, linux22, bsd)"
+            error(|s| s.methods[0].tcp.overrides.initial_window = Some(0)),
+            "method `t`: initial window 0: write 1 segment or more"
         );
     }
 }

@@ -3,8 +3,8 @@
 //! The tiers are those of `cake diffserv4`, and share a rate that all want as its tins do: bulk, video and
 //! voice have 1/16, 1/2 and 1/4 of it first, and best effort has what is left before they have more.
 
+use weir_core::Cells;
 use weir_core::{Dscp, Framing, Rate};
-use weir_link::Cells;
 use weir_qdisc::{Device, HtbClassParams, Lengths, SetUp, diffserv4_shares, diffserv4_tin};
 
 use super::filter::{Key, classify};

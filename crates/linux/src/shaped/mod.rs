@@ -23,8 +23,8 @@ mod undo;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use weir_core::Cells;
 use weir_core::{Framing, Rate};
-use weir_link::Cells;
 use weir_qdisc::{Device, SetUp};
 
 use self::before::Before;

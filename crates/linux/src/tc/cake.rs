@@ -1,7 +1,7 @@
 //! What the kernel is told of `cake`: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
 
+use weir_core::Cells;
 use weir_core::{Duration, Framing, Rate};
-use weir_link::Cells;
 use weir_qdisc::{CAKE_ACK_FILTERS, CAKE_FLOW_MODES, Params, cake_diffserv, cake_interval};
 
 use super::message::Message;

@@ -10,8 +10,8 @@ mod stats;
 
 use std::collections::BTreeMap;
 
+use weir_core::{Cells, Framing};
 use weir_core::{ETHERNET_HEADER, Rate, Seed};
-use weir_link::{Cells, Framing};
 use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
 use weir_world::{Hop, LineRate, Scenario};
 
@@ -36,7 +36,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
         if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse("the kernel does not know the framing PTM".to_owned());
         }
-        let device = hop.device(Seed::new(0), scenario.mtu_bytes);
+        let device = weir_path::device(hop, Seed::new(0), scenario.mtu_bytes);
         let set_up = SetUp::parse(&hop.queue)
             .and_then(|set_up| set_up.expanded(&device))
             .map_err(|error| LinuxError::io(&hop.name, error))?;
@@ -90,7 +90,7 @@ impl Queue {
     /// # Errors
     /// If this kernel lacks one, or refuses it.
     pub fn install(netlink: &Netlink, index: u32, hop: &Hop, mtu: u32) -> Result<Self, LinuxError> {
-        let device = hop.device(Seed::new(0), mtu);
+        let device = weir_path::device(hop, Seed::new(0), mtu);
         let wrong = |error: SetUpError| LinuxError::io(&format!("hop `{}`", hop.name), error);
         let set_up = SetUp::parse(&hop.queue).and_then(|it| it.expanded(&device)).map_err(wrong)?;
         let mut queue = Self { index, classes: BTreeMap::new(), uncounted: 0 };

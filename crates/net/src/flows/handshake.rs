@@ -7,7 +7,7 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use weir_tcp::{Overrides, Profile};
+use weir_world::Overrides;
 
 use super::board::Side;
 use crate::error::NetError;
@@ -43,8 +43,12 @@ pub(crate) struct Switches {
 impl Offer {
     /// What a load with these changes to the kernel's TCP offers.
     pub fn of(overrides: &Overrides) -> Self {
-        let profile = Profile::named("linux").expect("it is the default").with(overrides);
-        Self { sack: profile.sack, timestamps: profile.timestamps, ecn: profile.ecn }
+        let Self { sack, timestamps, ecn } = Self::DEFAULT;
+        Self {
+            sack: overrides.sack.unwrap_or(sack),
+            timestamps: overrides.timestamps.unwrap_or(timestamps),
+            ecn: overrides.ecn.unwrap_or(ecn),
+        }
     }
 
     /// What the kernel offers by default. It accepts everything that is offered to it.

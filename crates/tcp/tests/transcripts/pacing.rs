@@ -1,7 +1,7 @@
 //! Pacing: when the next segment may leave (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`). RFC
 //! 9002, section 7.7 says the same of QUIC in words: "A sender SHOULD pace sending".
 
-use weir_tcp::Overrides;
+use weir_world::Overrides;
 
 use crate::line::{ack, again, all, data};
 use crate::script::{Setup, linux, ms, ns};

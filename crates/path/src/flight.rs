@@ -2,80 +2,10 @@
 //!
 //! The models and their names are those of Linux' `netem`.
 
-use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Duration, Rng, Seed, Time};
+use weir_world::{FlightParams, ReorderParams};
 
-use crate::loss::{Loss, LossError, LossParams};
-
-/// Impairments between the ends of a line: delay, jitter, loss, reordering and duplication.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct FlightParams {
-    /// Propagation delay, one way.
-    pub delay: Duration,
-    /// Greatest additional delay; each packet draws its own, evenly from none to this.
-    pub jitter: Duration,
-    /// Loss model.
-    pub loss: Option<LossParams>,
-    /// Packets that overtake others.
-    pub reorder: Option<ReorderParams>,
-    /// Probability that a packet arrives twice.
-    pub duplicate: f64,
-}
-
-/// Packets that arrive without the delay and so overtake those under way (`netem reorder`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReorderParams {
-    /// Probability, 0 to 1, for a packet that may.
-    pub probability: f64,
-    /// Every so many packets one may.
-    pub gap: u32,
-}
-
-impl FlightParams {
-    /// Checks that the probabilities are such, and that reordering has a delay to do without.
-    ///
-    /// # Errors
-    /// If one is below 0 or above 1, a gap is 0, or there is no delay.
-    pub fn check(&self) -> Result<(), FlightError> {
-        if let Some(loss) = &self.loss {
-            loss.check()?;
-        }
-        if !(0.0..=1.0).contains(&self.duplicate) {
-            return Err(FlightError::Probability { of: "duplicate", value: self.duplicate });
-        }
-        let Some(reorder) = &self.reorder else { return Ok(()) };
-        if !(0.0..=1.0).contains(&reorder.probability) {
-            return Err(FlightError::Probability { of: "reorder", value: reorder.probability });
-        }
-        if reorder.gap == 0 {
-            return Err(FlightError::Gap);
-        }
-        if self.delay.is_zero() { Err(FlightError::NoDelay) } else { Ok(()) }
-    }
-}
-
-/// Error in the impairments of a line, in one sentence.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum FlightError {
-    /// The loss model.
-    #[error(transparent)]
-    Loss(#[from] LossError),
-    /// A probability that is none.
-    #[error("{of}: {value} is not a probability: write a number from 0 to 1")]
-    Probability {
-        /// Whose.
-        of: &'static str,
-        /// The number.
-        value: f64,
-    },
-    /// No packet may be reordered.
-    #[error("reorder: gap 0: write 1 or more")]
-    Gap,
-    /// Nothing to do without.
-    #[error("reorder: packets overtake by not being delayed: give the hop a delay")]
-    NoDelay,
-}
+use crate::loss::Loss;
 
 /// Packets under way: says when each arrives. But for [reordering](ReorderParams) never in another order than
 /// they left.
@@ -178,6 +108,8 @@ impl Reorder {
 
 #[cfg(test)]
 mod tests {
+    use weir_world::LossParams;
+
     use super::*;
 
     #[test]
@@ -253,28 +185,5 @@ mod tests {
         };
         assert!((share(|one| one.copy.is_some()) - 0.1).abs() < 0.005);
         assert!((share(|one| one.copy.is_some() && one.packet.is_none()) - 0.05).abs() < 0.005);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        let error = |params: FlightParams| params.check().unwrap_err().to_string();
-        let reorder = |probability, gap| FlightParams {
-            delay: Duration::from_millis(1),
-            reorder: Some(ReorderParams { probability, gap }),
-            ..FlightParams::default()
-        };
-        assert_eq!(
-            error(reorder(1.5, 1)),
-            "reorder: 1.5 is not a probability: write a number from 0 to 1"
-        );
-        assert_eq!(error(reorder(0.5, 0)), "reorder: gap 0: write 1 or more");
-        assert_eq!(
-            error(FlightParams { delay: Duration::ZERO, ..reorder(0.5, 1) }),
-            "reorder: packets overtake by not being delayed: give the hop a delay"
-        );
-        assert_eq!(
-            error(FlightParams { duplicate: -1.0, ..FlightParams::default() }),
-            "duplicate: -1 is not a probability: write a number from 0 to 1"
-        );
     }
 }

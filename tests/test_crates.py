@@ -1,0 +1,47 @@
+"""Which crate may use which: every `Cargo.toml` is held against the table in ARCHITECTURE.md."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def used(crate: str) -> set[str]:
+    """The crates of ours that a crate needs where it runs; its tests may need others."""
+    manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
+    sections = [manifest, *manifest.get("target", {}).values()]
+    names = chain.from_iterable(section.get("dependencies", {}) for section in sections)
+    return {name.removeprefix("weir-") for name in names if name.startswith("weir-")}
+
+
+def allowed() -> dict[str, set[str]]:
+    """What each crate may use, as ARCHITECTURE.md says, in its order."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("| room | kind | may use |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in table.splitlines()[2:]]
+    crates = [row for row in rows if row[0].startswith("`crates/")]
+    return {
+        room.strip("`").removeprefix("crates/"): set(re.findall(r"`(\w+)`", may)) for room, _, may in crates
+    }
+
+
+def test_every_crate_is_in_the_table() -> None:
+    assert set(allowed()) == {manifest.parent.name for manifest in ROOT.glob("crates/*/Cargo.toml")}
+
+
+@pytest.mark.parametrize("crate", allowed())
+def test_a_crate_uses_what_the_table_says_and_nothing_else(crate: str) -> None:
+    assert used(crate) == allowed()[crate]
+
+
+def test_crates_use_those_above_them_only() -> None:
+    above: set[str] = set()
+    for crate, may_use in allowed().items():
+        assert may_use <= above, crate
+        above.add(crate)
