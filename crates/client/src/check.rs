@@ -1,12 +1,12 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
+use weir_net::Grant;
 use weir_world::Overrides;
 use weir_world::{Flow, Opener, ProbeKind, Scenario};
 
 use crate::ClientError;
 use crate::run::Request;
-use crate::session::Grant;
 
 /// Whether the server that gave `grant` can do what `request` asks for.
 ///

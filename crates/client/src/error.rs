@@ -15,8 +15,6 @@ pub struct ClientError {
 enum Kind {
     /// Something failed.
     Failed,
-    /// The server is there, and speaks something else.
-    Foreign,
     /// The input cannot be used.
     Input,
 }
@@ -28,15 +26,6 @@ impl ClientError {
 
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(format!("{what}: {error}"))
-    }
-
-    /// The server is there, and speaks something else.
-    pub(crate) fn foreign(sentence: impl Into<String>) -> Self {
-        Self { kind: Kind::Foreign, ..Self::new(sentence) }
-    }
-
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.kind == Kind::Foreign
     }
 
     /// The input cannot be used.
@@ -53,12 +42,6 @@ impl ClientError {
 
 impl From<weir_net::NetError> for ClientError {
     fn from(error: weir_net::NetError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-impl From<weir_record::RecordError> for ClientError {
-    fn from(error: weir_record::RecordError) -> Self {
         Self::new(error.to_string())
     }
 }

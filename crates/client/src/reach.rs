@@ -4,10 +4,10 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration as WallDuration;
 
+use weir_net::{Grant, Session, Target};
 use weir_protocol::weir::{ECHO_BYTES, EchoReply, EchoRequest, Secret};
 
-use crate::session::{Grant, Session};
-use crate::{ClientError, Target};
+use crate::ClientError;
 
 /// What is missing at `host` for a test of Weir's own, in one sentence; `None` if nothing is.
 ///

@@ -10,20 +10,17 @@ use std::time::Duration as WallDuration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_net::{Addresses, Clock, EchoSession, Pings, Sample};
+use weir_net::{Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target};
 use weir_probe::{Ramp, RampSettings};
 use weir_protocol::weir::{
     ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
 };
-use weir_record::Recorder;
-use weir_world::Overrides;
-use weir_world::{Flow, IpVersion, Opener, Scenario, Sink, TcpSettings, Verdict};
+use weir_world::{Flow, IpVersion, Opener, Overrides, RecordSink, Scenario, TcpSettings, Verdict};
 
+use crate::ClientError;
 use crate::check::check;
 use crate::flow_table::{FlowState, tcp_row};
 use crate::loads::{LoadConfig, LoadEvent, Loads, Order};
-use crate::session::{ClockOffset, Grant, Session};
-use crate::{ClientError, Target};
 
 /// Request for a measurement.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +81,7 @@ pub struct Outcome {
 /// # Errors
 /// If the server cannot be reached, refuses, or lacks what the scenario asks for, or if the connection to
 /// it breaks. What was measured until then stays in the record.
-pub fn measure(request: &Request, record: &mut Recorder<'_>) -> Result<Outcome, ClientError> {
+pub fn measure(request: &Request, record: &mut dyn RecordSink) -> Result<Outcome, ClientError> {
     let secret = request.secret.as_deref().map(Secret::new).transpose();
     let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
     let target = Target::find(&request.host)?;
@@ -152,7 +149,7 @@ impl<'r> Run<'r> {
         target: &Target,
         session: Session,
         (clock, clock_offset): (Clock, ClockOffset),
-        record: &mut Recorder<'_>,
+        record: &mut dyn RecordSink,
     ) -> Result<Self, ClientError> {
         let mut scenario = request.scenario.clone();
         let server = target.address;
@@ -209,7 +206,7 @@ impl<'r> Run<'r> {
     }
 
     /// Works until the end, and says how far it came.
-    fn go_on(&mut self, record: &mut Recorder<'_>) -> Result<Time, ClientError> {
+    fn go_on(&mut self, record: &mut dyn RecordSink) -> Result<Time, ClientError> {
         let end = Time::from_nanos(self.scenario.duration_ns);
         loop {
             let now = self.clock.now();
@@ -257,11 +254,11 @@ impl<'r> Run<'r> {
             unsent_bytes: Some(MAX_UNSENT_BYTES),
             sample_ns: sample.map(|ns| ns.max(self.session.grant.limits.sample_ns)),
         };
-        self.session.say(&ClientMessage::Open(request))
+        Ok(self.session.say(&ClientMessage::Open(request))?)
     }
 
     /// Begins phases with a ramp, and adds flows where they bring more.
-    fn advance_ramps(&mut self, now: Time, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+    fn advance_ramps(&mut self, now: Time, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let Some(plan) = &self.request.ramp else { return Ok(()) };
         if let Some(phase) = plan.phases.get(self.begun) {
             let span = self.scenario.phases.iter().find(|span| span.name == phase.phase);
@@ -308,7 +305,7 @@ impl<'r> Run<'r> {
         direction: Way,
         phase: &str,
         window: (Time, Time),
-        record: &mut Recorder<'_>,
+        record: &mut dyn RecordSink,
     ) -> Result<(), ClientError> {
         let known = self.took.get(&direction).copied();
         let usual = RampSettings { most: plan.most.max(1), ..RampSettings::default() };
@@ -381,7 +378,7 @@ impl<'r> Run<'r> {
     }
 
     /// Takes what the server says, or waits a moment for it.
-    fn hear(&mut self, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+    fn hear(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
         match message {
             ServerMessage::Opened { flow, ticket } => self.order(flow, ticket),
@@ -459,7 +456,7 @@ impl<'r> Run<'r> {
         &mut self,
         t: Time,
         sample: FlowSample,
-        record: &mut Recorder<'_>,
+        record: &mut dyn RecordSink,
     ) -> Result<(), ClientError> {
         let header = self.scenario.ip_version.header_bytes() + TCP_HEADER;
         let number = sample.flow;
@@ -486,7 +483,7 @@ impl<'r> Run<'r> {
     }
 
     /// Passes on what the threads have measured.
-    fn pass_on(&mut self, record: &mut Recorder<'_>) {
+    fn pass_on(&mut self, record: &mut dyn RecordSink) {
         while let Ok(sample) = self.samples.try_recv() {
             if let Sample::Latency(row) = sample {
                 record.latency(&row);
@@ -515,7 +512,7 @@ impl<'r> Run<'r> {
     }
 
     /// Ends all threads and writes what is known at the end.
-    fn finish(mut self, record: &mut Recorder<'_>) -> Result<(), ClientError> {
+    fn finish(mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let counted = self.count_echoes(record);
         self.stop_loads.store(true, Ordering::Release);
         self.pings.stop();
@@ -547,7 +544,7 @@ impl<'r> Run<'r> {
     /// Asks how many datagrams arrived there.
     fn count_echoes(
         &mut self,
-        record: &mut Recorder<'_>,
+        record: &mut dyn RecordSink,
     ) -> Result<(Vec<EchoCount>, u64), ClientError> {
         self.session.say(&ClientMessage::CountEchoes)?;
         let deadline = std::time::Instant::now() + PATIENCE;
@@ -584,7 +581,7 @@ impl<'r> Run<'r> {
         self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.clock_offset.ns))
     }
 
-    fn note_scenario(&self, record: &mut Recorder<'_>) {
+    fn note_scenario(&self, record: &mut dyn RecordSink) {
         record.note("scenario", serde_json::to_value(&self.scenario).expect("plain data"));
     }
 }

@@ -7,12 +7,24 @@ use std::io;
 #[error("{message}")]
 pub struct NetError {
     message: String,
+    foreign: bool,
 }
 
 impl NetError {
     /// An error with that message.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), foreign: false }
+    }
+
+    /// The server is there, and speaks something else.
+    pub(crate) fn foreign(message: impl Into<String>) -> Self {
+        Self { foreign: true, ..Self::new(message) }
+    }
+
+    /// Whether the server is there and speaks something else.
+    #[must_use]
+    pub const fn is_foreign(&self) -> bool {
+        self.foreign
     }
 
     /// The operation, and the error of the kernel.

@@ -10,11 +10,15 @@
 //! | `samples` | anywhere | throughput, `TCP_INFO`, totals |
 //! | `probes` | client | sends all trains of pings, takes the answers |
 //! | `echo` | server | answers UDP and TCP probes |
+//!
+//! A [`Session`] speaks Weir's own protocol with a server elsewhere; an [`EchoKeeper`] holds one open for its
+//! echo alone.
 
 mod addresses;
 mod check;
 mod clock;
 mod counters;
+mod echo;
 mod ends;
 mod error;
 mod flows;
@@ -22,17 +26,22 @@ mod pings;
 mod plan;
 mod probes;
 mod secret;
+mod session;
 pub mod sys;
+mod target;
 mod tcp_info;
 mod unsent;
 
 pub use addresses::{Addresses, EchoSession};
 pub use check::{available_congestion_controls, check};
 pub use clock::Clock;
+pub use echo::{EchoGrant, EchoKeeper, EchoNews};
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
 pub use pings::Pings;
 pub use probes::Reflector;
 pub use secret::read_secret;
+pub use session::{ClockOffset, Grant, Session};
+pub use target::Target;
 pub use tcp_info::TcpInfo;
 pub use unsent::{Unsent, write_apart};

@@ -8,8 +8,8 @@ use std::time::{Duration as WallDuration, Instant};
 use serde_json::{Map, Value, json};
 use weir_core::Time;
 use weir_world::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
+    ThroughputRow, Verdict,
 };
 
 use crate::tables::Tables;
@@ -77,14 +77,6 @@ impl<'a> Recorder<'a> {
         Ok(recorder)
     }
 
-    /// Says something in the manifest that was not known before the run.
-    pub fn note(&mut self, key: &str, value: Value) {
-        self.manifest.insert(key.to_owned(), value);
-        if let Err(error) = self.write_manifest() {
-            self.failure.get_or_insert(error);
-        }
-    }
-
     /// Ends the record: writes what is in memory and the last word of the manifest. `outcome` is added
     /// to it, a JSON object.
     ///
@@ -136,6 +128,15 @@ impl<'a> Recorder<'a> {
         text.push('\n');
         fs::write(&unfinished, text)?;
         fs::rename(unfinished, path)
+    }
+}
+
+impl RecordSink for Recorder<'_> {
+    fn note(&mut self, key: &str, value: Value) {
+        self.manifest.insert(key.to_owned(), value);
+        if let Err(error) = self.write_manifest() {
+            self.failure.get_or_insert(error);
+        }
     }
 }
 

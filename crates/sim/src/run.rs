@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
-use weir_path::{End, Path, Place, QueueSampler, Source};
-use weir_path::{Trace, TraceError};
+use weir_path::{End, Path, Place, QueueSampler, Source, Trace, TraceError};
 use weir_probe::MethodInfo;
 use weir_tcp::{Endpoint, Profile};
 use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};

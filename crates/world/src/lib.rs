@@ -6,6 +6,7 @@
 mod addresses;
 mod check;
 mod flight;
+mod notes;
 mod sample;
 mod scenario;
 mod shaper;
@@ -14,6 +15,7 @@ mod tcp;
 mod tunnel;
 
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
+pub use notes::RecordSink;
 pub use sample::{
     EmulatorRow, FlowRow, LatencyRow, LiveTcp, MethodRow, QueueRow, ServerTurn, ShaperRow, Sink,
     TcpRow, ThroughputRow, Verdict,

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration as WallDuration;
 
-use weir_net::EchoSession;
 use weir_protocol::weir::Secret;
 
-use crate::Target;
+use crate::addresses::EchoSession;
 use crate::session::Session;
+use crate::target::Target;
 
 /// What a server grants whoever wants its echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,46 +10,58 @@ use tungstenite::handshake::client::ClientHandshake;
 use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
-use weir_net::sys::time::monotonic_ns;
 use weir_protocol::weir::{
     CONTROL, ClientMessage, Limits, MAX_MESSAGE_BYTES, SUBPROTOCOL, Secret, ServerMessage, Token,
     VERSION,
 };
 
-use crate::{ClientError, Target};
+use crate::error::NetError;
+use crate::sys::time::monotonic_ns;
+use crate::target::Target;
 
 /// An open session.
-pub(crate) struct Session {
+pub struct Session {
     socket: WebSocket<TcpStream>,
+    /// What the server granted.
     pub grant: Grant,
 }
 
 /// Grant of a server for a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Grant {
+pub struct Grant {
+    /// The server's program and version.
     pub software: String,
+    /// The session's number, which loads and datagrams carry.
     pub token: Token,
     /// This end of the connection.
     pub local: SocketAddr,
     /// This end as the server sees it.
     pub seen: SocketAddr,
+    /// The port that answers datagrams, if one does.
     pub udp_port: Option<u16>,
+    /// The congestion controls of the server.
     pub congestion: Vec<String>,
+    /// What a session may do at most.
     pub limits: Limits,
 }
 
 /// Offset of the server's clock from `CLOCK_MONOTONIC` here, in ns, to within half of the round trip.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClockOffset {
+pub struct ClockOffset {
+    /// Nanoseconds.
     pub ns: i64,
+    /// The round trip of the look that counts, in nanoseconds.
     pub round_trip_ns: u64,
 }
 
 impl Session {
     /// Opens a session.
-    pub fn open(target: &Target, secret: Option<&Secret>) -> Result<Self, ClientError> {
+    ///
+    /// # Errors
+    /// If there is no server, it speaks something else, or it refuses.
+    pub fn open(target: &Target, secret: Option<&Secret>) -> Result<Self, NetError> {
         let server = &target.authority;
-        let fail = |error: &io::Error| ClientError::io(format_args!("server `{server}`"), error);
+        let fail = |error: &io::Error| NetError::io(format_args!("server `{server}`"), error);
         let stream = TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
         let local = stream.local_addr().map_err(|error| fail(&error))?;
         let set_up = stream
@@ -59,7 +71,7 @@ impl Session {
         set_up.map_err(|error| fail(&error))?;
         let mut request = format!("ws://{server}{CONTROL}")
             .into_client_request()
-            .map_err(|error| ClientError::new(format!("server `{server}`: {error}")))?;
+            .map_err(|error| NetError::new(format!("server `{server}`: {error}")))?;
         let name = HeaderValue::from_static(SUBPROTOCOL);
         request.headers_mut().insert("Sec-WebSocket-Protocol", name);
         let config = WebSocketConfig::default()
@@ -73,7 +85,10 @@ impl Session {
     }
 
     /// Compares the clocks, while nothing else is said.
-    pub fn compare_clocks(&mut self) -> Result<ClockOffset, ClientError> {
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub fn compare_clocks(&mut self) -> Result<ClockOffset, NetError> {
         let mut best: Option<ClockOffset> = None;
         for id in 0..LOOKS {
             let before = monotonic_ns();
@@ -96,19 +111,23 @@ impl Session {
                 }
             }
         }
-        best.ok_or_else(|| {
-            ClientError::new("the server does not answer over its control connection")
-        })
+        best.ok_or_else(|| NetError::new("the server does not answer over its control connection"))
     }
 
     /// Says something.
-    pub fn say(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub fn say(&mut self, message: &ClientMessage) -> Result<(), NetError> {
         send(&mut self.socket, message)
     }
 
     /// What the server says within `wait`, if anything.
-    pub fn hear(&mut self, wait: WallDuration) -> Result<Option<ServerMessage>, ClientError> {
-        let fail = |error: &io::Error| ClientError::io("the control connection", error);
+    ///
+    /// # Errors
+    /// If the connection broke, or what came is no message.
+    pub fn hear(&mut self, wait: WallDuration) -> Result<Option<ServerMessage>, NetError> {
+        let fail = |error: &io::Error| NetError::io("the control connection", error);
         self.socket.get_ref().set_read_timeout(Some(wait)).map_err(|error| fail(&error))?;
         receive(&mut self.socket)
     }
@@ -131,9 +150,9 @@ impl Talk<'_> {
         &mut self,
         local: SocketAddr,
         secret: Option<&Secret>,
-    ) -> Result<Grant, ClientError> {
+    ) -> Result<Grant, NetError> {
         let nonce = Token(getrandom::u64().map_err(|error| {
-            ClientError::new(format!("this machine has no random numbers: {error}"))
+            NetError::new(format!("this machine has no random numbers: {error}"))
         })?);
         let hello = ClientMessage::Hello { version: VERSION, client: SOFTWARE.to_owned(), nonce };
         send(&mut self.socket, &hello)?;
@@ -143,7 +162,7 @@ impl Talk<'_> {
         match (challenge, secret) {
             (None, _) => {}
             (Some(_), None) => {
-                return Err(ClientError::new(format!(
+                return Err(NetError::new(format!(
                     "server `{}` asks for its secret: give the file with it (--auth)",
                     self.server
                 )));
@@ -160,13 +179,13 @@ impl Talk<'_> {
         Ok(Grant { software, token, local, seen: client, udp_port, congestion, limits })
     }
 
-    fn listen(&mut self) -> Result<ServerMessage, ClientError> {
+    fn listen(&mut self) -> Result<ServerMessage, NetError> {
         match receive(&mut self.socket)? {
             Some(ServerMessage::Error { reason, .. }) => {
-                Err(ClientError::new(format!("server `{}`: {reason}", self.server)))
+                Err(NetError::new(format!("server `{}`: {reason}", self.server)))
             }
             Some(message) => Ok(message),
-            None => Err(ClientError::new(format!(
+            None => Err(NetError::new(format!(
                 "server `{}` said nothing for {} s",
                 self.server,
                 PATIENCE.as_secs()
@@ -174,22 +193,22 @@ impl Talk<'_> {
         }
     }
 
-    fn odd(&self, expected: &str) -> ClientError {
-        ClientError::new(format!("server `{}` did not say `{expected}`", self.server))
+    fn odd(&self, expected: &str) -> NetError {
+        NetError::new(format!("server `{}` did not say `{expected}`", self.server))
     }
 }
 
-fn send(socket: &mut WebSocket<TcpStream>, message: &ClientMessage) -> Result<(), ClientError> {
+fn send(socket: &mut WebSocket<TcpStream>, message: &ClientMessage) -> Result<(), NetError> {
     let text = serde_json::to_string(message).expect("it is plain data");
     socket.send(Message::text(text)).map_err(|error| gone(&error))
 }
 
 /// What comes before the socket's patience is over, if it is a message.
-fn receive(socket: &mut WebSocket<TcpStream>) -> Result<Option<ServerMessage>, ClientError> {
+fn receive(socket: &mut WebSocket<TcpStream>) -> Result<Option<ServerMessage>, NetError> {
     match socket.read() {
-        Ok(Message::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            ClientError::new(format!("the server said what is no message: {error}"))
-        }),
+        Ok(Message::Text(text)) => serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| NetError::new(format!("the server said what is no message: {error}"))),
         Ok(_) => Ok(None),
         Err(Error::Io(error)) if is_passing(&error) => Ok(None),
         Err(error) => Err(gone(&error)),
@@ -202,23 +221,23 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// Why there is no session: a server that has too much to do may still speak the protocol.
-fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> ClientError {
+fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> NetError {
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
     match error {
         HandshakeError::Failure(Error::Http(answer)) if busy.contains(&answer.status()) => {
-            ClientError::new(format!(
+            NetError::new(format!(
                 "server `{server}` takes no more tests now ({}): try again in a minute",
                 answer.status()
             ))
         }
-        _ => ClientError::foreign(format!(
+        _ => NetError::foreign(format!(
             "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
         )),
     }
 }
 
-fn gone(error: &Error) -> ClientError {
-    ClientError::new(format!("the control connection to the server broke: {error}"))
+fn gone(error: &Error) -> NetError {
+    NetError::new(format!("the control connection to the server broke: {error}"))
 }
 
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
@@ -235,7 +254,7 @@ mod tests {
     use super::*;
 
     /// Why there is no session with a server that answers the first request like this.
-    fn why(answer: &'static str) -> ClientError {
+    fn why(answer: &'static str) -> NetError {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let server = std::thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use crate::ClientError;
+use crate::error::NetError;
 
 /// A server by name and address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,23 +18,22 @@ impl Target {
     ///
     /// # Errors
     /// If the words are wrong or the name is not known.
-    pub fn find(words: &str) -> Result<Self, ClientError> {
+    pub fn find(words: &str) -> Result<Self, NetError> {
         let authority = authority(words)?;
         let mut found = authority
             .to_socket_addrs()
-            .map_err(|error| ClientError::io(format_args!("server `{words}`"), &error))?;
-        let address = found.next().ok_or_else(|| {
-            ClientError::new(format!("server `{words}`: the name has no address"))
-        })?;
+            .map_err(|error| NetError::io(format_args!("server `{words}`"), &error))?;
+        let address = found
+            .next()
+            .ok_or_else(|| NetError::new(format!("server `{words}`: the name has no address")))?;
         Ok(Self { authority, address })
     }
 }
 
-fn authority(words: &str) -> Result<String, ClientError> {
-    let wrong =
-        || ClientError::new(format!("server `{words}`: write HOST, HOST:PORT or [IPV6]:PORT"));
+fn authority(words: &str) -> Result<String, NetError> {
+    let wrong = || NetError::new(format!("server `{words}`: write HOST, HOST:PORT or [IPV6]:PORT"));
     if words.starts_with("https://") {
-        return Err(ClientError::new(format!(
+        return Err(NetError::new(format!(
             "server `{words}`: Weir's own protocol is spoken without TLS: write http:// or the name alone"
         )));
     }
