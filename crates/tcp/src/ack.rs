@@ -390,17 +390,18 @@ impl Sender {
         }
     }
 
-    /// Sends lost segments again, lowest first, as far as the window allows
-    /// (`tcp_xmit_retransmit_queue`).
+    /// Sends lost segments again, lowest first, as far as the window allows, and those of a piece of memory
+    /// in one burst (`tcp_xmit_retransmit_queue`).
     pub fn resend_lost(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         let head = self.board.una();
+        let max_burst = self.max_burst(profile);
         let mut head_sent = false;
         while self.in_flight(profile) < self.window.cwnd && !self.must_wait_for_pace(now) {
             let Some(seq) = self.board.next_to_retransmit() else { break };
-            self.retransmit(seq, false, wire, now);
-            if self.phase.is_reducing() {
-                self.reduction.sent += 1;
-            }
+            let room = self.window.cwnd - self.in_flight(profile);
+            let end = self.board.end_of_resend(seq, room.min(max_burst));
+            self.retransmit(seq..end, false, wire, now);
+            self.on_sent(end - seq);
             head_sent |= seq == head && self.pending_timer() != Some(Timer::Reordering);
         }
         if head_sent {
@@ -414,7 +415,8 @@ impl Sender {
         if self.tail_probe.is_none() && self.board.packets_out() > 0 {
             let fresh = self.send_one_new(profile, wire, now);
             if !fresh {
-                self.retransmit(self.board.nxt() - 1, true, wire, now);
+                let last = self.board.nxt() - 1;
+                self.retransmit(last..last + 1, true, wire, now);
             }
             self.tail_probe = Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
             self.counters.loss_probes += 1;

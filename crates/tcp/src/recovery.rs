@@ -387,7 +387,7 @@ impl Sender {
         self.counters.timeouts += 1;
         self.enter_loss(profile, now);
         let head = self.board.una();
-        self.retransmit(head, false, wire, now);
+        self.retransmit(head..head + 1, false, wire, now);
         self.retransmits += 1;
         self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
         self.set_timer(Timer::Retransmission, self.rto_us, profile, now);

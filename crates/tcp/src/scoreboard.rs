@@ -4,6 +4,8 @@
 //! selective acknowledgements, and remembers the order of transmission, which loss detection by time
 //! (RFC 8985) walks. Work per acknowledgement is proportional to what it newly says, not to the window.
 
+use std::ops::Range;
+
 use crate::segment::Block;
 
 /// A segment in the queue.
@@ -281,6 +283,26 @@ impl Scoreboard {
             self.retransmit_hint += 1;
         }
         None
+    }
+
+    /// One behind the last segment that leaves with `seq` if that is sent again: of the same piece, lost
+    /// like it, and `most` at most.
+    pub fn end_of_resend(&self, seq: u32, most: u32) -> u32 {
+        let end = self.nxt.min(seq.saturating_add(most));
+        let leaves_alone = |&next: &u32| {
+            let entry = self.get(next);
+            entry.state.has(State::STARTS_PIECE)
+                || entry.sacked()
+                || entry.retransmitted()
+                || !entry.lost()
+        };
+        (seq + 1..end).find(leaves_alone).unwrap_or(end)
+    }
+
+    /// Of a piece of memory only these segments are sent again (`tcp_fragment`).
+    pub fn cut_out(&mut self, segments: Range<u32>) {
+        self.cut_before(segments.start);
+        self.cut_before(segments.end);
     }
 
     /// `seq` was sent again. A tail loss probe does not count as a retransmission under way.

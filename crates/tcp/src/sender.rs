@@ -4,6 +4,8 @@
 //! data, [`ack`](crate::ack) takes in acknowledgements and [`recovery`](crate::recovery) handles losses. Follows Linux
 //! `net/ipv4/tcp_output.c` and `tcp_timer.c`.
 
+use std::ops::Range;
+
 use weir_core::{Duration, Ecn, Time};
 
 use crate::congestion::Algorithm;
@@ -14,7 +16,7 @@ use crate::rate::RateSampler;
 use crate::recovery::{Phase, Reduction};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 use crate::send_buffer::Buffered;
 use crate::undo::Undo;
 use crate::window::Window;
@@ -296,32 +298,46 @@ impl Sender {
         self.timer = None;
     }
 
-    /// Sends `seq` again.
-    pub fn retransmit(&mut self, seq: u32, probe: bool, wire: &mut impl Wire, now: Time) {
+    /// Sends `segments` again, all at once.
+    pub fn retransmit(
+        &mut self,
+        segments: Range<u32>,
+        probe: bool,
+        wire: &mut impl Wire,
+        now: Time,
+    ) {
         let now_us = now.as_nanos() / 1_000;
-        let entry = *self.board.get(seq);
-        self.counters.segments_sent += 1;
-        self.counters.bytes_sent += u64::from(entry.len);
-        self.counters.segments_retransmitted += 1;
-        self.counters.bytes_retransmitted += u64::from(entry.len);
-        wire.send(
-            Segment {
+        let is_burst = segments.len() > 1;
+        let end = segments.end;
+        self.board.cut_out(segments.clone());
+        let mut bytes = 0;
+        for seq in segments {
+            let entry = *self.board.get(seq);
+            let mut segment = Segment {
                 offset: entry.offset,
                 seq,
                 ts: (now_us / 1_000) as u32,
                 len: entry.len,
                 ..Segment::default()
-            },
+            };
+            if is_burst && seq + 1 == end {
+                segment.flags = segment.flags.with(Flags::PSH);
+            }
             // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
-            Ecn::NotEct,
-        );
-        self.board.on_retransmit(seq, now_us, self.delivered, probe);
-        self.stamp_rate(seq, now_us);
-        if !probe {
-            self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
-            self.undo.on_retransmit();
+            wire.send(segment, Ecn::NotEct);
+            self.board.on_retransmit(seq, now_us, self.delivered, probe);
+            self.stamp_rate(seq, now_us);
+            if !probe {
+                self.retrans_stamp.get_or_insert((now_us / 1_000) as u32);
+                self.undo.on_retransmit();
+            }
+            self.counters.segments_sent += 1;
+            self.counters.segments_retransmitted += 1;
+            bytes += u64::from(entry.len);
         }
-        self.note_sent(u64::from(entry.len), now);
+        self.counters.bytes_sent += bytes;
+        self.counters.bytes_retransmitted += bytes;
+        self.note_sent(bytes, now);
     }
 
     /// Segments in the network. Without limited transmit a segment that arrived out of order makes no

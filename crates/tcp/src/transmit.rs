@@ -110,7 +110,7 @@ impl Sender {
 
     /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
     /// two at least (`tcp_tso_autosize`).
-    fn max_burst(&mut self, profile: &Profile) -> u32 {
+    pub fn max_burst(&mut self, profile: &Profile) -> u32 {
         if profile.bursts == Bursts::None {
             return 1;
         }
@@ -209,7 +209,8 @@ impl Sender {
         sent
     }
 
-    fn on_sent(&mut self, segments: u32) {
+    /// `segments` more were sent, which a reduction of the window counts.
+    pub fn on_sent(&mut self, segments: u32) {
         if self.phase.is_reducing() {
             self.reduction.sent += segments;
         }

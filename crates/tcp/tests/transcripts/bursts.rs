@@ -154,6 +154,32 @@ fn recovery_does_not_wait_for_bursts() {
     t.later(us(200)).arrives(ack(10).sack(&[(11, 22)])).leaves(&[data(30)]);
 }
 
+/// What left in one burst and is lost as one leaves again as one, its last segment pushed, and waits for its
+/// turn as one. What selective acknowledgements cut off leaves apart (`tcp_xmit_retransmit_queue`,
+/// `tcp_match_skb_to_sack`).
+#[test]
+fn a_lost_burst_is_sent_again_as_a_burst() {
+    let mut t = linux().bbr().connected();
+    t.writes(10).leaves(&all(0..10));
+    // The first five are lost: of the third pair the first segment only.
+    t.at(ms(100)).arrives(ack(0).sack(&[(5, 10)]));
+    t.leaves(&[again(0).pushed(false), again(1).pushed(true)]);
+    let pair = Duration::from_nanos(2_000 * 1_000_000_000 / t.info().pacing_rate);
+    t.leaves_at(ms(100) + pair - pair / 2, &[again(2).pushed(false), again(3).pushed(true)]);
+    t.leaves_at(ms(100) + pair * 2 - pair / 2, &[again(4).pushed(false)]);
+}
+
+/// No more of it leaves at once than the window has room for; the rest is a burst of its own.
+#[test]
+fn a_lost_burst_is_cut_where_the_window_ends() {
+    let mut t = bursty().with(|profile| profile.initial_window = 12).connected();
+    t.writes(12).leaves(&all(0..12));
+    // Three arrived, and three leave.
+    t.at(ms(100)).arrives(ack(0).sack(&[(8, 11)]));
+    t.leaves(&[again(0).pushed(false), again(1).pushed(true), again(2).pushed(false)]);
+    t.later(us(100)).arrives(ack(0).sack(&[(8, 12)])).leaves(&[again(3).pushed(false)]);
+}
+
 /// The scenario's option `bursts = false`.
 #[test]
 fn bursts_can_be_switched_off() {
