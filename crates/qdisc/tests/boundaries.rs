@@ -559,6 +559,38 @@ fn htbs_class_that_dropped_all_it_had_gives_its_turn_away() {
     assert_eq!(bench.leaves(wake), Some(1));
 }
 
+/// Two classes that borrow for the leaves beneath them take turns too: a round of the leaves of one, and then of the other's.
+#[test]
+fn htbs_inner_classes_take_turns() {
+    let mut text = "qdisc add dev e root handle 1: htb
+         class add dev e parent 1: classid 1:1 htb rate 10mbit\n"
+        .to_owned();
+    for (parent, id) in [(1, 2), (1, 3), (2, 20), (3, 30), (3, 31)] {
+        text += &format!(
+            "class add dev e parent 1:{parent} classid 1:{id} htb rate 8kbit ceil 10mbit quantum 1514\n"
+        );
+    }
+    for id in [20, 30, 31] {
+        let port = 5_000 + id;
+        text +=
+            &format!("filter add dev e parent 1: u32 match ip dport {port} 0xffff flowid 1:{id}\n");
+    }
+    let mut bench = Bench::new(&text);
+    for flow in [20, 30, 31] {
+        bench.arrive(100, at(1), (flow, 1_514), Ecn::NotEct);
+    }
+    let mut left = Vec::new();
+    let mut now = at(1);
+    while left.len() < 100 {
+        match bench.leaves(now) {
+            Some(packet) => left.push(packet / 100),
+            None => now = bench.port.wake_at().expect("packets wait"),
+        }
+    }
+    let turns = left[40..].windows(2).filter(|two| two[1] == (two[0] + 1) % 3);
+    assert_eq!(turns.count(), 59, "{left:?}");
+}
+
 /// A class without tokens that may not borrow waits for its ceiling, whatever the parent has.
 #[test]
 fn htbs_ceiling_holds_a_class_that_borrows() {

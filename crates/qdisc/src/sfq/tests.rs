@@ -180,6 +180,10 @@ fn perturbation_rehashes_what_waits() {
         let now = Time::from_millis(1_500 + 300 * step);
         left.push(queue.dequeue(now, &mut Ignore).unwrap());
         assert_ne!(queue.key, key);
+        for flow in &queue.flows {
+            let here = |waiting: &Packet| queue.bucket_of(waiting) == Some(flow.bucket);
+            assert!(flow.packets.iter().all(here), "what waits stands where the new key puts it");
+        }
         assert_eq!(queue.perturbation.as_ref().unwrap().due, {
             Some(Time::from_millis(500 + 1_000 * (2 + (300 * step) / 1_000)))
         });

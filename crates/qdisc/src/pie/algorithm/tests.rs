@@ -216,8 +216,9 @@ fn steps_are_bounded_from_a_tenth_on() {
     assert_eq!(stepped(tenth, 15, 15), tenth);
     assert_eq!(stepped(tenth, 15, 20), tenth + 78_125 * (alpha + beta));
     assert_eq!(stepped(tenth, 15, 40), tenth + MAX_PROB / 100 * 2);
-    let halves = 25 * 15_625 * (alpha / 2 + beta / 2);
-    assert_eq!(stepped(tenth - 1, 15, 40), tenth - 1 + halves);
+    let halves = 45 * 15_625 * (alpha / 2 + beta / 2);
+    assert_eq!(stepped(tenth - 1, 15, 60), tenth - 1 + halves);
+    assert_eq!(stepped(tenth, 15, 60), tenth + MAX_PROB / 100 * 2);
     // At 250 ms not yet, a millisecond above 2 % more.
     assert_eq!(stepped(tenth, 250, 250), tenth + MAX_PROB / 100 * 2);
     assert_eq!(stepped(tenth, 251, 251), tenth + MAX_PROB / 100 * 2 + MAX_PROB / 50);
