@@ -115,7 +115,7 @@ pub(crate) static BFIFO: Discipline = Discipline {
     takes_child: false,
     examples: &["bfifo limit 30000"],
     build: |set_up, device| {
-        let limit = set_up.params(device)?.size("limit")?.expect("a default");
+        let limit = set_up.params(device)?.some_size("limit")?.expect("a default");
         Ok(Box::new(Fifo::new(Limit::Bytes(limit.get()))))
     },
 };
@@ -141,7 +141,7 @@ fn packet_limit(set_up: &SetUp, device: &Device) -> Result<u32, SetUpError> {
 const PACKET_LIMIT: Param = Param {
     name: "limit",
     aliases: &[],
-    kind: Kind::Number { unit: "packets", range: (0, PACKETS_MAX) },
+    kind: Kind::Number { unit: "packets", range: (1, PACKETS_MAX) },
     default: DefaultValue::Device("txqueuelen", |device| device.tx_queue_len.to_string()),
     meaning: "most packets that may wait",
 };

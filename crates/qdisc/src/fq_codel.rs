@@ -53,7 +53,7 @@ impl FqCodel {
         let flows = params.number("flows")? as usize;
         Ok(Self {
             limit: params.number("limit")? as u32,
-            memory_limit: params.size("memory_limit")?.expect("a default").get().min(1 << 31),
+            memory_limit: params.some_size("memory_limit")?.expect("a default").get().min(1 << 31),
             drop_batch: params.number("drop_batch")? as u32,
             codel: CodelParams::read(&params, device)?,
             classifier: Classifier::new(&set_up.filters),

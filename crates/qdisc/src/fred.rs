@@ -116,6 +116,8 @@ impl ActiveFlows {
 impl FredRules {
     /// Reads all parameters of FRED but `limit`.
     pub fn read(params: &Params, rng: Rng) -> Result<Self, SetUpError> {
+        // No flow may hold more than `min`, so that nothing would pass at 0.
+        params.some_size("min")?;
         Ok(Self {
             drop: EarlyDrop::read(params, ["min", "max", "probability"])?,
             average: Average::read(params)?,
@@ -258,7 +260,7 @@ pub(crate) static FRED: Discipline = Discipline {
     build: |set_up, device| {
         let params = set_up.params(device)?;
         Ok(Box::new(Fred {
-            limit: params.size("limit")?.expect("a default").get(),
+            limit: params.some_size("limit")?.expect("a default").get(),
             rules: FredRules::read(&params, device.seed.stream("fred"))?,
             packets: VecDeque::new(),
             accounting: Accounting::default(),

@@ -62,11 +62,11 @@ impl Police {
             return Err(wrong("one of `rate` and `avrate` is required"));
         }
         let lengths = Lengths::read(&params)?;
-        let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
-        let burst = params.size("burst")?.map(weir_core::Bytes::get);
+        let mtu = params.size("mtu")?.map(weir_core::Bytes::get).filter(|&bytes| bytes > 0);
+        let burst = params.some_size("burst")?.map(weir_core::Bytes::get);
         let bucket = match (rate, burst) {
             (None, _) => None,
-            (Some(_), None | Some(0)) => return Err(wrong("`rate` needs `burst`")),
+            (Some(_), None) => return Err(wrong("`rate` needs `burst`")),
             (Some(rate), Some(burst)) => {
                 let depth = burst_time(burst, rate);
                 Some(Bucket { table: lengths.table(rate), depth, tokens: depth })
@@ -90,7 +90,7 @@ impl Police {
             Some(_) => return Err(wrong("`avrate` needs `estimator INTERVAL AVERAGE` before it")),
         };
         let (exceed, conform) = read_controls(&params)?;
-        // Without `mtu` the kernel takes what its table of 256 steps of 8 bytes reaches.
+        // Without `mtu`, or with 0, the kernel takes what its table of 256 steps of 8 bytes reaches.
         let mtu = mtu.unwrap_or(if rate.is_some() { 255 << 3 } else { u64::from(u32::MAX) });
         Ok(Self { mtu, rate: bucket, peak, checked_at: Time::ZERO, average, exceed, conform })
     }

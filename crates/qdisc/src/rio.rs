@@ -62,7 +62,7 @@ impl InOutQueue {
     pub fn read(params: &Params) -> Result<Self, SetUpError> {
         let average = Average::read(params)?;
         Ok(Self {
-            limit: params.size("limit")?.expect("a default").get(),
+            limit: params.some_size("limit")?.expect("a default").get(),
             packets: VecDeque::new(),
             accounting: [Accounting::default(), Accounting::default()],
             averages: [average.clone(), average.clone()],

@@ -108,13 +108,13 @@ pub(crate) static SKBPRIO: Discipline = Discipline {
     params: &[Param {
         name: "limit",
         aliases: &[],
-        kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
+        kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
         default: DefaultValue::Is("64"),
         meaning: "most packets that may wait",
     }],
     class_params: &[],
     takes_child: false,
-    examples: &["skbprio limit 10", "skbprio limit 0"],
+    examples: &["skbprio limit 10", "skbprio limit 1"],
     build: |set_up, device| Ok(Box::new(SkbPrio::new(set_up, device)?)),
 };
 

@@ -127,6 +127,30 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "codel target -5ms",
             "codel: `target -5ms`: write a number that is not negative with ns, us, ms or s",
         ),
+        ("pfifo limit 0", "pfifo: `limit 0`: write a number from 1 to 4294967295"),
+        (
+            "pfifo_head_drop limit 0",
+            "pfifo_head_drop: `limit 0`: write a number from 1 to 4294967295",
+        ),
+        ("skbprio limit 0", "skbprio: `limit 0`: write a number from 1 to 4294967295"),
+        ("bfifo limit 0", "bfifo: `limit 0`: write a size of at least 1 byte"),
+        ("fq_codel memory_limit 0", "fq_codel: `memory_limit 0`: write a size of at least 1 byte"),
+        ("dualpi2 memlimit 0", "dualpi2: `memlimit 0`: write a size of at least 1 byte"),
+        ("rio limit 0", "rio: `limit 0`: write a size of at least 1 byte"),
+        ("fred limit 0", "fred: `limit 0`: write a size of at least 1 byte"),
+        ("frio limit 0kb", "frio: `limit 0kb`: write a size of at least 1 byte"),
+        ("fred min 0", "fred: `min 0`: write a size of at least 1 byte"),
+        ("ingress police rate 1mbit burst 0", "police: `burst 0`: write a size of at least 1 byte"),
+        (
+            "hfsc rt m1 1mbit d 10ms m2 0 ls m2 1mbit",
+            "hfsc class: `rt m1 1mbit d 10ms m2 0`: `m2` must be above 0: the kernel's times wrap around where \
+             a curve is flat at last",
+        ),
+        (
+            "hfsc ls m2 1mbit ul m1 1mbit m2 0bit",
+            "hfsc class: `ul m1 1mbit m2 0bit`: `m2` must be above 0: the kernel's times wrap around where a \
+             curve is flat at last",
+        ),
         ("codel limit 0", "codel: `limit 0`: write a number from 1 to 4294967295"),
         ("fq_codel flows 70000", "fq_codel: `flows 70000`: write a number from 1 to 65536"),
         ("codel pfifo", "codel: nothing can sit beneath it"),

@@ -54,7 +54,10 @@ impl Config {
             },
             wash: params.switch("wash"),
             fwmark: params.try_number("fwmark")?.unwrap_or(0) as u32,
-            memory_limit: params.size("memlimit")?.map(weir_core::Bytes::get),
+            memory_limit: params
+                .size("memlimit")?
+                .map(weir_core::Bytes::get)
+                .filter(|&bytes| bytes > 0),
         })
     }
 }
@@ -289,7 +292,7 @@ pub(super) const PARAMS: &[Param] = &[
         aliases: &[],
         kind: Kind::Size,
         default: DefaultValue::Absent("4 times bandwidth times rtt, from 4Mb to 15140Kb"),
-        meaning: "most memory that waiting packets may take, as the kernel accounts it",
+        meaning: "most memory that waiting packets may take, as the kernel accounts it; 0 is the default",
     },
     Param {
         name: "fwmark",
@@ -490,6 +493,7 @@ mod tests {
         assert_eq!(config("hosts dual-dsthost").isolation, Isolation::DUAL_DSTHOST);
         assert_eq!(config("").isolation, Isolation::TRIPLE_ISOLATE);
         assert_eq!(config("diffserv").preset.plans.len(), 4, "tc's old name of diffserv4");
+        assert_eq!(config("memlimit 0").memory_limit, None, "as the kernel reads it");
         assert_eq!(config("memlimit 64kb nonat split-gso").memory_limit, Some(65_536));
     }
 

@@ -84,7 +84,7 @@ impl DualPi2 {
         let protection = params.percent("classic_protection")?.round() as i64;
         Ok(Self {
             limit,
-            memory_limit: params.size("memlimit")?.map_or(by_limit, weir_core::Bytes::get),
+            memory_limit: params.some_size("memlimit")?.map_or(by_limit, weir_core::Bytes::get),
             drop_at_enqueue: params.switch("drop_enqueue"),
             any_ect: params.switch("any_ect"),
             step: Step::read(&params)?,

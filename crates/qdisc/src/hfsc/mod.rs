@@ -223,6 +223,13 @@ fn read_curve(params: &Params, name: &str) -> Result<Option<Shape>, SetUpError> 
     if curve.m1 == 0 && curve.m2 == 0 {
         return Err(params.bad(name, &text, "one of the two slopes must be above 0"));
     }
+    if curve.m2 == 0 {
+        return Err(params.bad(
+            name,
+            &text,
+            "`m2` must be above 0: the kernel's times wrap around where a curve is flat at last",
+        ));
+    }
     Ok(Some(Shape::new(curve)))
 }
 

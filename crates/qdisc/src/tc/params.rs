@@ -281,6 +281,20 @@ impl Params {
             .transpose()
     }
 
+    /// The value of a [`Kind::Size`] of which 0 would let nothing pass, or `None`.
+    ///
+    /// # Errors
+    /// If it is not a size, or 0.
+    pub fn some_size(&self, name: &str) -> Result<Option<Bytes>, SetUpError> {
+        let size = self.size(name)?;
+        match self.slot(name).1 {
+            Some(text) if size.is_some_and(|size| size.get() == 0) => {
+                Err(self.bad(name, text, "write a size of at least 1 byte"))
+            }
+            _ => Ok(size),
+        }
+    }
+
     /// The value of a [`Kind::Rate`], or `None`.
     ///
     /// # Errors
