@@ -31,10 +31,26 @@ WEIR = [sys.executable, "-m", "weirlab"]
 SHORT = ["ping", "--idle", "1s", "--load", "1s", "--cooldown", "1s", "--no-charts"]
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_behind() -> Iterator[None]:
+    """Whatever a test started has ended after it, also where the test failed."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=PATIENCE_S)
+
+
 def start(*words: str, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*WEIR, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    STARTED.append(process)
+    return process
 
 
 @pytest.fixture
