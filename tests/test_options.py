@@ -145,9 +145,21 @@ def test_a_former_name_is_refused_with_the_present_one(words: str, present: str)
     assert str(caught.value) == f"{old} has another name now: write {present}"
 
 
-def test_a_program_is_no_time() -> None:
-    with pytest.raises(UsageError, match="load: `iperf3` is not a time"):
-        weir.main(["shape", "lo", "--prove", "--load", "iperf3"], standalone_mode=False)
+@pytest.mark.parametrize("proving", [["--prove"], []])
+@pytest.mark.parametrize("program", ["iperf3", "iperf3 -c 192.0.2.1 -t 60", "./load.sh"])
+def test_a_program_is_no_time(proving: list[str], program: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        weir.main(["shape", "lo", *proving, "--load", program], standalone_mode=False)
+    assert str(caught.value) == (
+        f"--load `{program}` has another name now: write --run; --load takes a time, such as `5s`"
+    )
+
+
+def test_a_time_that_cannot_be_is_no_program() -> None:
+    for written, said in (("5", "without its unit"), ("0.5s", "write 1s or more"), ("5parsec", "parsec")):
+        with pytest.raises(UsageError, match=said) as caught:
+            weir.main(["shape", "lo", "--prove", "--load", written], standalone_mode=False)
+        assert "--run" not in str(caught.value)
 
 
 def test_former_keys_of_files_are_refused_with_the_present_ones(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from weirlab.errors import ShapeError, UsageError
 from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
-from weirlab.shape.view import table_of
+from weirlab.shape.view import line_of, table_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -484,6 +484,11 @@ def test_the_view_fits_a_terminal_of_80_columns() -> None:
     for whole in ("998.76 998.76 backing off", "open 998.76 stalled", "1234  12.3  123456 123456"):
         assert whole in said
     assert "Mbit/s Mbit/s state" in said
+    assert [line.split()[0] for line in said.splitlines() if "998.76" in line] == ["up", "down"]
+    line = line_of(view | {"trouble": None, "warnings": []})
+    assert "; up 998.76 Mbit/s, " in line
+    assert "; down open, " in line
+    assert "gress" not in said + line, "the options say up and down"
     assert max(len(line.rstrip()) for line in said.splitlines()) <= 80
 
 

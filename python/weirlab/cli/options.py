@@ -10,7 +10,7 @@ import click
 
 from weirlab.errors import UsageError
 
-__all__ = ["Option", "Share", "Whole", "option", "renamed", "sentence"]
+__all__ = ["Option", "Share", "Whole", "option", "other_name", "renamed", "sentence"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,12 +58,17 @@ option = partial(click.option, cls=Option)
 """Declares an option; every option of every command is declared with it."""
 
 
+def other_name(old: str, new: str, hint: str = "") -> UsageError:
+    """The refusal of what has another name now; `hint` is what else there is to know."""
+    return UsageError(f"{old} has another name now: write {new}{hint}")
+
+
 def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An option's former name: who writes it is told the present one."""
 
     def refuse(_context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value is not None:
-            raise UsageError(f"{old} has another name now: write {new}")
+            raise other_name(old, new)
 
     return click.option(
         old,

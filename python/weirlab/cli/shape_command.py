@@ -22,7 +22,7 @@ from rich.live import Live
 
 from weirlab import _native, reading
 from weirlab.cli import completion
-from weirlab.cli.options import Share, Whole, option, renamed
+from weirlab.cli.options import Share, Whole, option, other_name, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import ShapeError, UsageError
 from weirlab.shape import (
@@ -59,6 +59,13 @@ class _StartUnlessNamed(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """`start`, unless another command is named."""
         return super().resolve_command(ctx, args if args[0] in self.commands else ["start", *args])
+
+
+def _no_program(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuses a program, which was the option's meaning before it was a time's."""
+    if not value[0].isdigit():
+        raise other_name(f"--load `{value}`", "--run", "; --load takes a time, such as `5s`")
+    return value
 
 
 @click.group(
@@ -124,6 +131,7 @@ def command() -> None:
 @option(
     "--load",
     metavar="TIME",
+    callback=_no_program,
     default="5s",
     show_default=True,
     help="With --prove: how long each stage is measured.",

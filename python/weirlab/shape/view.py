@@ -56,7 +56,10 @@ class ShaperView(TypedDict):
     warnings: list[str]
 
 
-SIDES = ("egress", "ingress")
+SIDES = ("up", "down")
+"""The sides by the names of their options."""
+METRIC_SIDES = ("egress", "ingress")
+"""The same as labels of metrics, which stay what dashboards ask for (docs/shape.md)."""
 REASONS = {
     "start": "started",
     "delay": "queue of {value}",
@@ -147,7 +150,7 @@ def metrics_of(view: ShaperView) -> str:
                 lines.append(f'weir_shape_{name}{{device="{device}"{labels}}} {value!r}')
 
     def each(name: str, kind: str, meaning: str, value: Callable[[SideView], float | None]) -> None:
-        sides = zip(SIDES, view["sides"], strict=True)
+        sides = zip(METRIC_SIDES, view["sides"], strict=True)
         metric(name, kind, meaning, [(f',side="{what}"', value(side)) for what, side in sides if side])
 
     each("rate_bps", "gauge", "Rate; absent while everything passes.", lambda side: side["rate_bps"])
