@@ -92,9 +92,9 @@ pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
     TcpRow {
         t,
         flow,
-        cwnd: tcp.cwnd,
-        ssthresh: tcp.ssthresh,
-        in_flight: tcp.in_flight,
+        cwnd_segments: tcp.cwnd,
+        ssthresh_segments: tcp.ssthresh,
+        in_flight_segments: tcp.in_flight,
         srtt: tcp.srtt_ns.map(Duration::from_nanos),
         rttvar: Duration::from_nanos(tcp.rttvar_ns),
         rto: Duration::from_nanos(tcp.rto_ns),

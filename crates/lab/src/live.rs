@@ -76,8 +76,8 @@ impl Sink for Live<'_, '_> {
             queue.wire_bytes += row.wire_bytes;
             queue.backlog_packets = row.backlog_packets;
             queue.backlog_bytes = row.backlog_bytes;
-            queue.dropped += row.dropped.iter().sum::<u64>();
-            queue.marked += row.marked.iter().sum::<u64>();
+            queue.dropped += row.dropped.0.iter().sum::<u64>();
+            queue.marked += row.marked.0.iter().sum::<u64>();
         }
         if let Some(keep) = &mut self.keep {
             keep.queue(row);

@@ -172,7 +172,7 @@ impl Watched {
         }
         let told_before = self.acknowledged.insert(leaves, acknowledged).unwrap_or_default();
         let row = end.info.row(t, leaves);
-        if acknowledged != told_before || row.in_flight > 0 {
+        if acknowledged != told_before || row.in_flight_segments > 0 {
             send(PathSample::Tcp(row));
         }
     }

@@ -10,7 +10,7 @@ use weir_core::Framing;
 use weir_core::{ETHERNET_HEADER, Ticker, Time};
 use weir_net::Clock;
 use weir_qdisc::{DropReason, MarkReason};
-use weir_world::QueueRow;
+use weir_world::{Drops, Marks, QueueRow};
 
 use crate::datapath::PathSample;
 use crate::kernel_path::KernelHop;
@@ -148,9 +148,9 @@ fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
         departed_packets: after.packets.saturating_sub(before.packets),
         departed_bytes: after.bytes.saturating_sub(before.bytes),
         wire_bytes: 0,
-        dropped,
         dropped_bytes: None,
-        marked,
+        dropped: Drops(dropped),
+        marked: Marks(marked),
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn drops_go_to_their_reasons_and_counters_wrap() {
         let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
-        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped[..3], [5, 0, 0]);
+        assert_eq!(row(Time::ZERO, &before, &wrapped).dropped.0[..3], [5, 0, 0]);
         let codel = CodelCounts {
             drops_itself: true,
             over_limit: 4,
@@ -202,9 +202,9 @@ mod tests {
         };
         let after = Counts { drops: 9, codel, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);
-        assert_eq!(row.dropped[..3], [3, 1, 5]);
-        assert_eq!(row.dropped.iter().sum::<u64>(), 9, "nothing for any other reason");
-        assert_eq!(row.marked[..2], [7, 2]);
+        assert_eq!(row.dropped.0[..3], [3, 1, 5]);
+        assert_eq!(row.dropped.0.iter().sum::<u64>(), 9, "nothing for any other reason");
+        assert_eq!(row.marked.0[..2], [7, 2]);
     }
 
     #[test]

@@ -52,9 +52,10 @@ impl TcpInfo {
         TcpRow {
             t,
             flow,
-            cwnd: self.int(SND_CWND),
-            ssthresh: Some(self.int(SND_SSTHRESH)).filter(|&segments| segments < INFINITE_SSTHRESH),
-            in_flight: self.in_flight(),
+            cwnd_segments: self.int(SND_CWND),
+            ssthresh_segments: Some(self.int(SND_SSTHRESH))
+                .filter(|&segments| segments < INFINITE_SSTHRESH),
+            in_flight_segments: self.in_flight(),
             srtt: (srtt > 0).then(|| micros(srtt)),
             rttvar: micros(self.int(RTTVAR)),
             rto: micros(self.int(RTO)),
@@ -245,10 +246,10 @@ mod tests {
     fn a_row_speaks_of_absence_and_in_nanoseconds() {
         let fresh = info(&[(SND_SSTHRESH, INFINITE_SSTHRESH), (SND_CWND, 10), (RTO, 1_000_000)]);
         let row = fresh.row(Time::ZERO, 3);
-        assert_eq!((row.ssthresh, row.srtt, row.cwnd), (None, None, 10));
+        assert_eq!((row.ssthresh_segments, row.srtt, row.cwnd_segments), (None, None, 10));
         assert_eq!(row.rto, Duration::from_secs(1));
         let used = info(&[(UNACKED, 20), (SACKED, 5), (LOST, 3), (RETRANS, 2), (RTT, 1_500)]);
-        assert_eq!(used.row(Time::ZERO, 3).in_flight, 14);
+        assert_eq!(used.row(Time::ZERO, 3).in_flight_segments, 14);
         assert_eq!(used.row(Time::ZERO, 3).srtt, Some(Duration::from_micros(1_500)));
     }
 

@@ -155,7 +155,7 @@ fn goodput_rows_add_up_and_start_and_stop_are_kept() {
         let of_tcp = rows.tcp.iter().filter(|row| row.flow == flow);
         for row in of_tcp {
             assert!(row.t > Time::from_millis(start) && row.t < Time::from_millis(stop));
-            assert!(row.cwnd > 0 && row.live.is_some());
+            assert!(row.cwnd_segments > 0 && row.live.is_some());
         }
         // What was read has arrived before, with its headers.
         let mut ahead = 0;

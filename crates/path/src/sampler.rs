@@ -2,7 +2,7 @@
 
 use weir_core::Time;
 use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
-use weir_world::{QueueRow, Sink};
+use weir_world::{Drops, Marks, QueueRow, Sink};
 
 use crate::path::Hop;
 
@@ -76,9 +76,9 @@ impl Since {
             departed_packets: self.departed_packets,
             departed_bytes: self.departed_bytes,
             wire_bytes: 0,
-            dropped: self.dropped,
             dropped_bytes: Some(self.dropped_bytes),
-            marked: self.marked,
+            dropped: Drops(self.dropped),
+            marked: Marks(self.marked),
         }
     }
 }

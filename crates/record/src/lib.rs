@@ -9,4 +9,3 @@ mod table;
 mod tables;
 
 pub use recorder::{RecordError, Recorder};
-pub use tables::TABLES;

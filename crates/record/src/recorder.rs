@@ -142,35 +142,35 @@ impl RecordSink for Recorder<'_> {
 
 impl Sink for Recorder<'_> {
     fn latency(&mut self, row: &LatencyRow) {
-        self.tables.append_latency(row);
+        self.tables.latency.append(row);
     }
 
     fn throughput(&mut self, row: &ThroughputRow) {
-        self.tables.append_throughput(row);
+        self.tables.throughput.append(row);
     }
 
     fn tcp(&mut self, row: &TcpRow) {
-        self.tables.append_tcp(row);
+        self.tables.tcp.append(row);
     }
 
     fn queue(&mut self, row: &QueueRow<'_>) {
-        self.tables.append_queue(row);
+        self.tables.queue.append(row);
     }
 
     fn emulator(&mut self, row: &EmulatorRow) {
-        self.tables.append_emulator(row);
+        self.tables.emulator.append(row);
     }
 
     fn shaper(&mut self, row: &ShaperRow<'_>) {
-        self.tables.append_shaper(row);
+        self.tables.shaper.append(row);
     }
 
     fn method(&mut self, row: &MethodRow<'_>) {
-        self.tables.append_method(row);
+        self.tables.method.append(row);
     }
 
     fn flow(&mut self, row: &FlowRow) {
-        self.tables.append_flow(row);
+        self.tables.flows.append(row);
     }
 
     fn progress(&mut self, now: Time) -> Verdict {

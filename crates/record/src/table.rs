@@ -12,21 +12,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use sha2::{Digest, Sha256};
-
-/// The shape of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Whole numbers.
-    Integer,
-    /// Whole numbers or nothing.
-    Nullable,
-    /// Numbers.
-    Float,
-    /// Words that repeat.
-    Text,
-    /// Words or nothing.
-    NullableText,
-}
+use weir_world::{Kind, Row, Values};
 
 /// A table that grows at its end.
 #[derive(Debug)]
@@ -64,42 +50,39 @@ enum Column {
     NullableText { present: Vec<i16>, values: Vec<ByteArray> },
 }
 
-/// Fills one row, column by column in the table's order.
-pub(crate) struct Row<'a> {
+/// Puts the values of one row into the columns, in the table's order.
+struct Appending<'a> {
     columns: std::slice::IterMut<'a, Column>,
 }
 
 impl Table {
-    /// An empty table called `name` in the record at `record`.
-    pub fn new(record: &Path, name: &str, columns: &[(String, Kind)]) -> Self {
-        let fields = columns.iter().map(|(column, kind)| {
-            let (physical, repetition, logical) = match kind {
-                Kind::Integer => (PhysicalType::INT64, Repetition::REQUIRED, None),
-                Kind::Nullable => (PhysicalType::INT64, Repetition::OPTIONAL, None),
-                Kind::Float => (PhysicalType::DOUBLE, Repetition::REQUIRED, None),
-                Kind::Text => {
-                    (PhysicalType::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String))
-                }
-                Kind::NullableText => {
-                    (PhysicalType::BYTE_ARRAY, Repetition::OPTIONAL, Some(LogicalType::String))
-                }
+    /// The empty table whose rows are `R`, in the record at `record`.
+    pub fn of<R: Row>(record: &Path) -> Self {
+        let declared = (R::TABLE.columns)();
+        let fields = declared.iter().map(|column| {
+            let (physical, logical) = match column.kind {
+                Kind::Integer => (PhysicalType::INT64, None),
+                Kind::Float => (PhysicalType::DOUBLE, None),
+                Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             };
-            let field = Type::primitive_type_builder(column, physical)
+            let repetition =
+                if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+            let field = Type::primitive_type_builder(&column.name, physical)
                 .with_repetition(repetition)
                 .with_logical_type(logical)
                 .build();
             Arc::new(field.expect("a column of a plain type"))
         });
-        let schema = Type::group_type_builder(name).with_fields(fields.collect()).build();
+        let schema = Type::group_type_builder(R::TABLE.name).with_fields(fields.collect()).build();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         Self {
-            folder: record.join(name),
+            folder: record.join(R::TABLE.name),
             schema: Arc::new(schema.expect("a table of plain columns")),
             properties: Arc::new(properties),
-            columns: columns.iter().map(|(_, kind)| Column::new(*kind)).collect(),
+            columns: declared.iter().map(|one| Column::new(one.kind, one.nullable)).collect(),
             rows: 0,
             parts: 0,
             rows_written: 0,
@@ -107,12 +90,18 @@ impl Table {
         }
     }
 
-    /// Appends a row, which `fill` must fill to the last column.
-    pub fn append(&mut self, fill: impl FnOnce(&mut Row<'_>)) {
-        let mut row = Row { columns: self.columns.iter_mut() };
-        fill(&mut row);
-        assert!(row.columns.next().is_none(), "a row of `{}` is not full", self.schema.name());
+    /// Appends a row of the type that the table is of.
+    pub fn append<R: Row>(&mut self, row: &R) {
+        debug_assert_eq!(R::TABLE.name, self.name(), "a row of another table");
+        let mut to = Appending { columns: self.columns.iter_mut() };
+        row.values(&mut to);
+        debug_assert!(to.columns.next().is_none(), "a row of `{}` is not full", R::TABLE.name);
         self.rows += 1;
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.schema.name()
     }
 
     /// Rows in memory.
@@ -148,7 +137,7 @@ impl Table {
     /// What was written so far; `None` if nothing was.
     pub fn written(&self) -> Option<Written> {
         (self.parts > 0).then(|| Written {
-            table: self.schema.name().to_owned(),
+            table: self.name().to_owned(),
             parts: self.parts,
             rows: self.rows_written,
             sha256: self
@@ -187,13 +176,14 @@ impl Table {
 }
 
 impl Column {
-    const fn new(kind: Kind) -> Self {
-        match kind {
-            Kind::Integer => Self::Integer(Vec::new()),
-            Kind::Nullable => Self::Nullable { present: Vec::new(), values: Vec::new() },
-            Kind::Float => Self::Float(Vec::new()),
-            Kind::Text => Self::Text(Vec::new()),
-            Kind::NullableText => Self::NullableText { present: Vec::new(), values: Vec::new() },
+    fn new(kind: Kind, nullable: bool) -> Self {
+        match (kind, nullable) {
+            (Kind::Integer, false) => Self::Integer(Vec::new()),
+            (Kind::Integer, true) => Self::Nullable { present: Vec::new(), values: Vec::new() },
+            (Kind::Float, false) => Self::Float(Vec::new()),
+            (Kind::Text, false) => Self::Text(Vec::new()),
+            (Kind::Text, true) => Self::NullableText { present: Vec::new(), values: Vec::new() },
+            (Kind::Float, true) => unreachable!("no field of a row is an `Option<f64>`"),
         }
     }
 
@@ -236,55 +226,48 @@ impl Column {
     }
 }
 
-impl Row<'_> {
-    /// The next column's whole number.
-    pub fn integer(&mut self, value: u64) -> &mut Self {
+impl Values for Appending<'_> {
+    fn integer(&mut self, value: u64) {
         match self.columns.next() {
             Some(Column::Integer(values)) => values.push(value.cast_signed()),
-            _ => unreachable!("this column holds no whole number"),
+            _ => unreachable!("{OTHER_TYPE}"),
         }
-        self
     }
 
-    /// The next column's whole number, or nothing.
-    pub fn nullable(&mut self, value: Option<u64>) -> &mut Self {
+    fn integer_or_null(&mut self, value: Option<u64>) {
         match self.columns.next() {
             Some(Column::Nullable { present, values }) => {
                 present.push(i16::from(value.is_some()));
                 values.extend(value.map(u64::cast_signed));
             }
-            _ => unreachable!("this column is not nullable"),
+            _ => unreachable!("{OTHER_TYPE}"),
         }
-        self
     }
 
-    /// The next column's number.
-    pub fn float(&mut self, value: f64) -> &mut Self {
+    fn float(&mut self, value: f64) {
         match self.columns.next() {
             Some(Column::Float(values)) => values.push(value),
-            _ => unreachable!("this column holds no number"),
+            _ => unreachable!("{OTHER_TYPE}"),
         }
-        self
     }
 
-    /// The next column's word.
-    pub fn text(&mut self, value: &str) -> &mut Self {
+    fn text(&mut self, value: &str) {
         match self.columns.next() {
             Some(Column::Text(values)) => values.push(ByteArray::from(value)),
-            _ => unreachable!("this column holds no text"),
+            _ => unreachable!("{OTHER_TYPE}"),
         }
-        self
     }
 
-    /// The next column's word, or nothing.
-    pub fn nullable_text(&mut self, value: Option<&str>) -> &mut Self {
+    fn text_or_null(&mut self, value: Option<&str>) {
         match self.columns.next() {
             Some(Column::NullableText { present, values }) => {
                 present.push(i16::from(value.is_some()));
                 values.extend(value.map(ByteArray::from));
             }
-            _ => unreachable!("this column holds no text or nothing"),
+            _ => unreachable!("{OTHER_TYPE}"),
         }
-        self
     }
 }
+
+/// Columns and values come from the one declaration of a row, field by field.
+const OTHER_TYPE: &str = "a field's values are of its columns' types";

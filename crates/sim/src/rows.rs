@@ -11,9 +11,9 @@ pub(crate) const fn tcp_row(t: Time, flow: u32, info: &Info) -> TcpRow {
     TcpRow {
         t,
         flow,
-        cwnd: info.cwnd,
-        ssthresh: info.ssthresh,
-        in_flight: info.in_flight,
+        cwnd_segments: info.cwnd,
+        ssthresh_segments: info.ssthresh,
+        in_flight_segments: info.in_flight,
         srtt: info.srtt,
         rttvar: info.rttvar,
         rto: info.rto,

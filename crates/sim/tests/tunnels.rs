@@ -44,7 +44,7 @@ impl Sink for Told {
         *packets += row.departed_packets;
         *bytes += row.wire_bytes;
         for (sum, more) in
-            self.dropped.entry(row.queue.into()).or_default().iter_mut().zip(row.dropped)
+            self.dropped.entry(row.queue.into()).or_default().iter_mut().zip(row.dropped.0)
         {
             *sum += more;
         }

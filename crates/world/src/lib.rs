@@ -7,24 +7,28 @@ mod addresses;
 mod check;
 mod flight;
 mod notes;
+mod rows;
 mod sample;
 mod scenario;
 mod shaper;
 mod speed_test;
+mod table;
 mod tcp;
 mod tunnel;
 
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use notes::RecordSink;
-pub use sample::{
-    EmulatorRow, FlowRow, LatencyRow, LiveTcp, MethodRow, QueueRow, ServerTurn, ShaperRow, Sink,
-    TcpRow, ThroughputRow, Verdict,
+pub use rows::{
+    Drops, EmulatorRow, FlowRow, LatencyRow, LiveTcp, Marks, MethodRow, QueueRow, ServerTurn,
+    ShaperRow, TABLES, TcpRow, ThroughputRow,
 };
+pub use sample::{Sink, Verdict};
 pub use scenario::{
     Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
     Probe, ProbeKind, Sampling, Scenario, ScenarioError,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
+pub use table::{Column, Kind, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};

@@ -317,9 +317,9 @@ fn tcp_sample(info: &TcpInfo) -> TcpSample {
     let (ecn, delivered_ce) = info.ecn();
     let live = row.live.as_ref();
     TcpSample {
-        cwnd: row.cwnd,
-        ssthresh: row.ssthresh,
-        in_flight: row.in_flight,
+        cwnd: row.cwnd_segments,
+        ssthresh: row.ssthresh_segments,
+        in_flight: row.in_flight_segments,
         mss: info.mss(),
         srtt_ns: row.srtt.map(weir_core::Duration::as_nanos),
         rttvar_ns: row.rttvar.as_nanos(),
