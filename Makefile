@@ -29,6 +29,10 @@ test: setup ## Sets everything up and passes the tests
 	@echo "== Python tests"
 	@$(BIN)/pytest
 
+.PHONY: docs
+docs: setup ## Writes the columns of the record's tables into docs/record.md
+	@$(BIN)/python tests/record_page.py
+
 .PHONY: cases
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts
 	@out=$$(mktemp -d); for case in scenarios/shaper/*.toml; do \

@@ -9,7 +9,7 @@ import pytest
 
 from weirlab.api import run_all
 from weirlab.record import open_record
-from weirlab.record.store import TABLES
+from weirlab.record.tables import TABLES
 from weirlab.scenario import ScenarioSpec, resolve, shipped_links, shipped_tests
 from weirlab.worlds import world_named
 

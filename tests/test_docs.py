@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import record_page
 from weirlab import _native
 from weirlab.cli import COMMANDS
 from weirlab.plots import KINDS
@@ -71,6 +72,19 @@ def test_every_key_of_the_manifest_is_documented() -> None:
     text = (ROOT / "docs/record.md").read_text()
     for name in Manifest.model_fields:
         assert f"`{name}`" in text, name
+
+
+def test_the_columns_of_the_record_are_documented_as_they_are_declared() -> None:
+    page = record_page.PAGE.read_text()
+    assert record_page.renewed(page) == page, "the columns have changed: `make docs` writes them anew"
+
+
+def test_every_table_of_the_record_has_a_heading_that_says_what_a_row_is() -> None:
+    page = record_page.PAGE.read_text()
+    for table in _native.tables():
+        heading = re.search(rf"^## {table['name']}: (.*)$", page, re.MULTILINE)
+        assert heading, table["name"]
+        assert re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading[1]) == table["meaning"]
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -22,7 +22,7 @@ import weirlab
 from live import PATIENCE_S
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack
-from weirlab.record.store import TABLES
+from weirlab.record.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,6 +172,47 @@ def test_an_older_record_still_opens(rrul: list[Record], tmp_path: Path) -> None
     older.check()
     assert older.manifest.tables is None
     assert older.latency.equals(rrul[0].latency)
+
+
+def without(part: Path, *columns: str) -> None:
+    pl.read_parquet(part).drop(columns).write_parquet(part)
+
+
+def test_columns_that_an_older_format_did_not_have_yet_are_null(rrul: list[Record], tmp_path: Path) -> None:
+    folder = copied(rrul[0], tmp_path / "older", checked=False)
+    without(folder / "tcp/part-000000.parquet", "busy_ns")
+    without(folder / "queue/part-000000.parquet", "dropped_bytes", "dropped_unfair")
+    older = open_record(folder)
+    for name in ("tcp", "queue"):
+        assert getattr(older, name).schema == getattr(rrul[0], name).schema
+    assert older.tcp["busy_ns"].is_null().all()
+    assert older.queue["dropped_unfair"].null_count() == older.queue["dropped_bytes"].null_count() > 0
+    assert older.queue["dropped_overlimit"].equals(rrul[0].queue["dropped_overlimit"])
+    assert weirlab.summarise(older).down == weirlab.summarise(rrul[0]).down
+
+
+def test_a_column_that_its_format_has_is_not_left_out(rrul: list[Record], tmp_path: Path) -> None:
+    folder = copied(rrul[0], tmp_path / "record")
+    without(folder / "queue/part-000000.parquet", "dropped_bytes")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["tables"]["queue"] = counted(folder / "queue")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    wanted = "is no part of `queue`: `dropped_bytes` is missing and should be Int64"
+    with pytest.raises(RecordError, match=wanted):
+        open_record(folder).check()
+
+
+def test_a_table_without_rows_has_the_columns_of_one_that_has_some(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    folder = copied(rrul[0], tmp_path / "record", checked=False)
+    tables = [table for table in TABLES if (folder / table).is_dir() and table != "flows"]
+    for table in tables:
+        shutil.rmtree(folder / table)
+    empty = open_record(folder)
+    assert len(tables) == 4
+    for table in tables:
+        assert getattr(empty, table).schema == getattr(rrul[0], table).schema
 
 
 def _delete(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import TypedDict, type_check_only
+from typing import Literal, TypedDict, type_check_only
 
 __all__ = [
     "InputError",
@@ -38,6 +38,7 @@ __all__ = [
     "shaper_status",
     "simulate",
     "stop_shaper",
+    "tables",
     "tcp_profiles",
 ]
 
@@ -74,6 +75,21 @@ class Framing(TypedDict):
     overhead_bytes: int
     minimum_bytes: int
     cells: str
+
+@type_check_only
+class Column(TypedDict):
+    name: str
+    kind: Literal["integer", "float", "text"]
+    nullable: bool
+    meaning: str
+    since: int
+    family: str | None
+
+@type_check_only
+class Table(TypedDict):
+    name: str
+    meaning: str
+    columns: list[Column]
 
 @type_check_only
 class Outcome(TypedDict):
@@ -124,4 +140,5 @@ def simulate(
     progress: Callable[[int], bool] | None,
 ) -> Outcome: ...
 def stop_shaper(device: str) -> str: ...
+def tables() -> list[Table]: ...
 def tcp_profiles() -> list[str]: ...

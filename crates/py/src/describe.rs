@@ -8,6 +8,7 @@ use weir_path::Trace;
 use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_tcp::{ALGORITHMS, PROFILES};
+use weir_world::{Kind, TABLES};
 
 use crate::fail;
 
@@ -40,6 +41,36 @@ pub(crate) fn markers(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("summary", marker.summary)?;
         entry.set_item("source", marker.source)?;
         entry.set_item("params", params(py, marker.params)?)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// The tables of the record with their columns.
+#[pyfunction]
+pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for table in TABLES {
+        let columns = PyList::empty(py);
+        for column in (table.columns)() {
+            let entry = PyDict::new(py);
+            entry.set_item("name", column.name)?;
+            let kind = match column.kind {
+                Kind::Integer => "integer",
+                Kind::Float => "float",
+                Kind::Text => "text",
+            };
+            entry.set_item("kind", kind)?;
+            entry.set_item("nullable", column.nullable)?;
+            entry.set_item("meaning", column.meaning)?;
+            entry.set_item("since", column.since)?;
+            entry.set_item("family", column.family)?;
+            columns.append(entry)?;
+        }
+        let entry = PyDict::new(py);
+        entry.set_item("name", table.name)?;
+        entry.set_item("meaning", table.meaning)?;
+        entry.set_item("columns", columns)?;
         list.append(entry)?;
     }
     Ok(list)

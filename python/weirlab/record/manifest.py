@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from weirlab import _native
+from weirlab.record.tables import NEWEST
 
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 
-SCHEMA = 2
-"""Version of the record's format; 1 had no `tables`, `note`, `tags`."""
+SCHEMA = max(2, NEWEST)
+"""Version of the record's format: 1 had no `tables`, `note`, `tags`; a later one may have more columns."""
 
 
 class Written(BaseModel):

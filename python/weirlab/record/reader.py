@@ -14,7 +14,8 @@ import polars as pl
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
-from weirlab.record.store import MANIFEST, TABLES, open_store
+from weirlab.record.store import MANIFEST, open_store
+from weirlab.record.tables import TABLES, is_always_there, schema
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ class Record(Shown):
 
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
-            return pl.DataFrame(schema=_EMPTY[name])
+            return pl.DataFrame(schema=schema(name))
         contents = [self._store.read(part) for part in self._parts[name]]
         written = (self.manifest.tables or {}).get(name)
         if written is not None:
@@ -246,7 +247,7 @@ class Record(Shown):
         return table
 
     def _parsed(self, part: str, content: bytes) -> pl.DataFrame:
-        """One part file, if it is one of that table."""
+        """One part file, if it is one of that table; columns that its format did not have yet are null."""
         try:
             rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
             if rows > MAX_PART_ROWS:
@@ -257,14 +258,17 @@ class Record(Shown):
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
         name = part.partition("/")[0]
-        for column, kind in _EMPTY[name].items():
+        kinds, later = schema(name), []
+        for column, kind in kinds.items():
             found = frame.schema.get(column)
-            if found != kind:
+            if found is None and not is_always_there(TABLES[name][column], self.manifest.schema_version):
+                later.append(pl.lit(None, kind).alias(column))
+            elif found != kind:
                 has = "is missing" if found is None else f"is {found}"
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
                 )
-        return frame
+        return frame.with_columns(later).select(*kinds, pl.exclude(*kinds)) if later else frame
 
 
 def open_record(path: str | Path) -> Record:
@@ -332,59 +336,6 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
     "ecn": pl.Boolean(),
     "start_ns": pl.Int64(),
     "stop_ns": pl.Int64(),
-}
-
-# What a table looks like before its first part is written.
-_EMPTY: dict[str, dict[str, pl.DataType]] = {
-    "latency": dict.fromkeys(
-        (
-            "t_ns",
-            "probe",
-            "seq",
-            "rtt_ns",
-            "up_ns",
-            "down_ns",
-            "timer_error_ns",
-            "server_received_ns",
-            "server_sent_ns",
-        ),
-        pl.Int64(),
-    ),
-    "throughput": dict.fromkeys(("t_ns", "flow", "bytes", "wire_bytes"), pl.Int64()),
-    "tcp": dict.fromkeys(("t_ns", "flow", "cwnd_segments", "srtt_ns"), pl.Int64()),
-    "queue": {
-        "t_ns": pl.Int64(),
-        "queue": pl.String(),
-        "class": pl.String(),
-        "backlog_packets": pl.Int64(),
-        "backlog_bytes": pl.Int64(),
-        "sojourn_mean_ns": pl.Int64(),
-        "sojourn_max_ns": pl.Int64(),
-        "departed_packets": pl.Int64(),
-        "departed_bytes": pl.Int64(),
-        "wire_bytes": pl.Int64(),
-    },
-    "flows": {"flow": pl.Int64()},
-    "method": {
-        "method": pl.Int64(),
-        "name": pl.String(),
-        "kind": pl.String(),
-        "began_ns": pl.Int64(),
-        "ended_ns": pl.Int64(),
-        "result": pl.String(),
-    },
-    "shaper": {
-        "t_ns": pl.Int64(),
-        "queue": pl.String(),
-        "rate_bps": pl.Int64(),
-        "state": pl.String(),
-        "reason": pl.String(),
-        "value": pl.Float64(),
-        "unit": pl.String(),
-    },
-    "emulator": dict.fromkeys(
-        ("t_ns", "packets", "late_p50_ns", "late_p99_ns", "late_p999_ns", "late_max_ns", "cpu_ns"), pl.Int64()
-    ),
 }
 
 MAX_PART_ROWS = 10_000_000

@@ -13,15 +13,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from weirlab.errors import RecordError
+from weirlab.record.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 MANIFEST = "manifest.json"
-
-TABLES = ("flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "method")
-"""The folders of a record: one for each table."""
 
 
 class Store(Protocol):

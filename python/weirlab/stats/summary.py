@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.arguments import record_of
+from weirlab.record.tables import of_reasons
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
@@ -278,8 +279,7 @@ def _packets(record: Record, direction: Direction, flows: pl.DataFrame, what: st
     if column not in flows.columns or flows[column].null_count() < flows.height:
         return _total(record, flows, column)
     queues = record.queue.filter(pl.col("queue").str.starts_with(f"{direction}/") & (pl.col("class") == ""))
-    reasons = [name for name in queues.columns if name.startswith(f"{what}_") and name != "dropped_bytes"]
-    return sum(int(queues[name].sum()) for name in reasons) if queues.height and reasons else None
+    return sum(int(queues[name].sum()) for name in of_reasons(what)) if queues.height else None
 
 
 def _share(part: int | None, whole: int | None) -> float | None:
