@@ -58,7 +58,7 @@ pub struct Path<T> {
     pub traffic: T,
     hops: Vec<Hop>,
     /// Between the far end of the path and each server: up, then down, by host.
-    access: Vec<Way>,
+    access: Vec<DelayLine>,
     /// The hops of each direction: their numbers.
     ranges: [Range<usize>; 2],
     /// Number of the first hop's source for deliveries, and of the first for its line.
@@ -117,7 +117,7 @@ pub struct Hop {
     place: u32,
     line: Line,
     flight: Flight,
-    way: Way,
+    delay_line: DelayLine,
     next: Next,
     shaped: bool,
     /// Whether tunnels end on the machine that has the queue.
@@ -126,9 +126,9 @@ pub struct Hop {
     pub(crate) wire_bytes: u64,
 }
 
-/// Packets on their way, in the order in which they arrive.
+/// A delay line: packets on their way, in the order in which they arrive.
 #[derive(Debug)]
-struct Way {
+struct DelayLine {
     packets: VecDeque<(Time, Packet)>,
     delay: Duration,
     next: Next,
@@ -186,9 +186,9 @@ impl<T: Traffic> Path<T> {
         let mut access = Vec::new();
         for host in &scenario.hosts {
             let delay = Duration::from_nanos(host.delay_ns);
-            access.push(Way::new(delay, Next::End(End::Server)));
+            access.push(DelayLine::new(delay, Next::End(End::Server)));
             let down = ranges[Direction::Down as usize].clone().next();
-            access.push(Way::new(delay, down.map_or(Next::End(End::Client), Next::Hop)));
+            access.push(DelayLine::new(delay, down.map_or(Next::End(End::Client), Next::Hop)));
         }
         let sources = Sources {
             access: hops.len() as Source,
@@ -258,10 +258,10 @@ impl<T: Traffic> Path<T> {
             }
         } else {
             let hop = source as usize;
-            while let Some(packet) = self.hops[hop].way.pop_due(now) {
+            while let Some(packet) = self.hops[hop].delay_line.pop_due(now) {
                 self.pass_on(packet, self.hops[hop].next, now);
             }
-            if let Some(at) = self.hops[hop].way.next_arrival() {
+            if let Some(at) = self.hops[hop].delay_line.next_arrival() {
                 self.events.set(source, at);
             }
         }
@@ -302,7 +302,7 @@ impl<T: Traffic> Path<T> {
     /// brings.
     pub fn upcoming(&self, source: Source, ahead: usize) -> Option<(&Packet, End)> {
         let hop = self.hops.get(source as usize)?;
-        let (_, packet) = hop.way.packets.get(ahead)?;
+        let (_, packet) = hop.delay_line.packets.get(ahead)?;
         match hop.next {
             Next::End(end) => Some((packet, end)),
             Next::Servers => Some((packet, End::Server)),
@@ -371,7 +371,7 @@ impl<T: Traffic> Path<T> {
     }
 
     fn travel_access(&mut self, way: usize, packet: Packet, now: Time) {
-        let Way { delay, next, .. } = self.access[way];
+        let DelayLine { delay, next, .. } = self.access[way];
         if delay.is_zero() {
             self.pass_on(packet, next, now);
         } else {
@@ -410,10 +410,10 @@ impl<T: Traffic> Path<T> {
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
                 let twin = Packet { handle: traffic.on_duplicate(&packet), ..packet };
-                it.way.push(at, twin, hop as Source, events);
+                it.delay_line.push(at, twin, hop as Source, events);
             }
             match arrives {
-                Some(at) => it.way.push(at, packet, hop as Source, events),
+                Some(at) => it.delay_line.push(at, packet, hop as Source, events),
                 None => traffic.on_drop(packet, DropReason::LinkLoss),
             }
         }
@@ -443,7 +443,7 @@ impl Hop {
                 .expect("the scenario was checked"),
             line: build::line(spec, traces),
             flight: Flight::new(&spec.flight(), seed),
-            way: Way::new(Duration::ZERO, next),
+            delay_line: DelayLine::new(Duration::ZERO, next),
             next,
             shaped: spec.shaped,
             ends_tunnels: false,
@@ -467,7 +467,7 @@ fn changes(scenario: &Scenario) -> VecDeque<(Time, usize, LineChange)> {
     all.into()
 }
 
-impl Way {
+impl DelayLine {
     const fn new(delay: Duration, next: Next) -> Self {
         Self { packets: VecDeque::new(), delay, next }
     }

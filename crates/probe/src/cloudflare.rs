@@ -12,7 +12,7 @@ use weir_core::{Duration, Time};
 use weir_protocol::cloudflare::{DOWN, UP};
 
 use crate::figures::{jitter, quantile};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Direction, Event, Id, Method};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -44,13 +44,7 @@ pub struct Cloudflare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Latency { count: u32 },
-    Load { way: Way, bytes: u64, count: u32, bypass: bool },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
+    Load { way: Direction, bytes: u64, count: u32, bypass: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,10 +121,10 @@ impl Cloudflare {
         self.next_id += 1;
         let (path, upload, bytes) = match step {
             Step::Latency { .. } => (format!("{DOWN}?bytes=0"), None, 0),
-            Step::Load { way: Way::Down, bytes, .. } => {
+            Step::Load { way: Direction::Down, bytes, .. } => {
                 (format!("{DOWN}?bytes={bytes}"), None, bytes)
             }
-            Step::Load { way: Way::Up, bytes, .. } => {
+            Step::Load { way: Direction::Up, bytes, .. } => {
                 (format!("{UP}?bytes={bytes}"), Some(bytes), bytes)
             }
         };
@@ -147,8 +141,8 @@ impl Cloudflare {
             Step::Latency { .. } => self.idle.push(ping),
             Step::Load { way, bypass, .. } => {
                 let took = match way {
-                    Way::Down => ping + now.since(head).as_millis_f64(),
-                    Way::Up => ttfb.as_millis_f64(),
+                    Direction::Down => ping + now.since(head).as_millis_f64(),
+                    Direction::Up => ttfb.as_millis_f64(),
                 };
                 self.set_least = Some(self.set_least.map_or(took, |least| least.min(took)));
                 if took >= MIN_REQUEST_MS && !bypass {
@@ -228,20 +222,21 @@ impl Method for Cloudflare {
     }
 
     fn result(&self) -> Value {
-        let bandwidth = |way: Way| quantile(&self.rates[way as usize], 0.9).map(|bps| bps / 1e6);
-        let loaded = |way: Way| {
+        let bandwidth =
+            |way: Direction| quantile(&self.rates[way as usize], 0.9).map(|bps| bps / 1e6);
+        let loaded = |way: Direction| {
             let all = &self.loaded[way as usize];
             quantile(&all[all.len().saturating_sub(LAST)..], 0.5)
         };
         json!({
             "method": "cloudflare",
             "formula": "@cloudflare/speedtest 1.14.1",
-            "download_mbps": bandwidth(Way::Down),
-            "upload_mbps": bandwidth(Way::Up),
+            "download_mbps": bandwidth(Direction::Down),
+            "upload_mbps": bandwidth(Direction::Up),
             "latency_ms": quantile(&self.idle, 0.5),
             "jitter_ms": jitter(&self.idle),
-            "download_loaded_latency_ms": loaded(Way::Down),
-            "upload_loaded_latency_ms": loaded(Way::Up),
+            "download_loaded_latency_ms": loaded(Direction::Down),
+            "upload_loaded_latency_ms": loaded(Direction::Up),
             "latency_definition": "HTTP requests over a connection of their own (HTTP/1.1)",
             "missing": ["packet loss: needs WebRTC"],
             "requests": { "download": self.rates[0].len(), "upload": self.rates[1].len() },
@@ -256,21 +251,21 @@ fn sequence() -> Vec<Step> {
     let load = |way, bytes, count| Step::Load { way, bytes, count, bypass: false };
     let mut steps = vec![
         latency(2),
-        Step::Load { way: Way::Down, bytes: 100_000, count: 1, bypass: true },
+        Step::Load { way: Direction::Down, bytes: 100_000, count: 1, bypass: true },
         latency(20),
     ];
     for (way, bytes, count) in [
-        (Way::Down, 100_000, 9),
-        (Way::Down, 1_000_000, 8),
-        (Way::Up, 100_000, 8),
-        (Way::Up, 1_000_000, 6),
-        (Way::Down, 10_000_000, 6),
-        (Way::Up, 10_000_000, 4),
-        (Way::Down, 25_000_000, 4),
-        (Way::Up, 25_000_000, 4),
-        (Way::Down, 100_000_000, 3),
-        (Way::Up, 50_000_000, 3),
-        (Way::Down, 250_000_000, 2),
+        (Direction::Down, 100_000, 9),
+        (Direction::Down, 1_000_000, 8),
+        (Direction::Up, 100_000, 8),
+        (Direction::Up, 1_000_000, 6),
+        (Direction::Down, 10_000_000, 6),
+        (Direction::Up, 10_000_000, 4),
+        (Direction::Down, 25_000_000, 4),
+        (Direction::Up, 25_000_000, 4),
+        (Direction::Down, 100_000_000, 3),
+        (Direction::Up, 50_000_000, 3),
+        (Direction::Down, 250_000_000, 2),
     ] {
         steps.extend([load(way, bytes, count), latency(2)]);
     }

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 
-use crate::method::{Action, Event, Method};
+use crate::method::{Action, Direction, Event, Method};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -42,18 +42,12 @@ enum Stage {
     Before,
     Address,
     Ping,
-    Pause(Way),
-    Load(Way),
+    Pause(Direction),
+    Load(Direction),
     Over,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
-}
-
-impl Way {
+impl Direction {
     const fn streams(self) -> usize {
         if matches!(self, Self::Down) { DOWN_STREAMS } else { UP_STREAMS }
     }
@@ -97,22 +91,24 @@ impl Librespeed {
         let (prefix, r) = (self.prefix, self.asked);
         let request = match self.stage {
             Stage::Address => (format!("{prefix}/getIP.php?isp=true&distance=km&r={r}"), None),
-            Stage::Load(Way::Down) => (format!("{prefix}/garbage.php?r={r}&ckSize={CHUNK}"), None),
-            Stage::Load(Way::Up) => (format!("{prefix}/empty.php?r={r}"), Some(BLOB)),
+            Stage::Load(Direction::Down) => {
+                (format!("{prefix}/garbage.php?r={r}&ckSize={CHUNK}"), None)
+            }
+            Stage::Load(Direction::Up) => (format!("{prefix}/empty.php?r={r}"), Some(BLOB)),
             _ => (format!("{prefix}/empty.php?r={r}"), None),
         };
         self.streams.ask(place, now, request, actions);
     }
 
     /// The pause of a second before each load, which `test_order` has.
-    fn pause(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn pause(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         self.streams.close(actions);
         self.stage = Stage::Pause(way);
         self.next_tick = now + PAUSE;
         actions.push(Action::WakeAt(self.next_tick));
     }
 
-    fn begin(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn begin(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         self.stage = Stage::Load(way);
         (self.begun, self.since, self.grace_over) = (now, now, false);
         (self.bytes, self.bonus_ms) = (0, 0.0);
@@ -141,7 +137,7 @@ impl Librespeed {
         }
     }
 
-    fn tick(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn tick(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         self.next_tick = now + TICK;
         actions.push(Action::WakeAt(self.next_tick));
         let took = now.since(self.since);
@@ -160,8 +156,8 @@ impl Librespeed {
         self.mbps[way as usize] = Some(rate * 8.0 * OVERHEAD / 1e6);
         if took.as_millis_f64() + self.bonus_ms > MAX_DIRECTION_DURATION.as_millis_f64() {
             match way {
-                Way::Down => self.pause(Way::Up, now, actions),
-                Way::Up => self.finish(actions),
+                Direction::Down => self.pause(Direction::Up, now, actions),
+                Direction::Up => self.finish(actions),
             }
         }
     }
@@ -177,7 +173,7 @@ impl Librespeed {
                 if self.stage == Stage::Ping {
                     self.on_pong(answer.to_head.as_millis_f64());
                     if self.pongs == PINGS {
-                        return self.pause(Way::Down, now, actions);
+                        return self.pause(Direction::Down, now, actions);
                     }
                 }
                 self.ask(place, now, actions);

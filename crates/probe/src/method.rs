@@ -17,6 +17,15 @@ pub trait Method: Send {
     fn result(&self) -> Value;
 }
 
+/// Direction of data, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// To the client.
+    Down,
+    /// From the client.
+    Up,
+}
+
 /// Kind of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Connection {

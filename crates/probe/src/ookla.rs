@@ -14,7 +14,7 @@ use weir_core::{Duration, Time};
 
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::Loss;
-use crate::method::{Action, Event, Method};
+use crate::method::{Action, Direction, Event, Method};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -40,7 +40,7 @@ pub struct Ookla {
     /// Mbit/s of each whole chunk of the upload, on its own connection.
     chunks: Vec<f64>,
     idle_ms: Vec<f64>,
-    done: [Direction; 2],
+    done: [DirectionResult; 2],
     failure: Option<String>,
 }
 
@@ -49,25 +49,19 @@ enum Stage {
     Before,
     Latency,
     /// One small file or chunk.
-    Estimate(Way),
-    Load(Way),
+    Estimate(Direction),
+    Load(Direction),
     /// Both directions are done; datagrams are still being counted.
     Counting,
     Over,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
-}
-
 /// How many bytes had passed at a time.
 type Sample = (Time, u64);
 
-/// What a direction came to.
+/// Result of one direction.
 #[derive(Clone, Debug, Default)]
-struct Direction {
+struct DirectionResult {
     mbps: Option<f64>,
     bytes: u64,
     elapsed: Duration,
@@ -94,7 +88,7 @@ impl Ookla {
             samples: Vec::new(),
             chunks: Vec::new(),
             idle_ms: Vec::new(),
-            done: [Direction::default(), Direction::default()],
+            done: [DirectionResult::default(), DirectionResult::default()],
             failure: None,
         }
     }
@@ -106,13 +100,13 @@ impl Ookla {
         let size = |sizes: &[u64]| sizes[self.sizes[place]];
         let (bytes, way) = match self.stage {
             Stage::Estimate(way) => (FIRST_BYTES, way),
-            Stage::Load(Way::Down) => (size(&FILES), Way::Down),
-            Stage::Load(Way::Up) => (size(&CHUNKS), Way::Up),
+            Stage::Load(Direction::Down) => (size(&FILES), Direction::Down),
+            Stage::Load(Direction::Up) => (size(&CHUNKS), Direction::Up),
             Stage::Before | Stage::Latency | Stage::Counting | Stage::Over => return,
         };
         let request = match way {
-            Way::Down => (format!("/download?size={bytes}&nocache={x}"), None),
-            Way::Up => (format!("/upload?nocache={x}"), Some(bytes)),
+            Direction::Down => (format!("/download?size={bytes}&nocache={x}"), None),
+            Direction::Up => (format!("/upload?nocache={x}"), Some(bytes)),
         };
         self.loads.ask(place, now, request, actions);
     }
@@ -131,7 +125,7 @@ impl Ookla {
                 if self.idle_ms.len() < PINGS {
                     self.ping(now, actions);
                 } else {
-                    self.estimate(Way::Down, actions);
+                    self.estimate(Direction::Down, actions);
                 }
             }
             Stage::Load(way) => {
@@ -143,16 +137,22 @@ impl Ookla {
         }
     }
 
-    fn estimate(&mut self, way: Way, actions: &mut Vec<Action>) {
+    fn estimate(&mut self, way: Direction, actions: &mut Vec<Action>) {
         self.stage = Stage::Estimate(way);
         self.loads.open(actions);
     }
 
-    fn on_estimate(&mut self, way: Way, took: Duration, now: Time, actions: &mut Vec<Action>) {
+    fn on_estimate(
+        &mut self,
+        way: Direction,
+        took: Duration,
+        now: Time,
+        actions: &mut Vec<Action>,
+    ) {
         self.estimate_mbps = mbps(FIRST_BYTES, took.as_secs_f64());
         self.stage = Stage::Load(way);
         let connections = if self.estimate_mbps < SLOW_MBPS { FEW } else { MANY };
-        let sizes: &[u64] = if way == Way::Down { &FILES } else { &CHUNKS };
+        let sizes: &[u64] = if way == Direction::Down { &FILES } else { &CHUNKS };
         let share = self.estimate_mbps * 1e6 / 8.0 / connections as f64;
         let lasts = |bytes: &u64| *bytes as f64 / share >= MIN_REQUEST_DURATION.as_secs_f64();
         let first = sizes.iter().position(lasts).unwrap_or(sizes.len() - 1);
@@ -179,8 +179,8 @@ impl Ookla {
         }
         let sizes: &[u64] = match self.stage {
             Stage::Estimate(way) => return self.on_estimate(way, answer.took, now, actions),
-            Stage::Load(Way::Down) => &FILES,
-            Stage::Load(Way::Up) => {
+            Stage::Load(Direction::Down) => &FILES,
+            Stage::Load(Direction::Up) => {
                 let bytes = CHUNKS[self.sizes[place]];
                 self.chunks.push(mbps(bytes, answer.took.as_secs_f64()));
                 &CHUNKS
@@ -209,25 +209,25 @@ impl Ookla {
         }
     }
 
-    fn end(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn end(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         let connections = self.loads.count();
         let mbps = match way {
-            Way::Down => sliced(&self.samples),
-            Way::Up => fastest_half(&self.chunks).map(|each| each * connections as f64),
+            Direction::Down => sliced(&self.samples),
+            Direction::Up => fastest_half(&self.chunks).map(|each| each * connections as f64),
         };
         let elapsed = now.since(self.began);
         let latency_ms = std::mem::take(&mut self.done[way as usize].latency_ms);
         self.done[way as usize] =
-            Direction { mbps, bytes: self.bytes, elapsed, connections, latency_ms };
+            DirectionResult { mbps, bytes: self.bytes, elapsed, connections, latency_ms };
         self.loads.close(actions);
         // A ping under way would count for the other direction.
         self.probes.close(actions);
         match way {
-            Way::Down => {
+            Direction::Down => {
                 self.probes.open(actions);
-                self.estimate(Way::Up, actions);
+                self.estimate(Direction::Up, actions);
             }
-            Way::Up => {
+            Direction::Up => {
                 self.stage = Stage::Counting;
                 self.loss.finish(now, actions);
             }
@@ -309,7 +309,7 @@ impl Method for Ookla {
     fn result(&self) -> Value {
         let low = |values: &[f64]| values.iter().copied().reduce(f64::min);
         let high = |values: &[f64]| values.iter().copied().reduce(f64::max);
-        let direction = |way: Way| {
+        let direction = |way: Direction| {
             let one = &self.done[way as usize];
             json!({
                 "bytes": one.bytes,
@@ -336,8 +336,8 @@ impl Method for Ookla {
             "upload_loaded_latency_ms": interquartile_mean(&up.latency_ms),
             "latency_definition": "HTTP requests over a connection of their own: the least of 10 idle, \
                            interquartile means under load",
-            "download": direction(Way::Down),
-            "upload": direction(Way::Up),
+            "download": direction(Direction::Down),
+            "upload": direction(Direction::Up),
             "packet_loss_percent": self.loss.percent(),
             "datagrams": self.loss.counts(),
             "missing": self.loss.missing().into_iter().collect::<Vec<_>>(),

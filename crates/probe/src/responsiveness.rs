@@ -13,14 +13,14 @@ use weir_core::{Duration, Time};
 use weir_protocol::responsiveness::CONFIG;
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Direction, Event, Id, Method};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
 pub struct Responsiveness {
     paths: Option<Paths>,
     next_id: Id,
-    way: Option<Way>,
+    way: Option<Direction>,
     began: Time,
     /// Connections with load, in order; true once they are open.
     loads: Vec<(Id, bool)>,
@@ -37,7 +37,7 @@ pub struct Responsiveness {
     goodputs: Vec<f64>,
     responses: Vec<f64>,
     saturated: bool,
-    done: Vec<(Way, Direction)>,
+    done: Vec<(Direction, DirectionResult)>,
     failure: Option<String>,
     over: bool,
 }
@@ -47,12 +47,6 @@ struct Paths {
     small: String,
     large: String,
     upload: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
 }
 
 /// What one interval saw; times in milliseconds.
@@ -73,9 +67,9 @@ struct Probe {
     began: Time,
 }
 
-/// What a direction came to.
+/// Result of one direction.
 #[derive(Clone, Debug)]
-struct Direction {
+struct DirectionResult {
     draft: Option<f64>,
     goresponsiveness: Option<f64>,
     goodput_mbps: Option<f64>,
@@ -96,7 +90,7 @@ impl Responsiveness {
         self.next_id
     }
 
-    fn begin(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn begin(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         let done = std::mem::take(&mut self.done);
         *self = Self {
             paths: self.paths.take(),
@@ -123,8 +117,8 @@ impl Responsiveness {
         let id = self.id();
         let (Some(paths), Some(way)) = (&self.paths, self.way) else { return };
         let (path, upload) = match way {
-            Way::Down => (paths.large.clone(), None),
-            Way::Up => (paths.upload.clone(), Some(u64::MAX)),
+            Direction::Down => (paths.large.clone(), None),
+            Direction::Up => (paths.upload.clone(), Some(u64::MAX)),
         };
         self.transfers.insert(id, ());
         actions.push(Action::Request { id, on, path, upload });
@@ -214,7 +208,7 @@ impl Responsiveness {
         let Some(way) = self.way else { return };
         self.done.push((
             way,
-            Direction {
+            DirectionResult {
                 draft,
                 goresponsiveness,
                 goodput_mbps: self.goodputs.last().copied(),
@@ -224,8 +218,8 @@ impl Responsiveness {
             },
         ));
         match way {
-            Way::Down => self.begin(Way::Up, now, actions),
-            Way::Up => self.finish(actions),
+            Direction::Down => self.begin(Direction::Up, now, actions),
+            Direction::Up => self.finish(actions),
         }
     }
 
@@ -283,7 +277,7 @@ impl Method for Responsiveness {
                 Some(found) => {
                     self.paths = Some(found);
                     actions.push(Action::Close { id: CONTROL });
-                    self.begin(Way::Down, now, actions);
+                    self.begin(Direction::Down, now, actions);
                 }
                 None => {
                     self.failure = Some(format!("{CONFIG} is no configuration of version 1"));
@@ -291,12 +285,12 @@ impl Method for Responsiveness {
                 }
             },
             Event::Received { id, bytes }
-                if self.way == Some(Way::Down) && self.transfers.contains_key(&id) =>
+                if self.way == Some(Direction::Down) && self.transfers.contains_key(&id) =>
             {
                 self.interval.bytes += bytes;
             }
             Event::Sent { id, bytes }
-                if self.way == Some(Way::Up) && self.transfers.contains_key(&id) =>
+                if self.way == Some(Direction::Up) && self.transfers.contains_key(&id) =>
             {
                 self.interval.bytes += bytes;
             }
@@ -327,7 +321,7 @@ impl Method for Responsiveness {
     }
 
     fn result(&self) -> Value {
-        let direction = |way: Way| {
+        let direction = |way: Direction| {
             let (_, found) = self.done.iter().find(|(of, _)| *of == way)?;
             let [tcp, tls, http, own] = found.times;
             Some(json!({
@@ -345,8 +339,8 @@ impl Method for Responsiveness {
         json!({
             "method": "rpm",
             "formula": "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
-            "download": direction(Way::Down),
-            "upload": direction(Way::Up),
+            "download": direction(Direction::Down),
+            "upload": direction(Direction::Up),
             "failures": self.failure.iter().collect::<Vec<_>>(),
         })
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
 use crate::streams::{Answer, Heard, Streams};
 
@@ -36,7 +36,7 @@ pub struct Web {
     /// Handshakes under way: their connections.
     waiting: Vec<Id>,
     idle: Pings,
-    done: [Direction; 2],
+    done: [DirectionResult; 2],
     failure: Option<String>,
 }
 
@@ -45,16 +45,10 @@ enum Stage {
     Before,
     Kind,
     Idle,
-    Load(Way),
+    Load(Direction),
     /// A full buffer runs empty.
     Gap,
     Over,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Down,
-    Up,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,9 +57,9 @@ struct Pings {
     lost: u32,
 }
 
-/// What a direction came to.
+/// Result of one direction.
 #[derive(Clone, Debug, Default)]
-struct Direction {
+struct DirectionResult {
     mbps: Option<f64>,
     connections: u32,
     full: bool,
@@ -107,7 +101,7 @@ impl Web {
             pings: 0,
             waiting: Vec::new(),
             idle: Pings::default(),
-            done: [Direction::default(), Direction::default()],
+            done: [DirectionResult::default(), DirectionResult::default()],
             failure: None,
         }
     }
@@ -125,11 +119,11 @@ impl Web {
         };
         let request = match (self.stage, self.known()) {
             (Stage::Kind, Some(kind)) => (with(kind.small.0), None),
-            (Stage::Load(Way::Down), Some(kind)) => (with(kind.large), None),
-            (Stage::Load(Way::Up), Some(Kind { upload: Some(path), .. })) => {
+            (Stage::Load(Direction::Down), Some(kind)) => (with(kind.large), None),
+            (Stage::Load(Direction::Up), Some(Kind { upload: Some(path), .. })) => {
                 (with(path), Some(CHUNK))
             }
-            (Stage::Kind | Stage::Load(Way::Down), None) => (String::new(), None),
+            (Stage::Kind | Stage::Load(Direction::Down), None) => (String::new(), None),
             _ => return,
         };
         self.streams.ask(place, now, request, actions);
@@ -173,7 +167,7 @@ impl Web {
         self.streams.open(actions);
     }
 
-    fn begin(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn begin(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         self.stage = Stage::Load(way);
         self.began = now;
         self.ramp = Ramp::new(RampSettings::default());
@@ -196,14 +190,14 @@ impl Web {
         }
         let elapsed = now.since(self.began);
         match self.stage {
-            Stage::Idle if elapsed >= IDLE => self.begin(Way::Down, now, actions),
-            Stage::Gap if elapsed >= GAP => self.begin(Way::Up, now, actions),
+            Stage::Idle if elapsed >= IDLE => self.begin(Direction::Down, now, actions),
+            Stage::Gap if elapsed >= GAP => self.begin(Direction::Up, now, actions),
             Stage::Load(way) => self.look(way, now, actions),
             _ => {}
         }
     }
 
-    fn look(&mut self, way: Way, now: Time, actions: &mut Vec<Action>) {
+    fn look(&mut self, way: Direction, now: Time, actions: &mut Vec<Action>) {
         if now < self.next_look {
             return;
         }
@@ -222,11 +216,11 @@ impl Web {
         direction.mbps = Some(mbps(self.counted, seconds));
         direction.connections = self.ramp.flows();
         // Files that are over at once stop growing too, but it is round trips that bound them.
-        direction.full = self.ramp.full_after().is_some() && (way == Way::Up || !small);
+        direction.full = self.ramp.full_after().is_some() && (way == Direction::Up || !small);
         self.streams.close(actions);
         self.began = now;
         let takes = self.known().is_some_and(|kind| kind.upload.is_some());
-        if way == Way::Down && takes {
+        if way == Direction::Down && takes {
             self.stage = Stage::Gap;
         } else {
             self.finish(actions);
@@ -347,7 +341,7 @@ impl Method for Web {
 
     fn result(&self) -> Value {
         let idle = mean(&self.idle.ms);
-        let direction = |way: Way| {
+        let direction = |way: Direction| {
             let one = &self.done[way as usize];
             one.mbps.map(|mbps| {
                 json!({
@@ -372,8 +366,8 @@ impl Method for Web {
             "latency_definition": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
                            let pass first",
             "server_kind": self.likeness(),
-            "download": direction(Way::Down),
-            "upload": direction(Way::Up),
+            "download": direction(Direction::Down),
+            "upload": direction(Direction::Up),
             "missing": self.missing(),
             "failures": self.failure.iter().collect::<Vec<_>>(),
         })

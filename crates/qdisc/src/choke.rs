@@ -12,8 +12,8 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
-    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, Verdict, burst,
-    required_size,
+    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedVerdict,
+    burst, required_size,
 };
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
@@ -68,11 +68,11 @@ impl Choke {
         }
         let verdict = if average > self.params.max() {
             self.state.start_over();
-            Verdict::Forced
+            RedVerdict::Forced
         } else if self.state.is_drawn(&self.params, average, &mut self.rng) {
-            Verdict::Early
+            RedVerdict::Early
         } else {
-            Verdict::Pass
+            RedVerdict::Pass
         };
         self.policy.carry_out(verdict, packet, &mut self.accounting, sink)
     }

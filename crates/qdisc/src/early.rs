@@ -71,7 +71,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 
 /// Whether a packet is dropped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum EarlyVerdict {
     Pass,
     /// By chance, between the thresholds.
     Early,
@@ -129,23 +129,23 @@ impl EarlyDrop {
     }
 
     /// Decides about a packet that arrives at that average.
-    pub fn decide(&mut self, average: f64, rng: &mut Rng) -> Verdict {
+    pub fn decide(&mut self, average: f64, rng: &mut Rng) -> EarlyVerdict {
         if average < self.min {
             self.count = None;
-            return Verdict::Pass;
+            return EarlyVerdict::Pass;
         }
         let end = if self.gentle { 2.0 * self.max } else { self.max };
         if average >= end {
             self.count = Some(0);
-            return Verdict::Forced;
+            return EarlyVerdict::Forced;
         }
         let count = self.count.map_or(0, |count| count + 1);
         self.count = Some(count);
         if rng.unit() < self.spaced(self.probability_at(average), count as f64) {
             self.count = Some(0);
-            return Verdict::Early;
+            return EarlyVerdict::Early;
         }
-        Verdict::Pass
+        EarlyVerdict::Pass
     }
 
     pub const fn min(&self) -> f64 {
@@ -259,7 +259,7 @@ mod tests {
         drop.decide(48e3, &mut rng);
         while gaps.len() < 20_000 {
             gap += 1;
-            if drop.decide(48e3, &mut rng) == Verdict::Early {
+            if drop.decide(48e3, &mut rng) == EarlyVerdict::Early {
                 gaps.push(std::mem::take(&mut gap));
             }
         }
@@ -292,16 +292,16 @@ mod tests {
     fn below_the_curve_nothing_is_dropped_and_above_it_everything() {
         let mut rng = Seed::new(1).stream("ends");
         let mut plain = curve(Spacing::Uniform, false);
-        assert!((0..1_000).all(|_| plain.decide(9_999.0, &mut rng) == Verdict::Pass));
-        assert!((0..1_000).all(|_| plain.decide(200e3, &mut rng) == Verdict::Forced));
+        assert!((0..1_000).all(|_| plain.decide(9_999.0, &mut rng) == EarlyVerdict::Pass));
+        assert!((0..1_000).all(|_| plain.decide(200e3, &mut rng) == EarlyVerdict::Forced));
         let mut gentle = curve(Spacing::Geometric, true);
-        let early = (0..10_000).filter(|_| gentle.decide(300e3, &mut rng) == Verdict::Early);
+        let early = (0..10_000).filter(|_| gentle.decide(300e3, &mut rng) == EarlyVerdict::Early);
         // Half-way from 0.25 to 1.
         let early = early.count();
         assert!((6_100..6_400).contains(&early), "{early}");
-        assert_eq!(gentle.decide(400e3, &mut rng), Verdict::Forced);
+        assert_eq!(gentle.decide(400e3, &mut rng), EarlyVerdict::Forced);
         let mut never = curve(Spacing::Never, false);
-        assert!((0..1_000).all(|_| never.decide(199e3, &mut rng) == Verdict::Pass));
+        assert!((0..1_000).all(|_| never.decide(199e3, &mut rng) == EarlyVerdict::Pass));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use weir_core::{FlowLabel, Packet, Rng, Time};
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{
-    AVPKT, Average, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ, typical_packet,
+    AVPKT, Average, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ, typical_packet,
 };
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
@@ -158,8 +158,8 @@ impl FredRules {
             return None;
         }
         match self.drop.decide(average, &mut self.rng) {
-            Verdict::Pass => None,
-            Verdict::Early | Verdict::Forced => Some(DropReason::Early),
+            EarlyVerdict::Pass => None,
+            EarlyVerdict::Early | EarlyVerdict::Forced => Some(DropReason::Early),
         }
     }
 

@@ -10,7 +10,7 @@ use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
-use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ};
+use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ};
 use crate::fred::{ABOVE_MAX, ActiveFlows, Fairness, Holding, MINQ, STRIKES};
 use crate::registry::Discipline;
 use crate::rio::{
@@ -60,9 +60,9 @@ impl Frio {
             }
         };
         match drop.decide(average, &mut self.rng) {
-            Verdict::Pass => None,
-            Verdict::Early => Some(DropReason::Early),
-            Verdict::Forced => Some(DropReason::Forced),
+            EarlyVerdict::Pass => None,
+            EarlyVerdict::Early => Some(DropReason::Early),
+            EarlyVerdict::Forced => Some(DropReason::Forced),
         }
     }
 
@@ -87,8 +87,8 @@ impl Frio {
             return None;
         }
         match self.for_out.decide(average, &mut self.rng) {
-            Verdict::Pass => None,
-            Verdict::Early | Verdict::Forced => Some(DropReason::Early),
+            EarlyVerdict::Pass => None,
+            EarlyVerdict::Early | EarlyVerdict::Forced => Some(DropReason::Early),
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::colour::Colour;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
-use crate::early::{AVPKT, Average, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, Verdict, WQ};
+use crate::early::{
+    AVPKT, Average, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ,
+};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -167,10 +169,10 @@ impl Qdisc for Rio {
             self.queue.total_average()
         };
         match self.drops[side as usize].decide(average, &mut self.rng) {
-            Verdict::Early => self.queue.xmit_cn(packet, DropReason::Early, sink),
-            Verdict::Forced => self.queue.xmit_cn(packet, DropReason::Forced, sink),
-            Verdict::Pass if self.queue.has_room(&packet) => self.queue.push(packet, side),
-            Verdict::Pass => self.queue.xmit_drop(packet, sink),
+            EarlyVerdict::Early => self.queue.xmit_cn(packet, DropReason::Early, sink),
+            EarlyVerdict::Forced => self.queue.xmit_cn(packet, DropReason::Forced, sink),
+            EarlyVerdict::Pass if self.queue.has_room(&packet) => self.queue.push(packet, side),
+            EarlyVerdict::Pass => self.queue.xmit_drop(packet, sink),
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) enum Phase {
     /// Something arrived out of order; perhaps it is only that.
     Disorder,
     /// The window is being reduced although nothing was lost: ECN (`CWR`).
-    Reducing,
+    Cwr,
     /// Fast recovery: something is lost and is being sent again.
     Recovery,
     /// After a retransmission timeout.
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
 impl Phase {
     /// Whether proportional rate reduction rules the window.
     pub const fn is_reducing(self) -> bool {
-        matches!(self, Self::Reducing | Self::Recovery)
+        matches!(self, Self::Cwr | Self::Recovery)
     }
 }
 
@@ -93,7 +93,7 @@ impl Sender {
                     return Resend::Nothing;
                 }
                 if self.undo_by_duplicates(profile) {
-                    self.stay_open(info);
+                    self.try_to_open(info);
                 }
                 self.find_losses(info, profile, now);
                 if self.phase != Phase::Recovery {
@@ -111,7 +111,7 @@ impl Sender {
                 }
                 return self.open_phases(info, resend, profile, now);
             }
-            Phase::Open | Phase::Disorder | Phase::Reducing => {
+            Phase::Open | Phase::Disorder | Phase::Cwr => {
                 return self.open_phases(info, Resend::Nothing, profile, now);
             }
         }
@@ -137,7 +137,7 @@ impl Sender {
         }
         self.find_losses(info, profile, now);
         if self.board.lost_out == 0 {
-            self.stay_open(info);
+            self.try_to_open(info);
             return resend;
         }
         self.enter_recovery(info.ecn_echo);
@@ -155,7 +155,7 @@ impl Sender {
     fn leave_phase(&mut self, profile: &Profile) -> bool {
         match self.phase {
             // Not before something beyond is: else the reduction would end at once.
-            Phase::Reducing if self.board.una() != self.recovery_end => {
+            Phase::Cwr if self.board.una() != self.recovery_end => {
                 self.end_reduction();
                 self.phase = Phase::Open;
             }
@@ -168,7 +168,7 @@ impl Sender {
                 }
                 self.end_reduction();
             }
-            Phase::Open | Phase::Disorder | Phase::Reducing | Phase::Loss => {}
+            Phase::Open | Phase::Disorder | Phase::Cwr | Phase::Loss => {}
         }
         false
     }
@@ -311,7 +311,7 @@ impl Sender {
     fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::INFINITE
             && self.rate.is_none()
-            && (self.phase == Phase::Reducing || self.undo.marker.is_some())
+            && (self.phase == Phase::Cwr || self.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
             self.stamp_cwnd();
@@ -319,30 +319,30 @@ impl Sender {
     }
 
     /// The receiver echoed congestion: RFC 3168, section 6.1.2, once a round trip.
-    fn enter_reducing(&mut self) {
+    fn enter_cwr(&mut self) {
         self.undo.prior_ssthresh = None;
-        if self.phase < Phase::Reducing {
+        if self.phase < Phase::Cwr {
             self.undo.marker = None;
             self.start_reduction();
             self.counters.ecn_reductions += 1;
-            self.phase = Phase::Reducing;
+            self.phase = Phase::Cwr;
         }
     }
 
-    fn stay_open(&mut self, info: &AckInfo) {
+    fn try_to_open(&mut self, info: &AckInfo) {
         if !self.any_retransmission() {
             self.retrans_stamp = None;
         }
         if info.ecn_echo {
-            self.enter_reducing();
+            self.enter_cwr();
         }
-        if self.phase != Phase::Reducing {
-            self.settle();
+        if self.phase != Phase::Cwr {
+            self.try_keep_open();
         }
     }
 
     /// Open, or disorder as long as something is out of order or was sent again.
-    pub fn settle(&mut self) {
+    pub fn try_keep_open(&mut self) {
         let phase = if self.board.left_out() > 0 || self.any_retransmission() {
             Phase::Disorder
         } else {
@@ -370,9 +370,9 @@ impl Sender {
         } else if info.ack > probe.end {
             // No duplicate was reported: the probe repaired a loss, which counts like any other.
             self.start_reduction();
-            self.phase = Phase::Reducing;
+            self.phase = Phase::Cwr;
             self.end_reduction();
-            self.settle();
+            self.try_keep_open();
         } else if !info.una_advanced && !info.not_duplicate && !info.newly_sacked {
             self.tail_probe = None;
         }

@@ -352,7 +352,7 @@ impl Sender {
     /// Sets the timer for what may go missing at the tail of a flight (RFC 8985, section 7.2), and says
     /// whether it did. `advancing`: the timeout would start anew by now.
     pub fn schedule_loss_probe(&mut self, advancing: bool, profile: &Profile, now: Time) -> bool {
-        let calm = matches!(self.phase, Phase::Open | Phase::Reducing);
+        let calm = matches!(self.phase, Phase::Open | Phase::Cwr);
         if !profile.tail_loss_probe || !profile.sack || !calm || self.board.packets_out() == 0 {
             return false;
         }

@@ -135,7 +135,7 @@ impl Sender {
             self.retrans_stamp = None;
         }
         self.take_back(true);
-        self.settle();
+        self.try_keep_open();
         false
     }
 

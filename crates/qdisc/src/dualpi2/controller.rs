@@ -31,7 +31,7 @@ pub(super) struct Params {
 
 /// DualPI2's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DualPi2Verdict {
     Pass,
     Mark,
     Drop,
@@ -79,29 +79,29 @@ impl Controller {
     }
 
     /// Decision on a Classic packet, with probability p'^2, drawn by two throws.
-    pub fn classic(&self, speaks_ecn: bool, rng: &mut Rng) -> Verdict {
+    pub fn classic(&self, speaks_ecn: bool, rng: &mut Rng) -> DualPi2Verdict {
         if !self.strikes_squared(rng) {
-            Verdict::Pass
+            DualPi2Verdict::Pass
         } else if speaks_ecn && !self.overload() {
-            Verdict::Mark
+            DualPi2Verdict::Mark
         } else {
-            Verdict::Drop
+            DualPi2Verdict::Drop
         }
     }
 
     /// Decision on an L4S packet, with probability k p'. On overload it is dropped as Classic ones are, if that is
     /// wanted, and marked otherwise.
-    pub fn l4s(&self, speaks_ecn: bool, rng: &mut Rng) -> Verdict {
+    pub fn l4s(&self, speaks_ecn: bool, rng: &mut Rng) -> DualPi2Verdict {
         if self.overload() {
             let drops = self.params.drop_on_overload && self.strikes_squared(rng);
-            return if drops { Verdict::Drop } else { Verdict::Mark };
+            return if drops { DualPi2Verdict::Drop } else { DualPi2Verdict::Mark };
         }
         if !throw(self.coupled() as u32, rng) {
-            Verdict::Pass
+            DualPi2Verdict::Pass
         } else if speaks_ecn {
-            Verdict::Mark
+            DualPi2Verdict::Mark
         } else {
-            Verdict::Drop
+            DualPi2Verdict::Drop
         }
     }
 
@@ -214,17 +214,18 @@ mod tests {
     fn classic_is_struck_by_the_square_and_l4s_by_k_times() {
         let controller = with(0.2, PARAMS);
         let mut rng = Seed::new(1).stream("test");
-        let mut share = |verdict: &mut dyn FnMut(&mut Rng) -> Verdict, of: Verdict| {
+        let mut share = |verdict: &mut dyn FnMut(&mut Rng) -> DualPi2Verdict,
+                         of: DualPi2Verdict| {
             let struck = (0..100_000).filter(|_| verdict(&mut rng) == of).count();
             struck as f64 / 100_000.0
         };
-        let marked = share(&mut |dice| controller.classic(true, dice), Verdict::Mark);
+        let marked = share(&mut |dice| controller.classic(true, dice), DualPi2Verdict::Mark);
         assert!((marked - 0.04).abs() < 0.002, "{marked}");
-        let dropped = share(&mut |dice| controller.classic(false, dice), Verdict::Drop);
+        let dropped = share(&mut |dice| controller.classic(false, dice), DualPi2Verdict::Drop);
         assert!((dropped - 0.04).abs() < 0.002, "{dropped}");
-        let coupled = share(&mut |dice| controller.l4s(true, dice), Verdict::Mark);
+        let coupled = share(&mut |dice| controller.l4s(true, dice), DualPi2Verdict::Mark);
         assert!((coupled - 0.4).abs() < 0.005, "{coupled}");
-        let by_filter = share(&mut |dice| controller.l4s(false, dice), Verdict::Drop);
+        let by_filter = share(&mut |dice| controller.l4s(false, dice), DualPi2Verdict::Drop);
         assert!((by_filter - 0.4).abs() < 0.005, "{by_filter}");
     }
 
@@ -233,14 +234,14 @@ mod tests {
         let controller = with(0.6, PARAMS);
         let mut rng = Seed::new(2).stream("test");
         let l4s: Vec<_> = (0..100_000).map(|_| controller.l4s(true, &mut rng)).collect();
-        let dropped = l4s.iter().filter(|&&verdict| verdict == Verdict::Drop).count();
+        let dropped = l4s.iter().filter(|&&verdict| verdict == DualPi2Verdict::Drop).count();
         assert!((34_500..37_500).contains(&dropped), "{dropped} of 36 %");
-        assert!(l4s.iter().all(|&verdict| verdict != Verdict::Pass));
+        assert!(l4s.iter().all(|&verdict| verdict != DualPi2Verdict::Pass));
         let classic: Vec<_> = (0..1000).map(|_| controller.classic(true, &mut rng)).collect();
-        assert!(classic.iter().all(|&verdict| verdict != Verdict::Mark), "ECN is ignored");
+        assert!(classic.iter().all(|&verdict| verdict != DualPi2Verdict::Mark), "ECN is ignored");
 
         let overflow = with(0.6, Params { drop_on_overload: false, ..PARAMS });
         let all: Vec<_> = (0..1000).map(|_| overflow.l4s(true, &mut rng)).collect();
-        assert!(all.iter().all(|&verdict| verdict == Verdict::Mark));
+        assert!(all.iter().all(|&verdict| verdict == DualPi2Verdict::Mark));
     }
 }

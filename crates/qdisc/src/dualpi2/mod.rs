@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use weir_core::{Duration, Packet, Rng, Time, units};
 
-use self::controller::{Controller, Verdict};
+use self::controller::{Controller, DualPi2Verdict};
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
@@ -124,12 +124,12 @@ impl DualPi2 {
         let verdict = match class {
             Class::Classic => self.controller.classic(speaks_ecn, &mut self.rng),
             Class::L4s => self.controller.l4s(speaks_ecn, &mut self.rng),
-            Class::Untouched => Verdict::Pass,
+            Class::Untouched => DualPi2Verdict::Pass,
         };
-        if verdict == Verdict::Mark {
+        if verdict == DualPi2Verdict::Mark {
             self.accounting.mark(packet, MarkReason::Early, sink);
         }
-        verdict == Verdict::Drop
+        verdict == DualPi2Verdict::Drop
     }
 
     /// Whether `packet` of the L-queue must be dropped by the step; it is marked here if that is enough.

@@ -59,7 +59,7 @@ pub(crate) struct RedState {
 
 /// RED's decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RedVerdict {
     /// It may wait.
     Pass,
     /// Drawn at random: drop or mark.
@@ -160,17 +160,17 @@ impl RedState {
     }
 
     /// Judges an arrival at an `average`, which need not be this state's own.
-    pub fn decide(&mut self, params: &RedParams, average: Average, rng: &mut Rng) -> Verdict {
+    pub fn decide(&mut self, params: &RedParams, average: Average, rng: &mut Rng) -> RedVerdict {
         if average < params.min {
             self.start_over();
-            Verdict::Pass
+            RedVerdict::Pass
         } else if params.is_beyond(average) {
             self.start_over();
-            Verdict::Forced
+            RedVerdict::Forced
         } else if self.is_drawn(params, average, rng) {
-            Verdict::Early
+            RedVerdict::Early
         } else {
-            Verdict::Pass
+            RedVerdict::Pass
         }
     }
 

@@ -10,7 +10,7 @@ mod settings;
 
 use weir_core::{Packet, Rng, Time};
 
-pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, Verdict};
+pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, RedVerdict};
 pub(crate) use self::settings::{
     BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, RedSettings, burst,
     required_size, size,
@@ -49,15 +49,17 @@ impl Policy {
     /// Carries out `verdict` on `packet`, and says whether and why it is to be dropped.
     pub fn carry_out(
         self,
-        verdict: Verdict,
+        verdict: RedVerdict,
         packet: &mut Packet,
         accounting: &mut Accounting,
         sink: &mut dyn DropSink,
     ) -> Option<DropReason> {
         let (may_mark, mark, drop) = match verdict {
-            Verdict::Pass => return None,
-            Verdict::Early => (self.ecn, MarkReason::Early, DropReason::Early),
-            Verdict::Forced => (self.ecn && !self.harddrop, MarkReason::Forced, DropReason::Forced),
+            RedVerdict::Pass => return None,
+            RedVerdict::Early => (self.ecn, MarkReason::Early, DropReason::Early),
+            RedVerdict::Forced => {
+                (self.ecn && !self.harddrop, MarkReason::Forced, DropReason::Forced)
+            }
         };
         let spared = may_mark && (accounting.mark(packet, mark, sink) || self.nodrop);
         (!spared).then_some(drop)

@@ -170,7 +170,7 @@ fn drops_come_as_often_as_the_average_says() {
         let mut gap = 0;
         for _ in 0..400_000 {
             gap += 1;
-            if state.decide(&params, average << params.weight_log, &mut rng) == Verdict::Early {
+            if state.decide(&params, average << params.weight_log, &mut rng) == RedVerdict::Early {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -332,10 +332,10 @@ fn the_wait_is_drawn_anew_when_the_average_comes_back() {
         let mut state = RedState::default();
         let mut struck = 0;
         for _ in 0..100 {
-            assert_eq!(state.decide(&params, params.max() - 1, &mut rng), Verdict::Pass);
+            assert_eq!(state.decide(&params, params.max() - 1, &mut rng), RedVerdict::Pass);
             for _ in 0..2 {
                 let verdict = state.decide(&params, params.max() - 1, &mut rng);
-                struck += u32::from(verdict == Verdict::Early);
+                struck += u32::from(verdict == RedVerdict::Early);
             }
             state.decide(&params, outside, &mut rng);
         }
@@ -354,8 +354,8 @@ fn the_thresholds_belong_to_what_lies_above_them() {
         let verdict = state.decide(&params, average, &mut rng);
         (verdict, format!("{state:?}").contains("since_last: Some"))
     };
-    assert_eq!(judge(params.min() - 1), (Verdict::Pass, false));
-    assert_eq!(judge(params.min()), (Verdict::Pass, true));
-    assert_eq!(judge(params.max() - 1), (Verdict::Pass, true));
-    assert_eq!(judge(params.max()), (Verdict::Forced, false));
+    assert_eq!(judge(params.min() - 1), (RedVerdict::Pass, false));
+    assert_eq!(judge(params.min()), (RedVerdict::Pass, true));
+    assert_eq!(judge(params.max() - 1), (RedVerdict::Pass, true));
+    assert_eq!(judge(params.max()), (RedVerdict::Forced, false));
 }

@@ -78,7 +78,7 @@ struct PenaltyBox {
 }
 
 /// SFB's decision on an arrival.
-enum Verdict {
+enum SfbVerdict {
     Wait,
     Mark,
     Drop(DropReason),
@@ -165,11 +165,11 @@ impl Sfb {
     }
 
     /// Judges `packet`, and moves the probabilities of its bins.
-    fn judge(&mut self, packet: &Packet, hashes: &mut Hashes, jiffy: u64) -> Verdict {
+    fn judge(&mut self, packet: &Packet, hashes: &mut Hashes, jiffy: u64) -> SfbVerdict {
         let serving = &mut self.filters[self.serving];
         let (fewest, lowest) = serving.arrive(hashes[self.serving], self.blue);
         if u32::from(fewest) >= self.max {
-            return Verdict::Drop(DropReason::Overlimit);
+            return SfbVerdict::Drop(DropReason::Overlimit);
         }
         if lowest == CERTAIN {
             if self.warming_up {
@@ -178,15 +178,19 @@ impl Sfb {
                 self.filters[other].arrive(hashes[other], self.blue);
             }
             let passes = self.penalty_box.admits(jiffy);
-            return if passes { Verdict::Wait } else { Verdict::Drop(DropReason::Penalty) };
+            return if passes { SfbVerdict::Wait } else { SfbVerdict::Drop(DropReason::Penalty) };
         }
         let drawn = self.rng.below(1 << 16) as u16;
         if drawn >= lowest {
-            return Verdict::Wait;
+            return SfbVerdict::Wait;
         }
         // Above one half the flow hardly responds, or all is badly congested: part of it is dropped.
         let beyond = u32::from(lowest.saturating_sub(CERTAIN / 2)) * 2;
-        if u32::from(drawn) < beyond { Verdict::Drop(DropReason::Early) } else { Verdict::Mark }
+        if u32::from(drawn) < beyond {
+            SfbVerdict::Drop(DropReason::Early)
+        } else {
+            SfbVerdict::Mark
+        }
     }
 }
 
@@ -268,13 +272,13 @@ impl Qdisc for Sfb {
         let mut hashes = [0; 2];
         hashes[self.serving] = hash;
         match self.judge(&packet, &mut hashes, jiffies(now)) {
-            Verdict::Wait => {}
-            Verdict::Mark => {
+            SfbVerdict::Wait => {}
+            SfbVerdict::Mark => {
                 if !self.accounting.mark(&mut packet, MarkReason::Early, sink) {
                     return self.accounting.xmit_cn(packet, DropReason::Early, sink);
                 }
             }
-            Verdict::Drop(reason) => return self.accounting.xmit_cn(packet, reason, sink),
+            SfbVerdict::Drop(reason) => return self.accounting.xmit_cn(packet, reason, sink),
         }
         self.for_bins(hashes, |bin| bin.packets = bin.packets.saturating_add(1));
         self.accounting.arrive(&packet);
