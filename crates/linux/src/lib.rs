@@ -20,6 +20,7 @@ mod netlink;
 mod nft;
 mod offload;
 mod pcap;
+mod pcapng;
 mod program;
 mod router;
 mod rows;

@@ -1,0 +1,142 @@
+//! Files of packets (draft-ietf-opsawg-pcapng): one section with one interface, whose packets begin with their
+//! IP header and whose times are nanoseconds.
+//!
+//! This is all of the format that a capture of a lab needs; whoever reads such files reads far more of it.
+
+use std::io::{self, Write};
+
+/// A file being written.
+#[derive(Debug)]
+pub(crate) struct Writer<W> {
+    out: W,
+    block: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file about an interface of that name.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new(out: W, interface: &str) -> io::Result<Self> {
+        let mut writer = Self { out, block: Vec::new() };
+        writer.write_block(SECTION_HEADER, |block| {
+            block.extend(BYTE_ORDER.to_ne_bytes());
+            block.extend(VERSION.map(u16::to_ne_bytes).concat());
+            block.extend(UNKNOWN_LENGTH.to_ne_bytes());
+        })?;
+        writer.write_block(INTERFACE_DESCRIPTION, |block| {
+            block.extend(LINKTYPE_RAW.to_ne_bytes());
+            block.extend([0; 2]);
+            block.extend(NO_SNAP_LENGTH.to_ne_bytes());
+            put_option(block, IF_NAME, interface.as_bytes());
+            put_option(block, IF_TSRESOL, &[NANOSECONDS]);
+            put_option(block, END_OF_OPTIONS, &[]);
+        })?;
+        Ok(writer)
+    }
+
+    /// Adds an IP packet of that time, in nanoseconds.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, at_ns: u64, packet: &[u8]) -> io::Result<()> {
+        self.write_block(ENHANCED_PACKET, |block| {
+            // Which interface, the time's upper and lower half, bytes kept, bytes that there were.
+            let len = packet.len() as u32;
+            let numbers = [0, (at_ns >> 32) as u32, at_ns as u32, len, len];
+            block.extend(numbers.map(u32::to_ne_bytes).concat());
+            put_padded(block, packet);
+        })
+    }
+
+    /// Ends the file, of which everything is then written.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// A block stands between its length and its length.
+    fn write_block(&mut self, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.block.clear();
+        fill(&mut self.block);
+        let len = ((self.block.len() + AROUND_BLOCK) as u32).to_ne_bytes();
+        self.out.write_all(&[kind.to_ne_bytes(), len].concat())?;
+        self.out.write_all(&self.block)?;
+        self.out.write_all(&len)
+    }
+}
+
+fn put_option(block: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    block.extend(kind.to_ne_bytes());
+    block.extend((value.len() as u16).to_ne_bytes());
+    put_padded(block, value);
+}
+
+/// What a block carries begins and ends at multiples of four bytes.
+fn put_padded(block: &mut Vec<u8>, value: &[u8]) {
+    block.extend(value);
+    block.resize(block.len().next_multiple_of(4), 0);
+}
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+/// Type, length, and the length again.
+const AROUND_BLOCK: usize = 12;
+/// By which a reader knows in which order the bytes of all numbers stand: the writer's own.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const VERSION: [u16; 2] = [1, 0];
+/// The section ends where the file does.
+const UNKNOWN_LENGTH: i64 = -1;
+/// Packets begin with an IPv4 or IPv6 header (tcpdump.org/linktypes.html).
+const LINKTYPE_RAW: u16 = 101;
+/// Packets are kept whole.
+const NO_SNAP_LENGTH: u32 = 0;
+const END_OF_OPTIONS: u16 = 0;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+/// Times count units of 10 to the power of minus this.
+const NANOSECONDS: u8 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A datagram of one byte from 10.0.0.1, port 12345, to port 7 of 10.0.0.2.
+    const DATAGRAM: &str = "4500001d00010000401166cd0a0000010a000002303900070009000055";
+
+    /// A file as pcap-file 2.0.0 wrote it. tcpdump 4.99.3 and tshark 4.0 read in it two datagrams of one
+    /// byte from 10.0.0.1:12345 to 10.0.0.2:7, at 1.500000042 s and 5000 s.
+    const FILE: &str = concat!(
+        "0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000",
+        "010000002800000065000000000000000200040077656972090001000900000000000000",
+        "28000000",
+        "060000004000000000000000000000002a2f68591d0000001d000000",
+        "4500001d00010000401166cd0a0000010a000002303900070009000055000000",
+        "40000000",
+        "0600000040000000000000008c040000005039271d0000001d000000",
+        "4500001d00010000401166cd0a0000010a000002303900070009000055000000",
+        "40000000",
+    );
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits = hex.as_bytes().chunks(2);
+        digits
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_file_is_what_tcpdump_and_tshark_read() {
+        let packet = bytes(DATAGRAM);
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, "weir").unwrap();
+        writer.write(1_500_000_042, &packet).unwrap();
+        writer.write(5_000_000_000_000, &packet).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(file, bytes(FILE));
+    }
+}
