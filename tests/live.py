@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -31,11 +32,14 @@ def together(jobs: Mapping[str, Callable[[], Result]]) -> dict[str, Future[Resul
         return {name: pool.submit(job) for name, job in jobs.items()}
 
 
-def weir_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command `weir` in `folder`, to its end."""
+def weir_in(
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command `weir` in `folder`, to its end, with `environment` beside what is there."""
     return subprocess.run(
         [sys.executable, "-m", "weirlab", *words],
         cwd=folder,
+        env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -496,6 +496,37 @@ def test_irtt_knows_the_secret_as_its_key(tmp_path: Path) -> None:
             assert done.returncode != 0
 
 
+def test_a_company_s_own_authority_is_believed_where_the_system_believes_it(tmp_path: Path) -> None:
+    """OpenSSL's variables name the store; without them, it is the system's, which does not know ours."""
+    openssl = [program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    made = [*openssl, "-nodes", "-days", "2", "-subj"]
+    authority = [tmp_path / "authority.pem", tmp_path / "authority.key"]
+    server = [tmp_path / "server.pem", tmp_path / "server.key"]
+    run([*made, "/CN=Example Ltd", "-out", str(authority[0]), "-keyout", str(authority[1])])
+    signed = ["-CA", str(authority[0]), "-CAkey", str(authority[1])]
+    for_server = ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:127.0.0.1"]
+    run([*made, "/CN=server", *signed, *for_server, "-out", str(server[0]), "-keyout", str(server[1])])
+    (tmp_path / "empty").touch()
+    with serving("--cert", str(server[0]), "--key", str(server[1]), "--max-duration", "1s") as started:
+
+        def test(store: Path | None) -> subprocess.CompletedProcess[str]:
+            words = ("test", f"https://{started.address}", "--method", "ndt7", "--json")
+            named = {} if store is None else {"SSL_CERT_FILE": str(store)}
+            return weir_in(tmp_path, *words, environment=named)
+
+        stores = {"believed": authority[0], "unknown": None, "empty": tmp_path / "empty"}
+        done = together({name: partial(test, store) for name, store in stores.items()})
+    believed, unknown, empty = (done[name].result() for name in stores)
+    assert believed.returncode == 0, believed.stderr
+    assert json.loads(believed.stdout)["result"]["failures"] == []
+    assert unknown.returncode == 1
+    assert "certificate" in unknown.stderr
+    assert "--no-verify believes any" in " ".join(unknown.stderr.split())
+    assert empty.returncode == 1
+    said = " ".join(empty.stderr.split())
+    assert "no certificate of an authority in SSL_CERT_FILE: none is there in PEM" in said
+
+
 def test_a_foreign_test_tells_the_secret_where_nobody_reads_along(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("correct horse\n")

@@ -21,6 +21,7 @@ use super::address::Url;
 use super::http::{self, CHUNK, Http, Life, Upload};
 use super::lines::{self, Lines};
 use super::transport::Dialer;
+use super::trust::Trust;
 use super::websocket;
 use crate::ClientError;
 
@@ -32,7 +33,7 @@ pub struct MethodRequest {
     pub method: String,
     /// The server, as [`Url::parse`] reads it.
     pub url: String,
-    /// Whether its certificate has to be one that the world believes.
+    /// Whether its certificate has to be one that this machine believes.
     pub verify: bool,
     /// The secret that the server asks for: every request carries it (RFC 6750).
     #[serde(default)]
@@ -63,7 +64,12 @@ pub fn run_method(
         .enable_all()
         .build()
         .map_err(|error| ClientError::io("starting the test", &error))?;
-    let dialer = Dialer::new(url, address, request.verify, bearer);
+    let trust = if request.verify && url.tls {
+        Trust::of_this_machine().map_err(|error| ClientError::io(&request.url, &error))?
+    } else {
+        Trust::Anybody
+    };
+    let dialer = Dialer::new(url, address, trust, bearer);
     let result = runtime.block_on(async {
         let mut drive = Drive::new(known.begin(chance()?), dialer)?;
         drive.run(&mut progress).await
@@ -458,7 +464,7 @@ mod tests {
         let url = Url::parse(&format!("https://{address}")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let result = runtime.block_on(async {
-            let dialer = Dialer::new(url, address, false, None);
+            let dialer = Dialer::new(url, address, Trust::Anybody, None);
             let mut drive = Drive::new(Box::<Closes>::default(), dialer).unwrap();
             drive.run(&mut |_| Verdict::Continue).await.unwrap()
         });

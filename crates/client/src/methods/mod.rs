@@ -8,6 +8,7 @@ mod drive;
 mod http;
 mod lines;
 mod transport;
+mod trust;
 mod websocket;
 
 pub use address::Url;

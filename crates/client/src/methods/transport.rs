@@ -8,12 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use hyper::header::HeaderValue;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, ProtocolVersion, RootCertStore, SignatureScheme,
-};
+use rustls::ProtocolVersion;
+use rustls::pki_types::ServerName;
 use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -25,6 +21,7 @@ use weir_net::{Unsent, write_apart};
 use weir_protocol::UnsentBound;
 
 use super::address::Url;
+use super::trust::Trust;
 
 /// An open connection, and how long its handshakes took.
 pub(super) struct Transport {
@@ -185,7 +182,7 @@ impl AsyncWrite for Tcp {
 pub(super) struct Dialer {
     pub url: Url,
     address: SocketAddr,
-    verify: bool,
+    trust: Trust,
     /// What requests say in `Authorization`.
     pub bearer: Option<HeaderValue>,
 }
@@ -194,10 +191,10 @@ impl Dialer {
     pub const fn new(
         url: Url,
         address: SocketAddr,
-        verify: bool,
+        trust: Trust,
         bearer: Option<HeaderValue>,
     ) -> Self {
-        Self { url, address, verify, bearer }
+        Self { url, address, trust, bearer }
     }
 
     /// Opens a connection, and says how long that took.
@@ -219,7 +216,7 @@ impl Dialer {
             let stream = Stream::new(Carrier::Left(stream), &socket);
             return Ok(Transport { stream, socket, tcp, tls: None });
         }
-        let mut config = self.config()?;
+        let mut config = self.trust.config()?;
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from(self.url.name.clone()).map_err(io::Error::other)?;
         let shaking = Instant::now();
@@ -233,62 +230,8 @@ impl Dialer {
         let stream = Stream::new(Carrier::Right(Box::new(stream)), &socket);
         Ok(Transport { stream, socket, tcp, tls })
     }
-
-    fn config(&self) -> io::Result<ClientConfig> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?;
-        if self.verify {
-            let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-            return Ok(builder.with_root_certificates(roots).with_no_client_auth());
-        }
-        let anything = Arc::new(Anything(provider));
-        Ok(builder.dangerous().with_custom_certificate_verifier(anything).with_no_client_auth())
-    }
 }
 
 fn span(since: Instant) -> Duration {
     Duration::from_nanos(since.elapsed().as_nanos() as u64)
-}
-
-/// Believes every certificate: for servers with one of their own making, whose bytes are noise anyway.
-#[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
