@@ -88,7 +88,7 @@ fn check_rto_min(rto_min: Duration) -> Result<(), String> {
 /// Sets the shortest retransmission timeout of a socket.
 pub(crate) fn set_rto_min(socket: &Socket, rto_min: Duration) -> io::Result<()> {
     let micros = i32::try_from(rto_min.as_micros()).unwrap_or(i32::MAX);
-    option::set(socket, libc::IPPROTO_TCP, TCP_RTO_MIN_US, micros)
+    option::set_rto_min_us(socket, micros)
 }
 
 fn check_probe(probe: &Probe) -> Result<(), String> {
@@ -122,8 +122,6 @@ fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
 const LINUX: &str = "linux";
 /// Congestion controls that switch pacing on themselves (`SK_PACING_NEEDED` in `net/ipv4/tcp_bbr.c`).
 const PACES_ALWAYS: [&str; 1] = ["bbr"];
-/// `include/uapi/linux/tcp.h` since Linux 6.15.
-const TCP_RTO_MIN_US: i32 = 45;
 /// What fits into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
 const MAX_PAYLOAD_BYTES: u32 = 65_000;
 /// What a fresh socket's send buffer takes at once (`tcp_wmem`).

@@ -1,14 +1,13 @@
 //! What loopback cannot show, between network namespaces: routers, loss, DSCP, handshakes. Needs root, and
 //! `ip` of iproute2 and `ping`: `cargo test -p weir-net --test namespaces -- --ignored --test-threads 1`.
-#![allow(unsafe_code, reason = "a thread enters a namespace by setns(2)")]
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use nix::sched::{CloneFlags, setns};
 use socket2::{Domain, Socket, Type};
 
 use weir_core::{Duration, Seed};
@@ -65,13 +64,7 @@ impl Net {
 
     fn place(&self, place: char) -> Place {
         let file = File::open(format!("/run/netns/{}{place}", self.name)).unwrap();
-        Place::new(move || {
-            // SAFETY: takes no pointers.
-            match unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            }
-        })
+        Place::new(move || Ok(setns(&file, CloneFlags::CLONE_NEWNET)?))
     }
 
     fn run(&self, scenario: &Scenario) -> (Vec<LatencyRow>, Vec<FlowRow>, weir_net::Totals) {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 use weir_core::Duration;
 use weir_world::Flow;
@@ -86,8 +87,7 @@ fn set_congestion_control(socket: &Socket, name: &str) -> io::Result<()> {
 
 /// Switches the stack's own pacing on, as a limit of the rate does, without limiting it.
 fn set_pacing(socket: &Socket) -> io::Result<()> {
-    let rate = libc::c_ulong::MAX - 1;
-    option::set_bytes(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate.to_ne_bytes())
+    option::set_max_pacing_rate(socket, u64::MAX)
 }
 
 /// Bounds the receive window, and reserves the buffer that it needs.
@@ -95,7 +95,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
     let window = i32::try_from(bytes).map_err(|_| format!("receive window {bytes}: too large"))?;
     let wanted = window.saturating_mul(BUFFER_PER_WINDOW);
     // Beyond net.core.rmem_max for those who may.
-    let force = option::set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted / 2);
+    let force = setsockopt(socket, sockopt::RcvBufForce, &(wanted as usize / 2));
     let granted = force
         .or_else(|_| socket.set_recv_buffer_size(wanted as usize / 2))
         .and_then(|()| socket.recv_buffer_size())
@@ -107,7 +107,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
             granted / 2
         ));
     }
-    option::set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)
+    option::set_window_clamp(socket, window)
         .map_err(|error| format!("receive window {bytes} bytes: {error}"))
 }
 

@@ -37,7 +37,7 @@ impl Icmp {
             let socket = Self::open(Type::RAW, SocketAddr::new(client.ip(), 0), server, dscp)?;
             if server.is_ipv4() {
                 // linux/icmp.h: nothing but echo replies.
-                option::set(&socket, libc::SOL_RAW, ICMP_FILTER, !(1 << ECHO_REPLY_V4))?;
+                option::set_icmp_filter(&socket, !(1 << ECHO_REPLY_V4))?;
             }
             Ok(socket)
         };
@@ -121,8 +121,6 @@ const ECHO_V4: u8 = 8;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
-/// `linux/icmp.h`; the C library's crate lacks it.
-const ICMP_FILTER: i32 = 1;
 
 #[cfg(test)]
 mod tests {

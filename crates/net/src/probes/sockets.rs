@@ -3,12 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::ping_tracker::{Answer, PingTracker};
 use crate::clock::Clock;
 use crate::flows::set_dscp;
-use crate::sys::option;
 
 /// One train's way of asking and of being answered.
 pub(super) trait Pinger: Send {
@@ -58,7 +58,7 @@ pub(super) fn bound(
 
 /// Asks for the time at which the kernel took packets in (socket(7)).
 pub(super) fn stamp(socket: &Socket) -> io::Result<()> {
-    option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    Ok(setsockopt(socket, sockopt::ReceiveTimestampns, &true)?)
 }
 
 /// Room for the longest payload, and a header before it.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{SockAddr, Socket, Type};
 
 use super::message::{read_seq, write_request};
@@ -10,7 +11,6 @@ use super::ping_tracker::{Answer, PingTracker};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message::{self, Icmp};
-use crate::sys::option;
 use crate::sys::time::monotonic_ns;
 
 /// Asks a router on the way to a server.
@@ -31,10 +31,10 @@ impl Ttl {
         let socket = bound(Type::DGRAM, None, client, dscp)?;
         if server.is_ipv4() {
             socket.set_ttl_v4(u32::from(ttl))?;
-            option::set(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
+            setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
         } else {
             socket.set_unicast_hops_v6(u32::from(ttl))?;
-            option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+            setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
         }
         socket.connect(&SockAddr::from(server))?;
         let v4 = server.is_ipv4();

@@ -1,61 +1,60 @@
 //! Waiting for many sockets at once (epoll(7)).
-#![expect(unsafe_code, reason = "system calls that neither std nor socket2 offer")]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
+use nix::errno::Errno;
+use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::time::TimeSpec;
 use weir_core::Duration;
-
-use super::checked;
-use super::time::timespec;
 
 /// A set of sockets that are watched. Level-triggered: what is ready is told until it no longer is.
 #[derive(Debug)]
-pub struct Epoll(OwnedFd);
+pub struct Epoll(epoll::Epoll);
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interest(u32);
+pub struct Interest(EpollFlags);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
     /// The number under which it was added.
     pub token: u64,
-    events: u32,
+    events: EpollFlags,
 }
 
 /// Room for what one wait tells.
-pub struct Events(Vec<libc::epoll_event>);
+pub struct Events(Vec<EpollEvent>);
 
 impl Interest {
     /// Errors only, which are always told.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self(EpollFlags::empty());
     /// Data, or the end of it.
-    pub const READ: Self = Self(libc::EPOLLIN as u32);
+    pub const READ: Self = Self(EpollFlags::EPOLLIN);
     /// Room for data.
-    pub const WRITE: Self = Self(libc::EPOLLOUT as u32);
+    pub const WRITE: Self = Self(EpollFlags::EPOLLOUT);
     /// Either.
-    pub const BOTH: Self = Self((libc::EPOLLIN | libc::EPOLLOUT) as u32);
+    pub const BOTH: Self = Self(EpollFlags::EPOLLIN.union(EpollFlags::EPOLLOUT));
 }
 
 impl Ready {
     /// Whether there is data, or the end of it.
     #[must_use]
     pub const fn readable(self) -> bool {
-        self.events & libc::EPOLLIN as u32 != 0
+        self.events.contains(EpollFlags::EPOLLIN)
     }
 
     /// Whether there is room for data.
     #[must_use]
     pub const fn writable(self) -> bool {
-        self.events & libc::EPOLLOUT as u32 != 0
+        self.events.contains(EpollFlags::EPOLLOUT)
     }
 
     /// An error or the end of both directions.
     #[must_use]
     pub const fn broken(self) -> bool {
-        self.events & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0
+        self.events.intersects(EpollFlags::EPOLLERR.union(EpollFlags::EPOLLHUP))
     }
 }
 
@@ -63,7 +62,7 @@ impl Events {
     /// Room for so many.
     #[must_use]
     pub fn new(room: usize) -> Self {
-        Self(vec![libc::epoll_event { events: 0, u64: 0 }; room])
+        Self(vec![EpollEvent::empty(); room])
     }
 }
 
@@ -73,34 +72,31 @@ impl Epoll {
     /// # Errors
     /// If the kernel has none to give.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: takes no pointers; the descriptor returned is new and nobody else's.
-        let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: as above.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Self(epoll::Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?))
     }
 
     /// Watches a socket under the number `token`.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn add(&self, socket: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, token, interest)
+    pub fn add(&self, socket: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(self.0.add(socket, EpollEvent::new(interest.0, token))?)
     }
 
     /// Waits for something else of a socket.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn modify(&self, socket: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, token, interest)
+    pub fn modify(&self, socket: &impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(self.0.modify(socket, &mut EpollEvent::new(interest.0, token))?)
     }
 
     /// Forgets a socket.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn remove(&self, socket: &impl AsRawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, socket, 0, Interest::NONE)
+    pub fn remove(&self, socket: &impl AsFd) -> io::Result<()> {
+        Ok(self.0.delete(socket)?)
     }
 
     /// Waits until something is ready, `timeout` at most. A signal ends the wait early.
@@ -112,42 +108,33 @@ impl Epoll {
         events: &'e mut Events,
         timeout: Duration,
     ) -> io::Result<impl Iterator<Item = Ready> + use<'e>> {
-        let timeout = timespec(timeout.as_nanos());
-        let room = events.0.len() as libc::c_int;
-        // musl has no name for this call.
-        const { assert!(size_of::<libc::timespec>() == 16, "what the kernel takes: two 64-bit numbers") };
-        // SAFETY: the vector has `room` entries, and `timeout` outlives the call.
-        let result = checked(unsafe {
+        let count = match self.pwait2(&mut events.0, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(events.0[..count]
+            .iter()
+            .map(|event| Ready { token: event.data(), events: event.events() }))
+    }
+
+    /// epoll_pwait2(2): nix has no wait that is exact to less than a millisecond, and musl no name for it.
+    #[expect(unsafe_code, reason = "nix waits in milliseconds")]
+    fn pwait2(&self, events: &mut [EpollEvent], timeout: Duration) -> nix::Result<usize> {
+        const { assert!(size_of::<TimeSpec>() == 16, "what the kernel takes: two 64-bit numbers") };
+        let timeout = TimeSpec::from(std::time::Duration::from_nanos(timeout.as_nanos()));
+        // SAFETY: the slice has as many entries as is said, and `timeout` outlives the call.
+        let result = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
-                self.0.as_raw_fd(),
-                events.0.as_mut_ptr(),
-                room,
+                self.0.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len(),
                 &raw const timeout,
                 std::ptr::null::<libc::sigset_t>(),
                 0_usize,
             )
-        } as libc::c_int);
-        let count = match result {
-            Ok(count) => count as usize,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
         };
-        Ok(events.0[..count].iter().map(|event| Ready { token: event.u64, events: event.events }))
-    }
-
-    fn control(
-        &self,
-        operation: libc::c_int,
-        socket: &impl AsRawFd,
-        token: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest.0, u64: token };
-        // SAFETY: `event` outlives the call, and a wrong descriptor only yields an error.
-        let result = unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), operation, socket.as_raw_fd(), &raw mut event)
-        };
-        checked(result).map(|_| ())
+        Errno::result(result).map(|count| count as usize)
     }
 }

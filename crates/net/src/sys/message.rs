@@ -1,13 +1,14 @@
 //! Datagrams with what the kernel tells about them (cmsg(3)).
-#![expect(unsafe_code, reason = "system calls that neither std nor socket2 offer")]
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 
-use socket2::{Domain, SockAddr, SockAddrStorage, Socket};
-
-use super::{checked_len, option};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
+    sockopt,
+};
+use socket2::{Domain, Socket};
 
 /// A datagram, or a piece of a stream, that was received.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +38,12 @@ pub struct Icmp {
 
 /// Takes what has arrived, without waiting.
 pub fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<Received> {
-    receive_with(socket, buffer, 0)
+    receive_with(socket, buffer, MsgFlags::empty())
 }
 
 /// Takes an ICMP error with the beginning of the packet that caused it (`IP_RECVERR`, ip(7)).
 pub fn receive_error(socket: &Socket, buffer: &mut [u8]) -> io::Result<Received> {
-    receive_with(socket, buffer, libc::MSG_ERRQUEUE)
+    receive_with(socket, buffer, MsgFlags::MSG_ERRQUEUE)
 }
 
 /// Sends `payload` to `peer` with `tos` in its IP header.
@@ -59,155 +60,95 @@ pub fn send_from(
     peer: SocketAddr,
     tos: u8,
 ) -> io::Result<()> {
-    let (level, name) = match peer {
-        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
-        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    let class = i32::from(tos);
+    let mark = match peer {
+        SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&tos),
+        SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
     };
-    let address = SockAddr::from(peer);
-    let mut control = Writer { control: Control([0; CONTROL]), len: 0 };
-    control.push(level, name, libc::c_int::from(tos));
-    match from {
+    let any = libc::in_addr { s_addr: 0 };
+    let (info_v4, info_v6);
+    let source = match from {
         Some(IpAddr::V4(from)) => {
-            let spec_dst = libc::in_addr { s_addr: u32::from_ne_bytes(from.octets()) };
-            let any = libc::in_addr { s_addr: 0 };
-            let info = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: spec_dst, ipi_addr: any };
-            control.push(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+            let ipi_spec_dst = libc::in_addr { s_addr: u32::from_ne_bytes(from.octets()) };
+            info_v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst, ipi_addr: any };
+            Some(ControlMessage::Ipv4PacketInfo(&info_v4))
         }
         Some(IpAddr::V6(from)) => {
             let ipi6_addr = libc::in6_addr { s6_addr: from.octets() };
-            let info = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
-            control.push(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+            info_v6 = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
+            Some(ControlMessage::Ipv6PacketInfo(&info_v6))
         }
-        None => {}
-    }
-    let mut part =
-        libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
-    // SAFETY: a header of zeros is a valid one; every pointer put into it outlives the call, and the
-    // lengths are those of what they point to.
-    let result = unsafe {
-        let mut header: libc::msghdr = std::mem::zeroed();
-        header.msg_name = address.as_ptr().cast_mut().cast();
-        header.msg_namelen = address.len();
-        header.msg_iov = &raw mut part;
-        header.msg_iovlen = 1;
-        header.msg_control = control.control.0.as_mut_ptr().cast();
-        header.msg_controllen = control.len as _;
-        libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL)
+        None => None,
     };
-    checked_len(result).map(|_| ())
+    let (alone, both);
+    let messages = match source {
+        None => {
+            alone = [mark];
+            &alone[..]
+        }
+        Some(source) => {
+            both = [mark, source];
+            &both[..]
+        }
+    };
+    let peer = SockaddrStorage::from(peer);
+    let parts = [IoSlice::new(payload)];
+    sendmsg(socket.as_raw_fd(), &parts, messages, MsgFlags::MSG_NOSIGNAL, Some(&peer))?;
+    Ok(())
 }
 
 /// Asks for everything that [`Received`] may tell: when, to which address, with which TOS byte.
 pub fn tell_everything(socket: &Socket) -> io::Result<()> {
-    option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    match socket.domain()? {
-        Domain::IPV4 => {
-            option::set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-            option::set(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
-        }
-        _ => {
-            option::set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-            option::set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)
-        }
+    setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
+    if socket.domain()? == Domain::IPV4 {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?;
+        setsockopt(socket, sockopt::IpRecvTos, &true)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
+        setsockopt(socket, sockopt::Ipv6RecvTClass, &true)?;
     }
+    Ok(())
 }
 
-fn receive_with(socket: &Socket, buffer: &mut [u8], flags: i32) -> io::Result<Received> {
+fn receive_with(socket: &Socket, buffer: &mut [u8], flags: MsgFlags) -> io::Result<Received> {
     let mut control = Control([0; CONTROL]);
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: a header of zeros is a valid one.
-    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = CONTROL as _;
-    let mut address = SockAddrStorage::zeroed();
-    header.msg_name = (&raw mut address).cast();
-    header.msg_namelen = address.size_of();
-    // SAFETY: every pointer in the header outlives the call, and the lengths are those of what they
-    // point to.
-    let len = checked_len(unsafe {
-        libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags | libc::MSG_DONTWAIT)
-    })?;
-    // SAFETY: the kernel wrote an address of that length, or none and the length 0.
-    let address = unsafe { SockAddr::new(address, header.msg_namelen) };
-    let peer = if header.msg_namelen == 0 { None } else { address.as_socket() };
-    let mut received = Received { len, peer, real_ns: None, to: None, tos: None, icmp: None };
-    // SAFETY: the kernel filled `control` with well-formed messages; the macros stay within its length,
-    // and `read` copies only if the message has as many bytes as the type.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(&raw const header);
-        while let Some(one) = message.as_ref() {
-            match (one.cmsg_level, one.cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                    received.real_ns = read::<libc::timespec>(message)
-                        .map(|at| at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
-                }
-                (libc::IPPROTO_IP, libc::IP_TOS) => received.tos = read::<u8>(message),
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    received.tos = read::<libc::c_int>(message).map(|tos| tos as u8);
-                }
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    received.to = read::<libc::in_pktinfo>(message).map(|info| {
-                        // In the order of the network, as all addresses in such structures.
-                        Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into()
-                    });
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    received.to = read::<libc::in6_pktinfo>(message)
-                        .map(|info| Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
-                }
-                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
-                    received.icmp = read::<libc::sock_extended_err>(message)
-                        .filter(|error| ICMP_ORIGINS.contains(&error.ee_origin))
-                        .map(|error| Icmp { kind: error.ee_type, code: error.ee_code });
-                }
-                _ => {}
+    let mut parts = [IoSliceMut::new(buffer)];
+    let flags = flags | MsgFlags::MSG_DONTWAIT;
+    let message =
+        recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control.0), flags)?;
+    let peer = message.address.as_ref().and_then(standard);
+    let mut received =
+        Received { len: message.bytes, peer, real_ns: None, to: None, tos: None, icmp: None };
+    for told in message.cmsgs()? {
+        match told {
+            ControlMessageOwned::ScmTimestampns(at) => {
+                received.real_ns = Some(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64);
             }
-            message = libc::CMSG_NXTHDR(&raw const header, message);
+            ControlMessageOwned::Ipv4Tos(tos) => received.tos = Some(tos),
+            ControlMessageOwned::Ipv6TClass(tos) => received.tos = Some(tos as u8),
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                // In the order of the network, as all addresses in such structures.
+                received.to = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                received.to = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+            }
+            ControlMessageOwned::Ipv4RecvErr(error, _)
+            | ControlMessageOwned::Ipv6RecvErr(error, _)
+                if ICMP_ORIGINS.contains(&error.ee_origin) =>
+            {
+                received.icmp = Some(Icmp { kind: error.ee_type, code: error.ee_code });
+            }
+            _ => {}
         }
     }
     Ok(received)
 }
 
-/// What a control message carries, if it is long enough.
-///
-/// # Safety
-/// `message` must point to a whole control message, and `T` must be valid for any bytes.
-unsafe fn read<T: Copy>(message: *const libc::cmsghdr) -> Option<T> {
-    // SAFETY: promised by the caller; CMSG_LEN counts the header and the padding behind it.
-    unsafe {
-        let enough = libc::CMSG_LEN(size_of::<T>() as u32);
-        // Which type the length has depends on the C library.
-        ((*message).cmsg_len as u64 >= u64::from(enough))
-            .then(|| libc::CMSG_DATA(message).cast::<T>().read_unaligned())
-    }
-}
-
-/// Control messages that are being written, one behind the other.
-struct Writer {
-    control: Control,
-    len: usize,
-}
-
-impl Writer {
-    fn push<T: Copy>(&mut self, level: libc::c_int, kind: libc::c_int, value: T) {
-        let size = size_of::<T>() as u32;
-        // SAFETY: takes no pointers.
-        let (space, len) = unsafe { (libc::CMSG_SPACE(size) as usize, libc::CMSG_LEN(size)) };
-        let room = &mut self.control.0[self.len..];
-        assert!(room.len() >= space, "there is room for all messages that are ever written");
-        let message = room.as_mut_ptr().cast::<libc::cmsghdr>();
-        // SAFETY: there is room for the message, which is aligned, since all before it took their whole
-        // aligned space; the value is written behind its header, without asking for alignment.
-        unsafe {
-            (*message).cmsg_level = level;
-            (*message).cmsg_type = kind;
-            (*message).cmsg_len = len as _;
-            libc::CMSG_DATA(message).cast::<T>().write_unaligned(value);
-        }
-        self.len += space;
-    }
+/// An address of the internet as the standard library writes it.
+fn standard(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|&v4| SocketAddr::V4(SocketAddrV4::from(v4)));
+    v4.or_else(|| address.as_sockaddr_in6().map(|&v6| SocketAddr::V6(SocketAddrV6::from(v6))))
 }
 
 /// Room for control messages, aligned as they need.

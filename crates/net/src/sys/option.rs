@@ -1,31 +1,55 @@
 //! Socket options and calls on TCP sockets that `socket2` does not have.
-#![expect(unsafe_code, reason = "system calls that neither std nor socket2 offer")]
+#![expect(unsafe_code, reason = "system calls that neither nix nor socket2 offers")]
 
 use std::io;
 use std::os::fd::AsRawFd;
 
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::setsockopt;
+use nix::{setsockopt_impl, sockopt_impl};
 use socket2::Socket;
 
-use super::{checked, checked_len};
+sockopt_impl!(
+    /// ICMP messages that a raw socket does not hear: a bit for each type.
+    IcmpFilter, SetOnly, libc::SOL_RAW, ICMP_FILTER, u32
+);
+sockopt_impl!(
+    /// The rate at which a socket is paced at most, in bytes a second.
+    MaxPacingRate, SetOnly, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, libc::c_ulong
+);
+sockopt_impl!(
+    /// The shortest retransmission timeout of a TCP socket, in microseconds.
+    RtoMinMicros, SetOnly, libc::IPPROTO_TCP, TCP_RTO_MIN_US, i32
+);
+sockopt_impl!(
+    /// The greatest window that a TCP socket announces, in bytes.
+    WindowClamp, SetOnly, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, i32
+);
 
-/// Sets an option whose value is an `int`.
-pub fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
-    set_bytes(socket, level, name, &value.to_ne_bytes())
+/// Hears no ICMP messages on a raw socket but those whose type's bit is 0 (raw(7)).
+pub(crate) fn set_icmp_filter(socket: &Socket, types: u32) -> io::Result<()> {
+    Ok(setsockopt(socket, IcmpFilter, &types)?)
 }
 
-/// Sets an option whose value are these bytes.
-pub fn set_bytes(socket: &Socket, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
-    // SAFETY: the kernel reads `value.len()` bytes from `value`.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
-    };
-    checked(result).map(|_| ())
+/// Paces what a socket sends to at most so many bytes a second (`SO_MAX_PACING_RATE`, socket(7)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn set_max_pacing_rate(socket: &Socket, rate: u64) -> io::Result<()> {
+    // The greatest number of all switches pacing off.
+    let rate = libc::c_ulong::try_from(rate).unwrap_or(NO_PACING).min(NO_PACING - 1);
+    Ok(setsockopt(socket, MaxPacingRate, &rate)?)
+}
+
+/// Sets the shortest retransmission timeout of a TCP socket, in microseconds (Linux 6.15).
+pub(crate) fn set_rto_min_us(socket: &Socket, micros: i32) -> io::Result<()> {
+    Ok(setsockopt(socket, RtoMinMicros, &micros)?)
+}
+
+/// Bounds the window that a TCP socket announces, in bytes (`TCP_WINDOW_CLAMP`, tcp(7)).
+pub(crate) fn set_window_clamp(socket: &Socket, bytes: i32) -> io::Result<()> {
+    Ok(setsockopt(socket, WindowClamp, &bytes)?)
 }
 
 /// Reads an option into `value` and says how many bytes of it the kernel filled.
@@ -35,7 +59,7 @@ pub fn get_bytes(socket: &Socket, level: i32, name: i32, value: &mut [u8]) -> io
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut len)
     };
-    checked(result).map(|_| len as usize)
+    Ok(Errno::result(result).map(|_| len as usize)?)
 }
 
 /// Takes up to `most` bytes of a TCP stream without copying them, and says how many there were; 0 at
@@ -43,9 +67,9 @@ pub fn get_bytes(socket: &Socket, level: i32, name: i32, value: &mut [u8]) -> io
 pub fn discard(socket: &Socket, most: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket the kernel throws the bytes away and writes nothing; the
     // only callers have TCP sockets, and on any other the null pointer yields EFAULT.
-    checked_len(unsafe {
-        libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), most, libc::MSG_TRUNC)
-    })
+    let result =
+        unsafe { libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), most, libc::MSG_TRUNC) };
+    Ok(Errno::result(result).map(|len| len as usize)?)
 }
 
 /// Ends a TCP connection at once: what was not sent yet is dropped, and the peer is told by a reset.
@@ -62,18 +86,20 @@ pub fn abort(socket: &Socket) -> io::Result<()> {
             size_of::<libc::sockaddr>() as libc::socklen_t,
         )
     };
-    checked(result).map(|_| ())
+    Ok(Errno::result(result).map(drop)?)
 }
 
 /// Raises the number of files that this process may have open as far as it may, and returns it.
 pub fn raise_open_files() -> io::Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` outlives the call.
-    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    if limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max;
-        // SAFETY: `limit` outlives the call.
-        checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     }
-    Ok(limit.rlim_cur)
+    Ok(hard)
 }
+
+const NO_PACING: libc::c_ulong = libc::c_ulong::MAX;
+/// `include/uapi/linux/icmp.h`; the C library's crate lacks it.
+const ICMP_FILTER: i32 = 1;
+/// `include/uapi/linux/tcp.h` since Linux 6.15.
+const TCP_RTO_MIN_US: i32 = 45;

@@ -128,14 +128,7 @@ impl Flow {
             _ => socket.set_tclass_v6(tos)?,
         }
         if let Some(bps) = pacing_bps {
-            let bytes = libc::c_ulong::try_from(bps / 8).unwrap_or(libc::c_ulong::MAX);
-            let name = libc::SO_MAX_PACING_RATE;
-            weir_net::sys::option::set_bytes(
-                &socket,
-                libc::SOL_SOCKET,
-                name,
-                &bytes.to_ne_bytes(),
-            )?;
+            weir_net::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
         }
         unsent_bytes.map_or(Ok(()), |bytes| socket.set_tcp_notsent_lowat(bytes))
     }
