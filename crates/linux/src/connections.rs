@@ -18,8 +18,8 @@ use weir_net::{Clock, TcpInfo};
 use weir_world::{IpVersion, Scenario, ThroughputRow};
 
 use crate::datapath::PathSample;
+use crate::message::{Message, NLM_F_DUMP, attributes};
 use crate::netlink::Netlink;
-use crate::tc::message::{Message, attributes};
 use crate::{Hosts, LinuxError};
 
 /// A connection between client and server. In tables its way up is the flow of twice its place in the list
@@ -245,9 +245,8 @@ fn read(body: &[u8]) -> Option<End> {
 
 /// How long it may take until a request to stop is heard.
 const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
-// include/uapi/linux/sock_diag.h, inet_diag.h, netlink.h
+// include/uapi/linux/sock_diag.h, inet_diag.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLM_F_DUMP: u16 = 0x300;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 /// The bits of both.

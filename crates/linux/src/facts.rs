@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::LinuxError;
-use crate::netlink::{Netlink, index_of};
-use crate::tc::message::{Message, attributes};
+use crate::message::{IFINFOMSG, Message, attributes};
+use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, Netlink, index_of};
 
 /// Properties of a network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,15 +92,9 @@ fn kind(link: &[u8]) -> Option<String> {
 
 /// The request for what the device of that index is and has counted.
 pub(crate) fn request(index: u32) -> Vec<u8> {
-    let mut header = [0; IFINFOMSG];
-    header[4..8].copy_from_slice(&index.to_ne_bytes());
-    Message::with_header(RTM_GETLINK, 0, &header).finish()
+    Message::about_link(RTM_GETLINK, 0, index, 0).finish()
 }
 
-/// Length of `struct ifinfomsg`.
-const IFINFOMSG: usize = 16;
 // include/uapi/linux/rtnetlink.h, if_link.h
 const RTM_GETLINK: u16 = 18;
-const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
-const IFLA_INFO_KIND: u16 = 1;

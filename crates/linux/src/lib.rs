@@ -16,6 +16,7 @@ mod intercept;
 mod isolate;
 mod kernel_path;
 mod lateness;
+mod message;
 mod netlink;
 mod nft;
 mod offload;

@@ -5,22 +5,13 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage};
-use netlink_packet_route::AddressFamily;
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
-};
 use netlink_sys::{
     Socket, SocketAddr,
     protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG},
 };
 
 use crate::LinuxError;
+use crate::message::{CREATE, IFINFOMSG, Message, NLM_F_ACK};
 
 /// Settings of a device; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,19 +56,18 @@ impl Netlink {
 
     /// Configures the device of that index and sets it up.
     pub fn set_up(&self, index: u32, settings: LinkSettings) -> Result<(), LinuxError> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.header.flags = LinkFlags::Up;
-        message.header.change_mask = LinkFlags::Up;
-        if settings.no_arp {
-            message.header.flags |= LinkFlags::Noarp;
-            message.header.change_mask |= LinkFlags::Noarp;
+        let flags = if settings.no_arp { IFF_UP | IFF_NOARP } else { IFF_UP };
+        let mut message = Message::about_link(RTM_SETLINK, NLM_F_ACK, index, flags);
+        if let Some(address) = settings.address {
+            message.put(IFLA_ADDRESS, &address);
         }
-        let address = settings.address.map(|address| LinkAttribute::Address(address.to_vec()));
-        message.attributes.extend(address);
-        message.attributes.extend(settings.mtu.map(LinkAttribute::Mtu));
-        message.attributes.extend(settings.tx_queue_len.map(LinkAttribute::TxQueueLen));
-        self.ask(RouteNetlinkMessage::SetLink(message), 0, "cannot set a device up")
+        if let Some(mtu) = settings.mtu {
+            message.put_u32(IFLA_MTU, mtu);
+        }
+        if let Some(len) = settings.tx_queue_len {
+            message.put_u32(IFLA_TXQLEN, len);
+        }
+        self.ask(message, "cannot set a device up")
     }
 
     /// Makes a pair of devices: `name` here and `peer`, of hardware address `peer_address`, in the network
@@ -89,70 +79,50 @@ impl Netlink {
         peer_address: [u8; 6],
         peer_namespace: i32,
     ) -> Result<(), LinuxError> {
-        let mut other = LinkMessage::default();
-        other.attributes = vec![
-            LinkAttribute::IfName(peer.to_owned()),
-            LinkAttribute::Address(peer_address.to_vec()),
-            LinkAttribute::NetNsFd(peer_namespace),
-        ];
-        let mut message = LinkMessage::default();
-        message.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::LinkInfo(vec![
-                LinkInfo::Kind(InfoKind::Veth),
-                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
-            ]),
-        ];
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewLink(message), flags, "cannot make a veth pair")
+        let mut message = Message::about_link(RTM_NEWLINK, CREATE, 0, 0);
+        message.put_text(IFLA_IFNAME, name);
+        message.nest(IFLA_LINKINFO, |info| {
+            info.put_text(IFLA_INFO_KIND, "veth");
+            info.nest(IFLA_INFO_DATA, |data| {
+                data.nest(VETH_INFO_PEER, |other| {
+                    other.append(&[0; IFINFOMSG]);
+                    other.put_text(IFLA_IFNAME, peer);
+                    other.put(IFLA_ADDRESS, &peer_address);
+                    other.put_u32(IFLA_NET_NS_FD, peer_namespace.cast_unsigned());
+                });
+            });
+        });
+        self.ask(message, "cannot make a veth pair")
     }
 
     /// Gives the device of that index an address, whose network of `prefix` bits is behind it.
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
-        let mut message = AddressMessage::default();
-        message.header.index = index;
-        message.header.prefix_len = prefix;
-        message.header.family =
-            if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        // Nobody else is there who could have it.
-        message.header.flags = AddressHeaderFlags::Nodad;
-        message.attributes = vec![AddressAttribute::Address(address)];
+        let (family, bytes) = family_and_bytes(address);
+        // `struct ifaddrmsg`. Nobody else is there who could have the address.
+        let header =
+            [[family, prefix, IFA_F_NODAD, RT_SCOPE_UNIVERSE], index.to_ne_bytes()].concat();
+        let mut message = Message::with_header(RTM_NEWADDR, CREATE, &header);
+        message.put(IFA_ADDRESS, &bytes);
         if address.is_ipv4() {
-            message.attributes.push(AddressAttribute::Local(address));
+            message.put(IFA_LOCAL, &bytes);
         }
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let what = format!("cannot give a device the address {address}");
-        self.ask(RouteNetlinkMessage::NewAddress(message), flags, &what)
+        self.ask(message, &format!("cannot give a device the address {address}"))
     }
 
     /// Sends packets to the network of `prefix` bits in which `address` lies to the device of that index.
     pub fn add_route(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
-        let (family, destination) = match address {
-            IpAddr::V4(address) => (AddressFamily::Inet, RouteAddress::Inet(address)),
-            IpAddr::V6(address) => (AddressFamily::Inet6, RouteAddress::Inet6(address)),
-        };
-        let mut message = RouteMessage::default();
-        message.header.address_family = family;
-        message.header.destination_prefix_length = prefix;
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = RouteScope::Link;
-        message.header.kind = RouteType::Unicast;
-        message.attributes =
-            vec![RouteAttribute::Destination(destination), RouteAttribute::Oif(index)];
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let what = format!("cannot make a route to {address}");
-        self.ask(RouteNetlinkMessage::NewRoute(message), flags, &what)
+        let (family, bytes) = family_and_bytes(address);
+        // `struct rtmsg`: from anywhere, of any class, and no flags.
+        let kind = [RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST];
+        let header = [[family, prefix, 0, 0], kind, [0; 4]].concat();
+        let mut message = Message::with_header(RTM_NEWROUTE, CREATE, &header);
+        message.put(RTA_DST, &bytes);
+        message.put_u32(RTA_OIF, index);
+        self.ask(message, &format!("cannot make a route to {address}"))
     }
 
-    fn ask(&self, message: RouteNetlinkMessage, flags: u16, what: &str) -> Result<(), LinuxError> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        request.header.sequence_number = 1;
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.transact(&bytes).map_err(|error| LinuxError::io(what, error))
+    fn ask(&self, message: Message, what: &str) -> Result<(), LinuxError> {
+        self.transact(&message.finish()).map_err(|error| LinuxError::io(what, error))
     }
 
     /// Sends a finished request and waits until the kernel has done what it says.
@@ -218,6 +188,14 @@ pub(crate) fn error_of(body: &[u8]) -> Option<i32> {
     Some(i32::from_ne_bytes(body.get(..4)?.try_into().ok()?))
 }
 
+/// The family of an address, and its bytes in the order of the network.
+fn family_and_bytes(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (libc::AF_INET as u8, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6 as u8, address.octets().to_vec()),
+    }
+}
+
 /// The index of the device called `name` in the calling thread's network namespace.
 pub(crate) fn index_of(name: &str) -> Result<u32, LinuxError> {
     nix::net::if_::if_nametoindex(name)
@@ -228,3 +206,31 @@ pub(crate) fn index_of(name: &str) -> Result<u32, LinuxError> {
 const HEADER: usize = 16;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+// include/uapi/linux/rtnetlink.h
+pub(crate) const RTM_NEWLINK: u16 = 16;
+const RTM_SETLINK: u16 = 19;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RT_TABLE_MAIN: u8 = 254;
+const RTPROT_STATIC: u8 = 4;
+const RT_SCOPE_UNIVERSE: u8 = 0;
+const RT_SCOPE_LINK: u8 = 253;
+const RTN_UNICAST: u8 = 1;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+// include/uapi/linux/if_addr.h
+const IFA_F_NODAD: u8 = 0x02;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+// include/uapi/linux/if.h, if_link.h, veth.h
+pub(crate) const IFF_UP: u32 = 0x1;
+const IFF_NOARP: u32 = 0x80;
+const IFLA_ADDRESS: u16 = 1;
+pub(crate) const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+pub(crate) const IFLA_TXQLEN: u16 = 13;
+pub(crate) const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+pub(crate) const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;

@@ -2,8 +2,8 @@
 
 use crate::LinuxError;
 use crate::ethtool::feature;
+use crate::message::attributes;
 use crate::nft::Nft;
-use crate::tc::message::attributes;
 
 /// A table of flows that are forwarded without what others pass through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ const NFT_FLOWTABLE_HW: u8 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tc::message::Message;
+    use crate::message::Message;
 
     fn answer(family: u8, devices: &[(u16, &str)], flags: u32) -> Vec<u8> {
         let mut message = Message::with_header(0, 0, &[family, 0, 0, 0]);

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 
 use crate::LinuxError;
-use crate::tc::message::{Message, attributes};
+use crate::message::{Message, NLM_F_ACK, attributes};
 
 /// Queues of this process, on one socket.
 #[derive(Debug)]
@@ -323,7 +323,6 @@ const FLUSH: usize = 1 << 15;
 /// 2000 packets, 20 ms of a line of 1 Gbit/s.
 const RECEIVE_BUFFER: usize = 1 << 22;
 // include/uapi/linux/netfilter/nfnetlink.h, nfnetlink_queue.h
-const NLM_F_ACK: u16 = 0x4;
 const NFGENMSG: usize = 4;
 const SUBSYS_QUEUE: u16 = 3;
 const NFQNL_MSG_PACKET: u16 = 0;

@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::LinuxError;
+use crate::message::Message;
 use crate::nft::{Expressions, Family, Hook, Nft, Of, Requests, Test};
-use crate::tc::message::Message;
 
 /// The table, and the connection that it belongs to.
 pub(super) struct Table {

@@ -1,7 +1,7 @@
 //! What a rule of nf_tables is made of. Values pass from one expression to the next by registers.
 
 use super::{NESTED, NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
-use crate::tc::message::Message;
+use crate::message::Message;
 
 /// The expressions of a rule.
 pub(crate) struct Expressions<'a> {

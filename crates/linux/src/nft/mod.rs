@@ -11,8 +11,7 @@ pub(crate) use self::expressions::{
     NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
 };
 use crate::LinuxError;
-use crate::tc::NLM_F_DUMP;
-use crate::tc::message::Message;
+use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP};
 
 /// A connection to nf_tables. Tables that were made by it with an owner go with it.
 pub(crate) struct Nft {
@@ -112,7 +111,7 @@ impl<'a> Requests<'a> {
     /// Requests that make `table`. An `owned` table goes with the connection that made it.
     pub fn new(family: Family, table: &'a str, owned: bool) -> Self {
         let mut requests = Self { family, table, messages: Vec::new() };
-        requests.add(NFT_MSG_NEWTABLE, CREATE, |message| {
+        requests.add(NFT_MSG_NEWTABLE, NLM_F_CREATE, |message| {
             message.put(NFTA_TABLE_NAME, &text(table));
             let flags = if owned { NFT_TABLE_F_OWNER } else { 0 };
             message.put(NFTA_TABLE_FLAGS, &number(flags));
@@ -135,7 +134,7 @@ impl<'a> Requests<'a> {
     /// A chain: at a hook, or one that others go to. Whatever comes to its end passes.
     pub fn chain(&mut self, name: &str, hook: Option<Hook<'_>>) {
         let table = self.table;
-        self.add(NFT_MSG_NEWCHAIN, CREATE, |chain| {
+        self.add(NFT_MSG_NEWCHAIN, NLM_F_CREATE, |chain| {
             chain.put(NFTA_CHAIN_TABLE, &text(table));
             chain.put(NFTA_CHAIN_NAME, &text(name));
             let Some(hook) = hook else { return };
@@ -153,7 +152,7 @@ impl<'a> Requests<'a> {
     /// A rule behind those that the chain has.
     pub fn rule(&mut self, chain: &str, fill: impl FnOnce(&mut Expressions<'_>)) {
         let table = self.table;
-        self.add(NFT_MSG_NEWRULE, CREATE | NLM_F_APPEND, |rule| {
+        self.add(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, |rule| {
             rule.put(NFTA_RULE_TABLE, &text(table));
             rule.put(NFTA_RULE_CHAIN, &text(chain));
             rule.nest(NFTA_RULE_EXPRESSIONS | NESTED, |list| fill(&mut Expressions::new(list)));
@@ -163,7 +162,7 @@ impl<'a> Requests<'a> {
     /// A set of values that are so many bytes long; `id` tells those of a table apart.
     pub fn set(&mut self, name: &str, id: u32, bytes: u32) {
         let table = self.table;
-        self.add(NFT_MSG_NEWSET, CREATE, |set| {
+        self.add(NFT_MSG_NEWSET, NLM_F_CREATE, |set| {
             set.put(NFTA_SET_TABLE, &text(table));
             set.put(NFTA_SET_NAME, &text(name));
             set.put(NFTA_SET_KEY_LEN, &number(bytes));
@@ -175,7 +174,7 @@ impl<'a> Requests<'a> {
     pub fn elements<'v>(&mut self, set: &str, is_in: bool, values: impl Iterator<Item = &'v [u8]>) {
         let table = self.table;
         let (kind, flags) =
-            if is_in { (NFT_MSG_NEWSETELEM, CREATE) } else { (NFT_MSG_DELSETELEM, 0) };
+            if is_in { (NFT_MSG_NEWSETELEM, NLM_F_CREATE) } else { (NFT_MSG_DELSETELEM, 0) };
         self.add(kind, flags, |message| {
             message.put(NFTA_SET_ELEM_LIST_TABLE, &text(table));
             message.put(NFTA_SET_ELEM_LIST_SET, &text(set));
@@ -214,9 +213,6 @@ const fn number(value: u32) -> [u8; 4] {
 }
 
 // include/uapi/linux/netlink.h, netfilter/nfnetlink.h
-const NLM_F_ACK: u16 = 0x4;
-const NLM_F_APPEND: u16 = 0x800;
-const CREATE: u16 = 0x400;
 const NESTED: u16 = 0x8000;
 const NFNETLINK_V0: u8 = 0;
 const NFNL_MSG_BATCH_BEGIN: u16 = 16;

@@ -2,13 +2,12 @@
 //! requests that make them again.
 
 use crate::LinuxError;
+use crate::message::{About, Message, NLM_F_DUMP, attributes, read};
 use crate::netlink::Netlink;
 use crate::tc::cake::TCA_CAKE_NAT;
-use crate::tc::message::{About, Message, attributes, read};
 use crate::tc::options::{TCA_HTB_INIT, TCA_OPTIONS};
 use crate::tc::{
-    NLM_F_DUMP, RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, TCA_KIND,
-    TCA_STAB,
+    RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, TCA_KIND, TCA_STAB,
 };
 
 use super::{CREATE_OR_REPLACE, RTM_GETTFILTER, TC_H_INGRESS};

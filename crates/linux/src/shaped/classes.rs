@@ -23,12 +23,12 @@ use weir_core::{Dscp, Rate};
 
 use super::OURS;
 use crate::LinuxError;
+use crate::message::Message;
 use crate::nft::{
     Expressions, Family, Hook, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_OUT,
     NF_NETDEV_INGRESS, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_L4PROTO, NFT_META_OIFNAME,
     NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Of, Requests, Test, Verdict,
 };
-use crate::tc::message::Message;
 
 /// Rules for the classes of packets, and the greatest rates of classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

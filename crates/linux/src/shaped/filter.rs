@@ -1,6 +1,6 @@
 //! Filters of the kind `u32`: include/uapi/linux/pkt_cls.h, in the words that `tc` uses.
 
-use crate::tc::message::{About, Message};
+use crate::message::{About, Message};
 use crate::tc::options::TCA_OPTIONS;
 use crate::tc::put_kind;
 

@@ -11,7 +11,7 @@ use super::filter::{Key, classify};
 use super::queue::new_qdisc;
 use super::{CREATE, OURS};
 use crate::LinuxError;
-use crate::tc::message::{About, Message};
+use crate::message::{About, Message};
 use crate::tc::{RTM_NEWQDISC, RTM_NEWTCLASS, options, put_kind, put_size_table};
 
 /// Where an `htb` stands, and how it counts.
@@ -153,7 +153,7 @@ const IPV6_DSCP: u32 = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tc::message::{attributes, read};
+    use crate::message::{attributes, read};
     use crate::tc::options::TCA_OPTIONS;
 
     const PLACE: Place =

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::tc::message::{About, Message};
+use crate::message::{About, Message};
 use crate::tc::options::TCA_OPTIONS;
 use crate::tc::{RTM_NEWQDISC, put_kind};
 
@@ -114,7 +114,7 @@ const TCA_MIRRED_PARMS: u16 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tc::message::{attributes, read};
+    use crate::message::{attributes, read};
 
     fn options(request: &[u8]) -> Vec<u8> {
         let (_, rest) = read(&request[16..]).unwrap();

@@ -39,9 +39,11 @@ use self::side::Side;
 use self::undo::{Record, Undo};
 use crate::LinuxError;
 use crate::facts;
-use crate::netlink::{Netlink, index_of};
-use crate::tc::message::{About, Message};
-use crate::tc::{NLM_F_DUMP, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind};
+use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
+use crate::netlink::{
+    IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK, index_of,
+};
+use crate::tc::{RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind};
 
 /// Whether this kernel has the queue discipline `name`, or can load it: it is asked for one that cannot be.
 ///
@@ -59,8 +61,8 @@ pub fn kernel_has(name: &str) -> Result<bool, LinuxError> {
 
 /// Whether this kernel makes devices of that kind: it is asked for one without queues.
 fn has_device(netlink: &Netlink, kind: &str) -> Result<bool, LinuxError> {
-    let mut message = Message::with_header(RTM_NEWLINK, CREATE, &[0; IFINFOMSG]);
-    message.put(IFLA_IFNAME, b"weir-none\0");
+    let mut message = Message::about_link(RTM_NEWLINK, CREATE, 0, 0);
+    message.put_text(IFLA_IFNAME, "weir-none");
     message.put_u32(IFLA_NUM_TX_QUEUES, 0);
     message.nest(IFLA_LINKINFO, |info| info.put(IFLA_INFO_KIND, kind.as_bytes()));
     asked(netlink.transact(&message.finish()), libc::EOPNOTSUPP)
@@ -339,11 +341,8 @@ impl KernelShaper {
     /// Makes the device through which packets that come are sent: its index.
     fn make_ifb(&self, index: u32) -> Result<u32, LinuxError> {
         let name = ifb_name(index);
-        let mut header = [0; IFINFOMSG];
-        header[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
-        header[12..16].copy_from_slice(&IFF_UP.to_ne_bytes());
-        let mut message = Message::with_header(RTM_NEWLINK, CREATE, &header);
-        message.put(IFLA_IFNAME, format!("{name}\0").as_bytes());
+        let mut message = Message::about_link(RTM_NEWLINK, CREATE, 0, IFF_UP);
+        message.put_text(IFLA_IFNAME, &name);
         message.put_u32(IFLA_TXQLEN, QUEUE_LEN);
         message.nest(IFLA_LINKINFO, |info| info.put(IFLA_INFO_KIND, b"ifb"));
         self.netlink.transact(&message.finish()).map_err(|error| {
@@ -415,8 +414,8 @@ fn undoing(index: u32, queues: &[Option<KernelQueue>; 2], before: &Before) -> Un
         if !before.ingress && !unknown {
             undo.add(vec![ingress::no_hook(index)]);
         }
-        let mut device = Message::with_header(RTM_DELLINK, NLM_F_ACK, &[0; IFINFOMSG]);
-        device.put(IFLA_IFNAME, format!("{}\0", ifb_name(index)).as_bytes());
+        let mut device = Message::about_link(RTM_DELLINK, NLM_F_ACK, 0, 0);
+        device.put_text(IFLA_IFNAME, &ifb_name(index));
         undo.add(vec![device.finish()]);
     }
     if queues[0].is_some() || unknown {
@@ -441,21 +440,11 @@ fn ifb_name(index: u32) -> String {
 const OURS: u32 = 0x7765 << 16;
 /// `txqueuelen` of our device, as Ethernet devices have it.
 const QUEUE_LEN: u32 = 1000;
-const IFF_UP: u32 = 1;
-/// Length of `struct ifinfomsg`.
-const IFINFOMSG: usize = 16;
-// include/uapi/linux/netlink.h, rtnetlink.h, if_link.h, pkt_sched.h
-const NLM_F_ACK: u16 = 0x4;
-const CREATE: u16 = NLM_F_ACK | 0x400 | 0x200;
-const CREATE_OR_REPLACE: u16 = NLM_F_ACK | 0x400 | 0x100;
-const RTM_NEWLINK: u16 = 16;
+const CREATE_OR_REPLACE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+// include/uapi/linux/rtnetlink.h, if_link.h, pkt_sched.h
 const RTM_DELLINK: u16 = 17;
 const RTM_DELQDISC: u16 = 37;
 const RTM_GETTFILTER: u16 = 46;
 const TC_H_INGRESS: u32 = 0xffff_fff1;
 const TCA_INGRESS_BLOCK: u16 = 13;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_TXQLEN: u16 = 13;
-const IFLA_LINKINFO: u16 = 18;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
-const IFLA_INFO_KIND: u16 = 1;

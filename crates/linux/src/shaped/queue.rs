@@ -7,7 +7,7 @@ use weir_qdisc::{Device, SetUp, cake_diffserv};
 
 use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
 use crate::LinuxError;
-use crate::tc::message::{About, Message};
+use crate::message::{About, Message};
 use crate::tc::{RTM_NEWQDISC, TC_H_ROOT, cake, put_kind};
 
 /// Queue set-up that holds packets back on one side.

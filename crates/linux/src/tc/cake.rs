@@ -4,9 +4,9 @@ use weir_core::Cells;
 use weir_core::{Duration, Framing, Rate};
 use weir_qdisc::{CAKE_ACK_FILTERS, CAKE_FLOW_MODES, Params, cake_diffserv, cake_interval};
 
-use super::message::Message;
 use super::options::{TCA_OPTIONS, microseconds, short};
 use crate::LinuxError;
+use crate::message::Message;
 
 /// Adds the options of a `cake` of those words to the message that makes it, in `tc`'s order. Rate and
 /// framing are whose shaper it is to say; addresses are those before their translation if the words or,
@@ -137,8 +137,8 @@ const TCA_CAKE_FWMARK: u16 = 18;
 mod tests {
     use weir_qdisc::{Device, SetUp};
 
-    use super::super::message::{About, attributes, read};
     use super::*;
+    use crate::message::{About, attributes, read};
 
     /// The options that the kernel is told.
     fn told(text: &str, framing: Framing) -> Result<Vec<u8>, LinuxError> {

@@ -4,7 +4,6 @@
 //! the root. What `tc` would be told is told to the kernel directly: no program is needed.
 
 pub(crate) mod cake;
-pub(crate) mod message;
 pub(crate) mod options;
 mod stats;
 
@@ -15,10 +14,10 @@ use weir_core::{ETHERNET_HEADER, Rate, Seed};
 use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
 use weir_world::{Hop, LineRate, Scenario};
 
-use self::message::{About, Message};
 pub(crate) use self::stats::{CodelCounts, Counts, counts_of};
 use crate::LinuxError;
 use crate::isolate::Namespace;
+use crate::message::{About, CREATE, Message, NLM_F_DUMP};
 use crate::netlink::{Netlink, index_of};
 
 /// Checks that any kernel's disciplines can stand for the path of `scenario`.
@@ -290,14 +289,11 @@ const LINE_MICROSECONDS: u64 = 200;
 /// The handle of a line: below those that the kernel gives by itself.
 const LINE: u32 = 0x7fff;
 const FIRST_FREE: u32 = 0x7000;
-// include/uapi/linux/rtnetlink.h, netlink.h, pkt_sched.h
+// include/uapi/linux/rtnetlink.h, pkt_sched.h
 pub(crate) const RTM_NEWQDISC: u16 = 36;
 pub(crate) const RTM_GETQDISC: u16 = 38;
 pub(crate) const RTM_NEWTCLASS: u16 = 40;
 pub(crate) const RTM_GETTCLASS: u16 = 42;
-/// Acknowledged, created, and not there before.
-const CREATE: u16 = 0x4 | 0x400 | 0x200;
-pub(crate) const NLM_F_DUMP: u16 = 0x300;
 pub(crate) const TC_H_ROOT: u32 = u32::MAX;
 pub(crate) const TCA_KIND: u16 = 1;
 pub(crate) const TCA_STAB: u16 = 8;

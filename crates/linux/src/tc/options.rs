@@ -6,7 +6,7 @@ use weir_qdisc::{
 };
 
 use super::TCA_STAB;
-use super::message::Message;
+use crate::message::Message;
 
 /// Adds the options of `set_up` to the message that makes it. Shapers count `added` more bytes a packet.
 pub(crate) fn put(
@@ -233,8 +233,8 @@ const TCA_CODEL_ECN: u16 = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{About, attributes, read};
     use super::*;
+    use crate::message::{About, attributes, read};
 
     /// The attributes within the options that the kernel is told of a set-up.
     fn told(text: &str) -> Vec<(u16, Vec<u8>)> {

@@ -1,6 +1,6 @@
 //! What the kernel counts: include/uapi/linux/gen_stats.h and the `xstats` of each discipline.
 
-use super::message::{About, attributes, read};
+use crate::message::{About, attributes, read};
 
 /// Counts of a discipline or class so far. The kernel's counts are of 32 bits in part, and wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Messages about queue disciplines and classes: rtnetlink(7), include/uapi/linux/rtnetlink.h. Those to
-//! other parts of the kernel have another header behind netlink's and the same attributes.
+//! Messages to every part of the kernel that speaks netlink(7): netlink's header, that of the part, and
+//! attributes (include/uapi/linux/netlink.h, rtnetlink.h).
 
 /// A message, as it is written.
 #[derive(Clone, Debug)]
@@ -31,6 +31,14 @@ impl Message {
         Self::with_header(kind, flags, &numbers.map(u32::to_ne_bytes).concat())
     }
 
+    /// A message of that type about the device of that index, or one that its name tells; it gets the flags
+    /// `set` (`IFF_UP`, …), and keeps all others.
+    pub fn about_link(kind: u16, flags: u16, index: u32, set: u32) -> Self {
+        // `struct ifinfomsg`: the family, AF_UNSPEC, padding and the kind of device come first.
+        let numbers = [0, index, set, set];
+        Self::with_header(kind, flags, &numbers.map(u32::to_ne_bytes).concat())
+    }
+
     /// A message of that type, with `header` behind netlink's own, without attributes yet.
     pub fn with_header(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(256);
@@ -46,6 +54,14 @@ impl Message {
     /// Adds an attribute.
     pub fn put(&mut self, kind: u16, value: &[u8]) {
         self.nest(kind, |message| message.bytes.extend(value));
+    }
+
+    /// Adds an attribute that is a text, with the zero byte that ends it.
+    pub fn put_text(&mut self, kind: u16, value: &str) {
+        self.nest(kind, |message| {
+            message.append(value.as_bytes());
+            message.append(&[0]);
+        });
     }
 
     /// Adds an attribute that is a number.
@@ -67,6 +83,11 @@ impl Message {
         let len = (self.bytes.len() - start) as u16;
         self.bytes[start..start + 2].copy_from_slice(&len.to_ne_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    /// Adds bytes that are no attribute, such as the header in front of nested ones.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
     }
 
     /// The message as it is sent.
@@ -95,7 +116,21 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-const NLM_F_REQUEST: u16 = 1;
+/// Length of `struct ifinfomsg`.
+pub(crate) const IFINFOMSG: usize = 16;
+// include/uapi/linux/netlink.h
+const NLM_F_REQUEST: u16 = 0x1;
+/// The kernel answers, also that it is done.
+pub(crate) const NLM_F_ACK: u16 = 0x4;
+/// All that there are, and not one.
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
+/// What is there is replaced.
+pub(crate) const NLM_F_REPLACE: u16 = 0x100;
+const NLM_F_EXCL: u16 = 0x200;
+pub(crate) const NLM_F_CREATE: u16 = 0x400;
+pub(crate) const NLM_F_APPEND: u16 = 0x800;
+/// Something new, that was not there before.
+pub(crate) const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 /// Length of `struct tcmsg`.
 const TCMSG: usize = 20;
 /// Two bits of a type say other things (include/uapi/linux/netlink.h).
