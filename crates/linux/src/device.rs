@@ -27,8 +27,3 @@ pub(crate) trait Device: Send {
 
 /// The longest packet with its headers.
 pub(crate) const MAX_PACKET_BYTES: usize = 65_535;
-
-/// The result of a system call, or what the kernel said.
-pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}

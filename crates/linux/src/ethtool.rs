@@ -49,11 +49,11 @@ fn ask(device: &str, words: &mut [u32]) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: both live until the call returns, and the kernel writes no more than `words` announce.
-    if unsafe { libc::ioctl(near.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    unsafe { siocethtool(near.as_raw_fd(), &raw mut request) }?;
     Ok(())
 }
+
+nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_STSO: u32 = 0x1f;

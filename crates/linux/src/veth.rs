@@ -8,13 +8,20 @@
 #![allow(unsafe_code, reason = "the ring of a packet socket is memory shared with the kernel")]
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, bind, getsockopt, send,
+    setsockopt, socket,
+};
+use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 use weir_wire::{Checksum, Virtio};
 
-use crate::device::{Device, check};
+use crate::device::Device;
 
 /// The near end of a veth pair.
 #[derive(Debug)]
@@ -42,30 +49,32 @@ impl Veth {
     /// Reads and writes the device of that index in the calling thread's network namespace, whose peer
     /// has the hardware address `peer`. Packets have `mtu` bytes at most.
     pub fn new(index: u32, peer: [u8; 6], mtu: u32) -> io::Result<Self> {
-        let protocol = (libc::ETH_P_ALL as u16).to_be();
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: plain arguments; the result is checked before it is owned.
-        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: the descriptor was just made and is nobody else's.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        set_option(&socket, PACKET_VERSION, &TPACKET_V2)?;
-        set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        // Nothing comes before it is told from which device.
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
+        setsockopt(&socket, PacketVersion, &TPACKET_V2)?;
+        setsockopt(&socket, PacketIgnoreOutgoing, &true)?;
         // A frame has the headers of the ring, the Ethernet header and the packet.
         let frame = (mtu as usize + RING_HEADERS).next_power_of_two();
         let block = BLOCK.max(frame);
         let blocks = (RING_FRAMES * frame).div_ceil(block);
         let frames = blocks * (block / frame);
         let request = [block as u32, blocks as u32, frame as u32, frames as u32];
-        set_option(&socket, PACKET_RX_RING, &request)?;
+        setsockopt(&socket, PacketRxRing, &request)?;
         let ring = Ring::map(&socket, frame, frames)?;
-        // SAFETY: a zeroed `sockaddr_ll` is a valid one.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol;
-        address.sll_ifindex = index as i32;
+        let address = libc::sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+            sll_ifindex: index as i32,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        };
         let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the address outlives the call and has that size.
-        check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) })?;
+        // SAFETY: it points to an address of that family and size.
+        let address = unsafe { LinkAddr::from_raw((&raw const address).cast(), Some(size)) };
+        bind(socket.as_raw_fd(), &address.expect("it is of that family"))?;
         let ethernet = [[0x08, 0x00], [0x86, 0xdd]].map(|ether_type| {
             let mut header = [0; ETHERNET];
             header[..6].copy_from_slice(&peer);
@@ -100,21 +109,12 @@ impl Device for Veth {
         for part in payload {
             self.scratch.extend_from_slice(part);
         }
-        let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
-        nix::sys::socket::send(self.socket.as_raw_fd(), &self.scratch, flags)?;
+        send(self.socket.as_raw_fd(), &self.scratch, MsgFlags::MSG_DONTWAIT)?;
         Ok(())
     }
 
     fn take_overrun(&mut self) -> u64 {
-        let mut counts = [0u32; 2];
-        let mut size = size_of_val(&counts) as libc::socklen_t;
-        let out = counts.as_mut_ptr().cast();
-        let fd = self.socket.as_raw_fd();
-        // SAFETY: `counts` is `struct tpacket_stats`, of the size that `size` says.
-        let result = unsafe {
-            libc::getsockopt(fd, libc::SOL_PACKET, PACKET_STATISTICS, out, &raw mut size)
-        };
-        if result < 0 { 0 } else { u64::from(counts[1]) }
+        getsockopt(&self.socket, PacketStatistics).map_or(0, |[_, dropped]| u64::from(dropped))
     }
 
     fn takes_super_packets(&self) -> bool {
@@ -124,24 +124,11 @@ impl Device for Veth {
 
 impl Ring {
     fn map(socket: &OwnedFd, frame: usize, frames: usize) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let len = NonZeroUsize::new(frame * frames).expect("a ring has frames");
         // SAFETY: a new mapping of the ring that the socket was just given, of its size.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                frame * frames,
-                protection,
-                libc::MAP_SHARED,
-                socket.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(memory.cast::<u8>()) {
-            Some(memory) if memory.as_ptr().cast() != libc::MAP_FAILED => {
-                Ok(Self { memory, frame, frames, next: 0 })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
+        let memory = unsafe { mmap(None, len, protection, MapFlags::MAP_SHARED, socket, 0) }?;
+        Ok(Self { memory: memory.cast(), frame, frames, next: 0 })
     }
 
     /// Shows the next packet, if there is one, from its IP header on, and gives its frame back.
@@ -169,18 +156,16 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `map` made, and nothing refers to it any more.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.frame * self.frames) };
+        let _ = unsafe { munmap(self.memory.cast(), self.frame * self.frames) };
     }
 }
 
-fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the value outlives the call and has that size.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, size) };
-    check(result).map(|_| ())
-}
+sockopt_impl!(PacketVersion, SetOnly, libc::SOL_PACKET, PACKET_VERSION, libc::c_int);
+sockopt_impl!(PacketIgnoreOutgoing, SetOnly, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, bool);
+// `struct tpacket_req`: the size and number of blocks, and of frames.
+sockopt_impl!(PacketRxRing, SetOnly, libc::SOL_PACKET, PACKET_RX_RING, [u32; 4]);
+// `struct tpacket_stats`: packets that came, and how many of them were dropped.
+sockopt_impl!(PacketStatistics, GetOnly, libc::SOL_PACKET, PACKET_STATISTICS, [u32; 2]);
 
 /// The front of `struct tpacket2_hdr` (include/uapi/linux/if_packet.h).
 #[repr(C)]

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, setsockopt, socket,
+    sockopt,
+};
 
 use crate::LinuxError;
 use crate::message::{Message, NLM_F_ACK, attributes};
@@ -54,16 +57,9 @@ impl Queues {
     /// The first `count` successive queues of this network namespace that nobody has, each of `most` packets,
     /// beyond which packets pass.
     pub fn open(count: u16, most: u32) -> Result<(Self, u16), LinuxError> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: plain arguments; the result is checked before it is owned.
-        #[allow(unsafe_code, reason = "nix does not know this protocol of netlink")]
-        let socket = unsafe {
-            let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_NETFILTER);
-            if fd < 0 {
-                return Err(LinuxError::io("no socket of nfnetlink", io::Error::last_os_error()));
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+        let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter);
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
+            .map_err(|error| LinuxError::io("no socket of nfnetlink", error))?;
         // Only the host's root may have more than the system's limit, which is enough for slow lines.
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
             let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER);

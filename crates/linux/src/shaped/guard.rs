@@ -13,9 +13,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
+use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
+use nix::unistd::{ForkResult, Pid, fork, pipe2, setsid, write};
 
 use super::undo::Undo;
 use crate::LinuxError;
@@ -92,10 +93,10 @@ impl Guard {
 /// # Safety
 /// To be called in a forked process that does nothing else.
 unsafe fn stand([pipe, netlink, post]: [RawFd; 3], undo: &Undo) -> ! {
+    let _ = setsid();
+    let _ = prctl::set_name(c"weir-guard");
     // SAFETY: system calls with plain arguments, and memory on the stack.
     unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_NAME, c"weir-guard".as_ptr());
         // Whoever waits for the end of a pipe to the shaper must not wait for this process.
         let mut keep = [pipe, netlink, post];
         keep.sort_unstable();

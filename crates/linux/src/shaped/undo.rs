@@ -6,6 +6,8 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
+use nix::sys::socket::{MsgFlags, recv, send};
+
 /// Requests, in groups: what follows a refused one in its group is left out, since the device is then no
 /// longer as we left it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,18 +75,15 @@ fn split(bytes: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
 }
 
 /// Whether the kernel has done what `request` says.
-#[allow(unsafe_code, reason = "between fork and exit nothing but system calls is allowed")]
+///
+/// Between fork and exit, where this may be, nothing but system calls is allowed: nix adds none here, and asks
+/// for no memory.
 fn sent(fd: RawFd, request: &[u8]) -> bool {
     let mut answer = [0u8; 4096];
-    // SAFETY: both pieces of memory outlive the calls and have those sizes.
-    let len = unsafe {
-        if libc::send(fd, request.as_ptr().cast(), request.len(), 0) < 0 {
-            return false;
-        }
-        libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0)
-    };
+    let heard =
+        send(fd, request, MsgFlags::empty()).and_then(|_| recv(fd, &mut answer, MsgFlags::empty()));
     // The code behind the header of NLMSG_ERROR, which every request asks for.
-    len >= 20 && answer[16..20] == [0; 4]
+    heard.is_ok_and(|len| len >= 20) && answer[16..20] == [0; 4]
 }
 
 /// Where it is kept for the next start, should process and guard be killed alike.
