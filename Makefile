@@ -109,7 +109,7 @@ clients: ## Installs the speed-test clients of other projects that the tests run
 
 .PHONY: setup
 setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
-	@$(STEP) 'Compiling Weir' 187 '^ +Compiling ' -- $(DEVELOP)
+	@$(STEP) 'Compiling Weir' 181 '^ +Compiling ' -- $(DEVELOP)
 
 $(LOCKED): requirements-dev.lock tools/check-tools.sh
 	@tools/check-tools.sh
