@@ -607,7 +607,7 @@ def test_what_a_server_lacks_is_seen_before_a_test(server: Server) -> None:
         lacks = less(url, None)
         assert lacks is not None
         assert lacks.url == url
-    with pytest.raises(NetError, match="Connection refused"):
+    with pytest.raises(NetError, match="connection refused"):
         less("127.0.0.1:1", None)
 
 
