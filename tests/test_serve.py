@@ -269,15 +269,34 @@ def test_a_listening_socket_that_dies_ends_the_server_with_an_error(transport: s
     assert last.startswith(f"weir: listening on {transport.upper()} {started.address} ended: ")
 
 
+def half_request(host: str, port: int) -> socket.socket:
+    """A connection that has begun a request and never ends it: none that is idle."""
+    connection = socket.create_connection((host, port), timeout=PATIENCE_S)
+    connection.sendall(b"GE")
+    connection.setblocking(False)
+    return connection
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Whether the other end has not closed it."""
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
 def test_refusals_are_logged_with_their_counts() -> None:
     with serving("--max-connections-per-address", "2") as started:
         host, port = started.address.rsplit(":", 1)
-        held = [socket.create_connection((host, int(port))) for _ in range(2)]
-        for one in held:
-            # Half a request: no idle connection, which would be given up.
-            one.sendall(b"GE")
+        held = [half_request(host, int(port)) for _ in range(2)]
         status = 0
+        deadline = time.monotonic() + PATIENCE_S
         while status != 503:
+            assert time.monotonic() < deadline, "two connections and one more are not refused"
+            # One whose first bytes the server has not read yet counts as idle, and is given up for the next.
+            held = [one if is_open(one) else half_request(host, int(port)) for one in held]
             with suppress(OSError):
                 status = fetch(started.address, "/empty")[0]
         assert started.process.stderr is not None
