@@ -49,7 +49,7 @@ SEED :=
 
 .PHONY: torture
 torture: setup ## Clumsy and hostile use of every command and option: SECONDS=300, SEED=1 for what failed
-	@PYTHONPATH=tests $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	@PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
 lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
