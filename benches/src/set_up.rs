@@ -1,10 +1,7 @@
 //! A symmetric line with loads and probes: what benchmarks run.
-
-use weir_core::Framing;
-use weir_world::Overrides;
 use weir_world::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
-    Scenario, TcpSettings,
+    Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
+    TcpSettings,
 };
 
 /// A line with loads and probes.
@@ -54,44 +51,21 @@ impl SetUp {
             tunnel: None,
         };
         Scenario {
-            name: self.key.to_owned(),
-            duration_ns,
-            phases: Vec::new(),
-            path: Path { up: vec![self.hop()], down: vec![self.hop()] },
-            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
-            tunnels: vec![],
             flows: down.chain(up).collect(),
             probes: (0..self.probes).map(probe).collect(),
             start_jitter_ns: 50_000_000,
-            shaper: None,
-            methods: vec![],
             sampling: Sampling {
                 throughput_ns: 100_000_000,
                 tcp_ns: 100_000_000,
                 queue_ns: 100_000_000,
             },
-            ip_version: IpVersion::V4,
-            mtu_bytes: 1500,
+            ..Scenario::over(self.key, duration_ns, self.hop(), self.hop())
         }
     }
 
     fn hop(&self) -> Hop {
-        Hop {
-            name: "line".to_owned(),
-            marker: None,
-            queue: self.queue.to_owned(),
-            rate: LineRate::Bps(self.rate_bps),
-            framing: Framing::NONE,
-            delay_ns: self.rtt_ms * 500_000,
-            jitter_ns: 0,
-            loss: None,
-            reorder: None,
-            duplicate: 0.0,
-            tx_queue_len: 1000,
-            reference_rate_bps: None,
-            changes: vec![],
-            shaped: false,
-        }
+        let rate = LineRate::Bps(self.rate_bps);
+        Hop { delay_ns: self.rtt_ms * 500_000, ..Hop::new("line", self.queue, rate) }
     }
 
     fn flow(&self, direction: Direction, number: usize) -> Flow {

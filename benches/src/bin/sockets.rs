@@ -7,14 +7,11 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-
-use weir_core::Framing;
 use weir_core::{Duration, Seed};
 use weir_net::{Addresses, Clock, Ends, NetError, Place, Sample};
-use weir_world::Overrides;
 use weir_world::{
-    Direction, Flow, Hop, Host, IpVersion, LineRate, Opener, Path, Probe, ProbeKind, Sampling,
-    Scenario, TcpSettings,
+    Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
+    TcpSettings,
 };
 
 fn main() -> Result<(), NetError> {
@@ -114,37 +111,12 @@ fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
         ttl: None,
         tunnel: None,
     };
-    let hop = Hop {
-        name: "loopback".into(),
-        marker: None,
-        queue: "pfifo".into(),
-        rate: LineRate::Unlimited,
-        framing: Framing::NONE,
-        delay_ns: 0,
-        jitter_ns: 0,
-        loss: None,
-        reorder: None,
-        duplicate: 0.0,
-        tx_queue_len: 1000,
-        reference_rate_bps: None,
-        changes: vec![],
-        shaped: false,
-    };
+    let hop = Hop::new("loopback", "pfifo", LineRate::Unlimited);
     Arc::new(Scenario {
-        name: "sockets".into(),
-        duration_ns: SPAN.as_nanos(),
-        phases: vec![],
-        path: Path { up: vec![hop.clone()], down: vec![hop] },
-        hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
-        tunnels: vec![],
         flows: (0..flows).map(flow).collect(),
         probes: pings.map(probe).into_iter().collect(),
-        start_jitter_ns: 0,
-        shaper: None,
-        methods: vec![],
         sampling: Sampling { throughput_ns: 100_000_000, tcp_ns: 100_000_000, queue_ns: 0 },
-        ip_version: IpVersion::V4,
-        mtu_bytes: 1500,
+        ..Scenario::over("sockets", SPAN.as_nanos(), hop.clone(), hop)
     })
 }
 

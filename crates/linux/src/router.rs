@@ -236,47 +236,17 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 
 #[cfg(test)]
 mod tests {
-    use weir_core::Framing;
     use weir_core::Seed;
     use weir_wire::{craft, ipv4_checksum_ok, transport_checksum_ok};
-    use weir_world::{Hop, Host, IpVersion, LineRate, Path as PathSpec, Sampling};
+    use weir_world::{Hop, IpVersion, LineRate};
 
     use super::*;
 
     /// A router between a client and a server, with `queue` on the way up.
     fn router(queue: &str, ip_version: IpVersion) -> Router {
-        let hop = |set_up: &str| Hop {
-            name: "line".into(),
-            marker: None,
-            queue: set_up.into(),
-            rate: LineRate::Unlimited,
-            framing: Framing::NONE,
-            delay_ns: 0,
-            jitter_ns: 0,
-            loss: None,
-            reorder: None,
-            duplicate: 0.0,
-            tx_queue_len: 1000,
-            reference_rate_bps: None,
-            changes: vec![],
-            shaped: false,
-        };
-        let scenario = Scenario {
-            name: "t".into(),
-            duration_ns: 1_000_000_000,
-            phases: vec![],
-            path: PathSpec { up: vec![hop(queue)], down: vec![hop("pfifo")] },
-            hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
-            tunnels: vec![],
-            flows: vec![],
-            probes: vec![],
-            start_jitter_ns: 0,
-            shaper: None,
-            methods: vec![],
-            sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
-            ip_version,
-            mtu_bytes: 1500,
-        };
+        let hop = |named: &str| Hop::new("line", named, LineRate::Unlimited);
+        let scenario =
+            Scenario { ip_version, ..Scenario::over("t", 1_000_000_000, hop(queue), hop("pfifo")) };
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
         Router::new(path, &scenario, 1, true)

@@ -10,10 +10,9 @@ use weir_core::{Duration, Seed, Time};
 use weir_net::{
     Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
 };
-use weir_world::Overrides;
 use weir_world::{
-    Direction, Flow, FlowRow, Hop, Host, IpVersion, LatencyRow, LineRate, Opener, Path, Probe,
-    ProbeKind, Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
+    Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Overrides, Probe, ProbeKind,
+    Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
 };
 
 /// What a run left.
@@ -28,37 +27,10 @@ struct Rows {
 const MS: u64 = 1_000_000;
 
 fn scenario(duration_ms: u64) -> Scenario {
-    let hop = Hop {
-        name: "line".into(),
-        marker: None,
-        queue: "pfifo".into(),
-        rate: LineRate::Unlimited,
-        framing: weir_core::Framing::NONE,
-        delay_ns: 0,
-        jitter_ns: 0,
-        loss: None,
-        reorder: None,
-        duplicate: 0.0,
-        tx_queue_len: 1000,
-        reference_rate_bps: None,
-        changes: vec![],
-        shaped: false,
-    };
+    let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
     Scenario {
-        name: "loopback".into(),
-        duration_ns: duration_ms * MS,
-        phases: vec![],
-        path: Path { up: vec![hop.clone()], down: vec![hop] },
-        hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
-        tunnels: vec![],
-        flows: vec![],
-        probes: vec![],
-        start_jitter_ns: 0,
-        shaper: None,
-        methods: vec![],
         sampling: Sampling { throughput_ns: 50 * MS, tcp_ns: 50 * MS, queue_ns: 0 },
-        ip_version: IpVersion::V4,
-        mtu_bytes: 1500,
+        ..Scenario::over("loopback", duration_ms * MS, hop.clone(), hop)
     }
 }
 

@@ -12,9 +12,8 @@ use socket2::{Domain, Socket, Type};
 
 use weir_core::{Duration, Seed};
 use weir_net::{Clock, Ends, Place, Sample};
-use weir_world::Overrides;
 use weir_world::{
-    Direction, Flow, FlowRow, Hop, Host, IpVersion, LatencyRow, LineRate, Opener, Path, Probe,
+    Direction, Flow, FlowRow, Hop, IpVersion, LatencyRow, LineRate, Opener, Overrides, Probe,
     ProbeKind, Sampling, Scenario, TcpSettings,
 };
 
@@ -162,37 +161,11 @@ fn read_syn(packet: &[u8]) -> Option<Syn> {
 }
 
 fn scenario(ip_version: IpVersion) -> Scenario {
-    let hop = Hop {
-        name: "line".into(),
-        marker: None,
-        queue: "pfifo".into(),
-        rate: LineRate::Unlimited,
-        framing: weir_core::Framing::NONE,
-        delay_ns: 0,
-        jitter_ns: 0,
-        loss: None,
-        reorder: None,
-        duplicate: 0.0,
-        tx_queue_len: 1000,
-        reference_rate_bps: None,
-        changes: vec![],
-        shaped: false,
-    };
+    let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
     Scenario {
-        name: "namespaces".into(),
-        duration_ns: 1_000 * MS,
-        phases: vec![],
-        path: Path { up: vec![hop.clone()], down: vec![hop] },
-        hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
-        tunnels: vec![],
-        flows: vec![],
-        probes: vec![],
-        start_jitter_ns: 0,
-        shaper: None,
-        methods: vec![],
         sampling: Sampling { throughput_ns: 100 * MS, tcp_ns: 100 * MS, queue_ns: 0 },
         ip_version,
-        mtu_bytes: 1500,
+        ..Scenario::over("namespaces", 1_000 * MS, hop.clone(), hop)
     }
 }
 

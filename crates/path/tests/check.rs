@@ -1,41 +1,9 @@
 //! Scenarios whose queues or markers cannot be built are refused, and where they are is said.
-
-use weir_core::Framing;
-use weir_world::{Hop, Host, IpVersion, LineRate, Path, Sampling, Scenario};
+use weir_world::{Hop, LineRate, Scenario};
 
 fn scenario() -> Scenario {
-    let hop = Hop {
-        name: "line".into(),
-        marker: None,
-        queue: "pfifo".into(),
-        rate: LineRate::Bps(10_000_000),
-        framing: Framing::NONE,
-        delay_ns: 0,
-        jitter_ns: 0,
-        loss: None,
-        reorder: None,
-        duplicate: 0.0,
-        tx_queue_len: 1000,
-        reference_rate_bps: None,
-        changes: vec![],
-        shaped: false,
-    };
-    Scenario {
-        name: "t".into(),
-        duration_ns: 1_000_000_000,
-        phases: vec![],
-        path: Path { up: vec![hop.clone()], down: vec![hop] },
-        hosts: vec![Host { name: "server".into(), delay_ns: 0 }],
-        tunnels: vec![],
-        flows: vec![],
-        probes: vec![],
-        start_jitter_ns: 0,
-        shaper: None,
-        methods: vec![],
-        sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
-        ip_version: IpVersion::V4,
-        mtu_bytes: 1500,
-    }
+    let hop = Hop::new("line", "pfifo", LineRate::Bps(10_000_000));
+    Scenario::over("t", 1_000_000_000, hop.clone(), hop)
 }
 
 #[test]

@@ -289,6 +289,28 @@ pub struct ScenarioError {
 }
 
 impl Scenario {
+    /// A scenario over a path of one hop each way, with one server and nothing else: no loads, probes or samples,
+    /// IPv4, packets of up to 1500 bytes.
+    #[must_use]
+    pub fn over(name: &str, duration_ns: u64, up: Hop, down: Hop) -> Self {
+        Self {
+            name: name.to_owned(),
+            duration_ns,
+            phases: Vec::new(),
+            path: Path { up: vec![up], down: vec![down] },
+            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
+            tunnels: Vec::new(),
+            flows: Vec::new(),
+            probes: Vec::new(),
+            methods: Vec::new(),
+            start_jitter_ns: 0,
+            shaper: None,
+            sampling: Sampling { throughput_ns: 0, tcp_ns: 0, queue_ns: 0 },
+            ip_version: IpVersion::V4,
+            mtu_bytes: 1500,
+        }
+    }
+
     /// Reads a resolved scenario.
     ///
     /// # Errors
@@ -341,6 +363,28 @@ impl Scenario {
 }
 
 impl Hop {
+    /// A hop with that queue, in `tc` syntax, in front of a line of that rate, without anything else: no framing, no
+    /// delay, no impairments.
+    #[must_use]
+    pub fn new(name: &str, queue: &str, rate: LineRate) -> Self {
+        Self {
+            name: name.to_owned(),
+            marker: None,
+            queue: queue.to_owned(),
+            rate,
+            framing: Framing::NONE,
+            delay_ns: 0,
+            jitter_ns: 0,
+            loss: None,
+            reorder: None,
+            duplicate: 0.0,
+            tx_queue_len: default_tx_queue_len(),
+            reference_rate_bps: None,
+            changes: Vec::new(),
+            shaped: false,
+        }
+    }
+
     /// Impairments of packets after the line: delay, jitter, loss, reordering and duplication.
     #[must_use]
     pub const fn flight(&self) -> FlightParams {
