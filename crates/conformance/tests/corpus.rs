@@ -1,29 +1,12 @@
 //! Replays the fuzz targets' corpus, so that every build passes what fuzzing once found interesting.
-#![allow(clippy::disallowed_methods, reason = "a test that reads files")]
 
 mod exercise;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 
-use std::fs;
-use std::path::Path;
+use replay::{places, replay};
 
 #[test]
 fn recordings_of_the_corpus_are_refused_in_a_sentence_or_judged() {
-    replay("conformance_recording", 3, exercise::recording);
+    replay("conformance_recording", 3, places, exercise::recording);
 }
-
-/// Every file of at least `least`, whole and cut short at some places.
-fn replay(target: &str, least: usize, run: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let files = fs::read_dir(&folder).expect("the corpus is part of the repository");
-    let mut count = 0;
-    for file in files {
-        let data = fs::read(file.expect("a readable folder").path()).expect("a readable file");
-        for end in (0..CUTS).map(|cut| data.len() * cut / CUTS).chain([data.len()]) {
-            run(&data[..end]);
-        }
-        count += 1;
-    }
-    assert!(count >= least, "only {count} files in {}", folder.display());
-}
-
-const CUTS: usize = 20;

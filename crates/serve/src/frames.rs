@@ -289,13 +289,7 @@ mod tests {
     /// The corpus of the fuzz target `serve_frames`, every file also cut short at every byte.
     #[test]
     fn frames_of_the_corpus_are_read_the_same_in_pieces() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/serve_frames");
-        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        assert!(files.len() >= 10);
-        for file in files {
-            let data = std::fs::read(file.unwrap().path()).unwrap();
-            (0..=data.len()).for_each(|length| exercise(&data[..length]));
-        }
+        crate::replay::replay("serve_frames", 10, crate::replay::every_byte, exercise);
     }
 
     #[tokio::test]

@@ -163,12 +163,6 @@ mod tests {
     /// The corpus of the fuzz target `serve_heads`, every file also cut short at every byte.
     #[test]
     fn heads_of_the_corpus_are_answered_with_sense() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/serve_heads");
-        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        assert!(files.len() >= 10);
-        for file in files {
-            let data = std::fs::read(file.unwrap().path()).unwrap();
-            (0..=data.len()).for_each(|length| exercise(&data[..length]));
-        }
+        crate::replay::replay("serve_heads", 10, crate::replay::every_byte, exercise);
     }
 }

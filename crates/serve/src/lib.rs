@@ -32,6 +32,9 @@ mod page;
 mod program;
 mod refusals;
 mod refuse;
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 mod requests;
 mod route;
 mod secured;
