@@ -259,7 +259,7 @@ PIDFD_GETFD = 438
 """The system call, of the same number on all processors (Linux 5.6)."""
 
 
-@pytest.mark.parametrize("transport", ["tcp"])
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_listening_socket_that_dies_ends_the_server_with_an_error(transport: str) -> None:
     with serving() as started:
         shut_down(started.process.pid, transport, started.address)

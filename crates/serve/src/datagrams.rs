@@ -107,9 +107,13 @@ async fn serve(
     let watched = UdpSocket::from_std(datagram_socket.socket().try_clone()?.into())?;
     loop {
         server.health.seen(number);
-        match timeout(TICK, watched.readable()).await {
+        let ready = match timeout(TICK, watched.ready(Interest::READABLE)).await {
             Ok(ready) => ready?,
             Err(_) => continue,
+        };
+        if ready.is_read_closed() {
+            // Somebody has shut it down: from now on it is ready for ever, and has nothing.
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         // Several at once before others have their turn.
         for _ in 0..BATCH {
