@@ -187,6 +187,23 @@ def start(*words: str) -> subprocess.Popen[str]:
     )
 
 
+def test_a_terminal_that_goes_ends_nothing_under_nohup() -> None:
+    """SIGHUP is ignored from the start, and reaches every process of the lab."""
+    running = subprocess.Popen(
+        ["nohup", *WEIR, "lab", "exec", "--", "sh", "-c", "echo started; read word; echo got $word"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "started\n"
+    os.killpg(running.pid, signal.SIGHUP)
+    output, errors = running.communicate("it\n", timeout=PATIENCE_S)
+    assert (running.returncode, output) == (0, "got it\n"), errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_is_asked_to_end_keeps_its_record_and_leaves_nothing(
     number: signal.Signals, tmp_path: Path

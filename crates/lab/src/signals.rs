@@ -4,14 +4,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+use weir_linux::{END_REQUESTS, is_ignored};
 
 static END: AtomicBool = AtomicBool::new(false);
 
-/// Listens for requests to end.
+/// Listens for requests to end. Those that are ignored stay so, as under `nohup`.
 pub(crate) fn listen() {
     let note = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in END_REQUESTS.into_iter().filter(|&signal| !is_ignored(signal)) {
         // SAFETY: the handler does nothing but store a word.
         unsafe { sigaction(signal, &note) }.expect("these signals can be handled");
     }

@@ -16,6 +16,7 @@ use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 
 use crate::LinuxError;
 use crate::clock::{MIN_REAL_TIME_PRIORITY, go_as_others, go_first_with_threads};
+use crate::signals::{END_REQUESTS, is_ignored};
 
 /// Moves the calling process into user, network, mount and process namespaces of its own, in which it is
 /// root and may do as it likes. Nothing outside changes.
@@ -69,8 +70,9 @@ pub fn isolate() -> Result<(), LinuxError> {
 /// Goes on in a child, the first process of the new process namespace; the caller stays behind and ends
 /// as the child does.
 fn become_first_process() -> Result<(), LinuxError> {
-    let signals: SigSet =
-        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD].into_iter().collect();
+    // One that is ignored would be handed out if it were held back.
+    let requests = END_REQUESTS.into_iter().filter(|&signal| !is_ignored(signal));
+    let signals: SigSet = requests.chain([Signal::SIGCHLD]).collect();
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut before))
         .map_err(|error| LinuxError::io("cannot hold signals back", error))?;

@@ -26,6 +26,7 @@ mod program;
 mod router;
 mod rows;
 mod shaped;
+mod signals;
 mod tc;
 mod tun;
 mod veth;
@@ -46,6 +47,7 @@ pub use rows::OwnedQueueRow;
 pub use shaped::{
     KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort, kernel_has,
 };
+pub use signals::{END_REQUESTS, is_ignored};
 pub use tc::kernel_lacks;
 pub use watch::QueueWatch;
 

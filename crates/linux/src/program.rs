@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{Signal, kill};
 use weir_world::Scenario;
 
 use crate::{LinuxError, Namespace};
@@ -55,11 +55,8 @@ impl Program {
                 setns(target, CloneFlags::CLONE_NEWNET)?;
                 // Only the data path goes first.
                 crate::clock::go_as_others();
-                for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-                    let default =
-                        SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-                    sigaction(signal, &default)?;
-                }
+                // Signals that are ignored stay so over exec(2), all others are as at first: so the
+                // program is what `nohup` or a script's background made of this process.
                 Ok(())
             });
         }
@@ -105,7 +102,7 @@ impl Program {
     pub fn end(mut self, patience: std::time::Duration) -> Option<i32> {
         let until = std::time::Instant::now() + patience;
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        let _ = nix::sys::signal::kill(pid, Signal::SIGTERM);
+        let _ = kill(pid, Signal::SIGTERM);
         while std::time::Instant::now() < until {
             match self.ended() {
                 Ok(None) => std::thread::sleep(POLL),

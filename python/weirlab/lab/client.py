@@ -91,7 +91,9 @@ def _ending_gracefully(process: subprocess.Popen[bytes]) -> Iterator[None]:
     def hand_on(number: int, _frame: object) -> None:
         process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
 
-    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # What is ignored stays so: of `nohup`, and of a script's job in the background.
+    heard = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, hand_on) for number in heard}
     before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
