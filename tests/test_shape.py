@@ -162,7 +162,7 @@ def probed():
     lines = [json.loads(line) for line in open("log")][1:]
     delays = [line["delay"] for line in lines if "delay" in line and line["delay"]["source"] < 1 << 16]
     decided = [line["decision"] for line in lines if "decision" in line]
-    rates = [[one["rate_bps"] for one in decided if one["side"] == side] for side in ("egress", "ingress")]
+    rates = [[one["rate_bps"] for one in decided if one["side"] == side] for side in ("up", "down")]
     ways = [delay["one_way"] for delay in delays if delay["one_way"]]
     return [len(delays), min((delay["rtt"] for delay in delays), default=0), len(ways), rates]
 """

@@ -129,7 +129,7 @@ def test_words_say_what_a_table_says() -> None:
         ({"shaper": ["magic"]}, "shaper `magic`: control: `magic`: write 'auto', 'cake-autorate' or 'fixed'"),
         (
             {"shaper": ["auto up 95% down 95%"]},
-            "shaper: egress 9500000 and ingress 9500000 bit/s: nothing is",
+            "shaper: up 9500000 and down 9500000 bit/s: nothing is",
         ),
         ({"shaper": ["fixed up 95%"]}, "shaper `fixed`: `down` has no `rate`: write one, such as 95%"),
         (
@@ -138,7 +138,7 @@ def test_words_say_what_a_table_says() -> None:
         ),
         (
             {"shaper": ["cake-autorate up 2mbit:1mbit:3mbit down 1mbit:2mbit:3mbit"]},
-            "shaper: egress min 2000000, base 1000000, max 3000000 bit/s: write them in this order",
+            "shaper: up min 2000000, base 1000000, max 3000000 bit/s: write them in this order",
         ),
         (
             {"shaper": [{"control": "auto", "sleeps": [{"start": "5s", "stop": "5s"}]}]},

@@ -288,13 +288,13 @@ impl Control {
             Self::Auto(auto) => {
                 if let (Some(egress), Some(ingress)) = (auto.egress_bps, auto.ingress_bps) {
                     return Err(format!(
-                        "egress {egress} and ingress {ingress} bit/s: nothing is left to control; rates that \
+                        "up {egress} and down {ingress} bit/s: nothing is left to control; rates that \
                          both stay are `fixed`"
                     ));
                 }
                 for (side, rate, max) in [
-                    ("egress", auto.egress_bps, auto.egress_max_bps),
-                    ("ingress", auto.ingress_bps, auto.ingress_max_bps),
+                    ("up", auto.egress_bps, auto.egress_max_bps),
+                    ("down", auto.ingress_bps, auto.ingress_max_bps),
                 ] {
                     if let (Some(rate), Some(max)) = (rate, max) {
                         return Err(format!(
@@ -308,12 +308,12 @@ impl Control {
                 Ok(())
             }
             Self::Fixed { egress_bps, ingress_bps } => {
-                least("egress rate", egress_bps)?;
-                least("ingress rate", ingress_bps)
+                least("up rate", egress_bps)?;
+                least("down rate", ingress_bps)
             }
             Self::CakeAutorate { egress, ingress } => {
                 for (side, Bounds { min_bps, base_bps, max_bps }) in
-                    [("egress", egress), ("ingress", ingress)]
+                    [("up", egress), ("down", ingress)]
                 {
                     least(&format!("{side} min"), Some(min_bps))?;
                     if !(min_bps <= base_bps && base_bps <= max_bps) {

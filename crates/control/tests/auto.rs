@@ -246,15 +246,15 @@ fn what_was_set_is_set_once_and_leaves_something_to_find() {
     let egress = AutoSettings { egress_bps: Some(1_000_000), ..AutoSettings::default() };
     assert_eq!(
         refused(AutoSettings { ingress_bps: Some(2_000_000), ..egress }),
-        "egress 1000000 and ingress 2000000 bit/s: nothing is left to control; rates that both stay are `fixed`"
+        "up 1000000 and down 2000000 bit/s: nothing is left to control; rates that both stay are `fixed`"
     );
     assert_eq!(
         refused(AutoSettings { egress_max_bps: Some(3_000_000), ..egress }),
-        "egress 1000000 and egress max 3000000 bit/s: a rate that stays needs no bound; leave one out"
+        "up 1000000 and up max 3000000 bit/s: a rate that stays needs no bound; leave one out"
     );
     assert_eq!(
         refused(AutoSettings { egress_bps: Some(99_999), ..AutoSettings::default() }),
-        "egress rate 99999 bit/s: write 100000 or more"
+        "up rate 99999 bit/s: write 100000 or more"
     );
 }
 

@@ -226,8 +226,8 @@ fn elsewhere(excess_ns: u64, used: Option<f64>) -> String {
 
 const fn name(side: Side) -> &'static str {
     match side {
-        Side::Egress => "egress",
-        Side::Ingress => "ingress",
+        Side::Egress => "up",
+        Side::Ingress => "down",
     }
 }
 
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(
             said(&fixed, sides, 5, 90),
             [
-                "egress: 100.0 Mbit/s is above what the line carries: 20.0 Mbit/s get through, delays are 90 ms up, \
+                "up: 100.0 Mbit/s is above what the line carries: 20.0 Mbit/s get through, delays are 90 ms up, \
               and nothing waits here; set less, or `auto`"
             ]
         );
@@ -322,7 +322,7 @@ mod tests {
         assert!(said(&fixed, full, 9, 90).is_empty(), "the rate is in use");
         assert_eq!(
             slower_link(&fixed, 10_000_000),
-            ["egress: 100.0 Mbit/s is above the speed of the device itself, 10.0 Mbit/s"]
+            ["up: 100.0 Mbit/s is above the speed of the device itself, 10.0 Mbit/s"]
         );
         assert!(slower_link(&fixed, 100_000_000).is_empty());
     }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(
             said[4],
             [
-                "ingress: 60 % of what crosses the device goes past the shaper, 6.0 Mbit/s: hardware or flowtable \
+                "down: 60 % of what crosses the device goes past the shaper, 6.0 Mbit/s: hardware or flowtable \
               offload, or a bridge, does it; switch that off"
             ]
         );

@@ -6,7 +6,7 @@
 //! | `{"t": ns, "sent": source}` | a probe left |
 //! | `{"t": ns, "delay": {...}}` | a delay was measured |
 //! | `{"t": ns, "late": ns}` | the shaper itself was late: since when |
-//! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of egress and ingress |
+//! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of up and down |
 //! | `{"t": ns, "open": true or false}` | everything is let through from now on, or the controller begins anew |
 //! | `{"t": ns, "warning": "..."}` | something keeps the shaper from helping |
 //! | `{"t": ns, "decision": {...}}` | the controller decided |
@@ -55,12 +55,14 @@ enum What {
     Decision { side: Way, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
 }
 
-/// A side, as logs name it.
+/// A side, as options and logs name it; older logs have the names of [`Side`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Way {
-    Egress,
-    Ingress,
+    #[serde(alias = "egress")]
+    Up,
+    #[serde(alias = "ingress")]
+    Down,
 }
 
 impl Log {
@@ -121,7 +123,7 @@ fn json(value: &impl Serialize) -> String {
 
 fn decided(decision: &Decision) -> What {
     What::Decision {
-        side: if decision.side == Side::Egress { Way::Egress } else { Way::Ingress },
+        side: if decision.side == Side::Egress { Way::Up } else { Way::Down },
         rate_bps: decision.rate.map(weir_core::Rate::as_bps),
         state: decision.state.name().to_owned(),
         reason: decision.reason.name().to_owned(),
@@ -161,7 +163,7 @@ pub fn replay(
     let mut logged = Vec::new();
     for (line, number) in lines {
         match serde_json::from_str::<Line>(line) {
-            Ok(Line { what: What::Decision { .. }, .. }) => logged.push(line),
+            Ok(line @ Line { what: What::Decision { .. }, .. }) => logged.push(Some(line)),
             Ok(Line { t, what }) => run.feed(Time::from_nanos(t), &what, &control, show),
             // The process was ended while it wrote.
             Err(_) if !text.ends_with('\n') && text.lines().count() == number => break,
@@ -175,7 +177,8 @@ pub fn replay(
 struct Replay {
     controller: Box<dyn Controller>,
     open: bool,
-    decided: Vec<String>,
+    /// As they are read again; `None` if one cannot be, which then is in no log.
+    decided: Vec<Option<Line>>,
 }
 
 impl Replay {
@@ -203,7 +206,7 @@ impl Replay {
                 let mut decide = |decision: Decision| {
                     let line = json(&Line { t: now.as_nanos(), what: decided(&decision) });
                     show(&line);
-                    self.decided.push(line);
+                    self.decided.push(serde_json::from_str(&line).ok());
                 };
                 self.controller.on_tick(&traffic, now, &mut decide);
             }
@@ -270,6 +273,11 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         assert!(decisions > 5, "{decisions}");
         assert_eq!(replay(&text, None, &mut |_| {}).unwrap(), [decisions; 3]);
+        // Of a log with the former names of both sides all decisions are the same too.
+        let former = text.replace(r#""side":"up""#, r#""side":"egress""#);
+        let former = former.replace(r#""side":"down""#, r#""side":"ingress""#);
+        assert!(former.contains("gress\",\"rate"), "{former}");
+        assert_eq!(replay(&former, None, &mut |_| {}).unwrap(), [decisions; 3]);
         // Ended while it wrote.
         let cut = &text[..text.len() - 5];
         assert!(replay(cut, None, &mut |_| {}).is_ok());
@@ -279,11 +287,8 @@ mod tests {
         assert_eq!((logged, made), (decisions, shown.len()));
         assert!(0 < made && same < made, "{made} {same}");
         // What else the log's controller was told stays.
-        let kept = r#""side":"egress","rate_bps":7000000"#;
-        assert!(
-            shown.iter().all(|line| line.contains(kept) || line.contains("ingress")),
-            "{shown:?}"
-        );
+        let kept = r#""side":"up","rate_bps":7000000"#;
+        assert!(shown.iter().all(|line| line.contains(kept) || line.contains("down")), "{shown:?}");
         let error = replay("{}", None, &mut |_| {}).unwrap_err().to_string();
         assert!(error.starts_with("line 1 is not of a shaper's log: "), "{error}");
     }

@@ -72,7 +72,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), ShapeError> {
         self.control.check().map_err(ShapeError::input)?;
         if self.queues.iter().all(Option::is_none) {
-            return Err(ShapeError::input("neither egress nor ingress is to be shaped: leave one"));
+            return Err(ShapeError::input("neither up nor down is to be shaped: leave one"));
         }
         if self.device.is_empty() || self.device.len() >= MAX_DEVICE_NAME_BYTES {
             return Err(ShapeError::input(format!(

@@ -535,6 +535,6 @@ def _decision(line: dict[str, Any]) -> str:
     what = line["decision"]
     rate = "open" if what["rate_bps"] is None else f"{what['rate_bps'] / 1e6:.2f} Mbit/s"
     return (
-        f"{line['t'] / 1e9:9.2f} s  {what['side']:8} {rate:15} {what['state'].replace('_', ' '):12} "
+        f"{line['t'] / 1e9:9.2f} s  {what['side']:4} {rate:15} {what['state'].replace('_', ' '):12} "
         f"{what['reason']} {what['value']:.3g}"
     )
