@@ -8,7 +8,7 @@ use weir_core::Duration;
 use weir_world::{Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario};
 
 use crate::error::NetError;
-use crate::probes::MIN_UDP_PAYLOAD_BYTES;
+use crate::probes::{MAX_LANES, MIN_UDP_PAYLOAD_BYTES, NUMBER_BYTES};
 use crate::sys::option;
 
 /// The congestion controls that this kernel offers.
@@ -106,16 +106,27 @@ fn check_probe(probe: &Probe) -> Result<(), String> {
 fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
     let flows = scenario.flows.len() as u64;
     // Both ends of each, a listener of each that the server opens, and what the process has anyway.
-    let needed = 3 * flows + 4 * scenario.probes.len() as u64 + OTHER_FILES;
+    let needed = 3 * flows + scenario.probes.iter().map(files_of).sum::<u64>() + OTHER_FILES;
     let most =
         option::raise_open_files().map_err(|error| NetError::io("limit of open files", &error))?;
     if needed > most {
         return Err(NetError::new(format!(
-            "{flows} flows need {needed} open files, and this process may have {most}: raise the limit \
-             (ulimit -Hn) or write fewer flows"
+            "{flows} flows and {} probes need {needed} open files, and this process may have {most}: raise \
+             the limit (ulimit -Hn) or write fewer",
+            scenario.probes.len()
         )));
     }
     Ok(())
+}
+
+/// Open files that a probe may need. One whose pings carry no number has a socket for each that is under way.
+const fn files_of(probe: &Probe) -> u64 {
+    let is_without_number = (probe.payload_bytes as usize) < NUMBER_BYTES;
+    let lanes = match probe.kind {
+        ProbeKind::UdpTtl if is_without_number => MAX_LANES as u64,
+        _ => 0,
+    };
+    4 + lanes
 }
 
 /// The kernel's own.

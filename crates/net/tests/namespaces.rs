@@ -263,6 +263,38 @@ fn loss_is_told_apart_by_direction() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_router_that_keeps_silent_spoils_no_later_answer() {
+    let net = Net::new("weiri");
+    // Linux' own limit: an answer a second for each sender, after a burst of six.
+    net.at('r', "echo 1000 > /proc/sys/net/ipv4/icmp_ratelimit");
+    net.at('r', "echo 1000 > /proc/sys/net/ipv6/icmp/ratelimit");
+    for version in [IpVersion::V4, IpVersion::V6] {
+        let mut scenario = scenario(version);
+        scenario.duration_ns = 3_500 * MS;
+        // One number for each of them stands in a payload that the router need not quote.
+        scenario.probes = [0, 3, 60]
+            .map(|payload_bytes| Probe {
+                payload_bytes,
+                stop_ns: 3_500 * MS,
+                ..probe(&format!("ttl {payload_bytes}"), ProbeKind::UdpTtl)
+            })
+            .to_vec();
+        for number in 0..scenario.probes.len() {
+            let one =
+                Scenario { probes: vec![scenario.probes[number].clone()], ..scenario.clone() };
+            let (rows, ..) = net.run(&one);
+            let answered: Vec<_> = rows.iter().filter(|row| row.rtt.is_some()).collect();
+            assert_eq!(rows.len(), 350);
+            assert!((2..100).contains(&answered.len()), "{} answers", answered.len());
+            // Were answers given to the oldest ping, the first would have them all.
+            let last = answered.iter().map(|row| row.seq).max().unwrap();
+            assert!(last as usize > 2 * answered.len(), "{version:?} {number}: {answered:?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
 fn each_handshake_offers_what_its_load_asks_for() {
     let net = Net::new("weirh");
     let mut scenario = scenario(IpVersion::V4);

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Protocol, SockAddr, Socket, Type};
 
@@ -64,8 +65,8 @@ impl Icmp {
 }
 
 impl Pinger for Icmp {
-    fn socket(&self) -> &Socket {
-        &self.socket
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn send(&mut self, seq: u32) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod connect;
 mod echo;
 mod icmp;
+mod lanes;
 mod message;
 mod ping_tracker;
 mod prober;
@@ -14,6 +15,8 @@ mod ttl;
 mod udp;
 
 pub(crate) use echo::Echo;
+pub(crate) use lanes::MAX_LANES;
 pub(crate) use message::MIN_UDP_PAYLOAD_BYTES;
 pub(crate) use prober::Prober;
 pub use reflector::Reflector;
+pub(crate) use ttl::NUMBER_BYTES;

@@ -114,7 +114,7 @@ impl Prober {
             && let Err(error) = train
                 .pinger
                 .begin()
-                .and_then(|()| self.epoll.add(train.pinger.socket(), number as u64, Interest::READ))
+                .and_then(|()| self.epoll.add(&train.pinger.fd(), number as u64, Interest::READ))
         {
             return self.lose(number, &error);
         }
@@ -171,7 +171,7 @@ impl Prober {
     fn lose(&mut self, number: usize, error: &io::Error) {
         let train = &mut self.trains[number];
         train.broken = true;
-        let _ = self.epoll.remove(train.pinger.socket());
+        let _ = self.epoll.remove(&train.pinger.fd());
         let spec = &self.plan.scenario.probes[number];
         let host = &self.plan.scenario.hosts[spec.host as usize].name;
         self.plan.control.fail(error_of(spec, &format!("pinging `{host}`"), error));

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, Protocol, Time};
 use weir_protocol::weir::ECHO_BYTES;
@@ -73,7 +73,7 @@ impl Reflector {
     #[must_use]
     pub fn fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
         let out = self.pinger.is_writable_when_answered()?;
-        Some((self.pinger.socket().as_fd(), out))
+        Some((self.pinger.fd(), out))
     }
 
     /// Its address.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{SockAddr, Socket, Type};
 use weir_protocol::weir::{EchoReply, EchoRequest, Token};
@@ -39,8 +40,8 @@ impl Session {
 }
 
 impl Pinger for Session {
-    fn socket(&self) -> &Socket {
-        &self.socket
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn send(&mut self, seq: u32) -> io::Result<()> {

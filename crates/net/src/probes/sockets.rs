@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -12,7 +13,8 @@ use crate::flows::set_dscp;
 
 /// One train's way of asking and of being answered.
 pub(super) trait Pinger: Send {
-    fn socket(&self) -> &Socket;
+    /// What tells that an answer may be there.
+    fn fd(&self) -> BorrowedFd<'_>;
 
     /// Whether another ping may be sent now.
     fn is_ready(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{SockAddr, Socket, Type};
 
@@ -33,8 +34,8 @@ impl Udp {
 }
 
 impl Pinger for Udp {
-    fn socket(&self) -> &Socket {
-        &self.socket
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn send(&mut self, seq: u32) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Waiting for many sockets at once (epoll(7)).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -63,6 +63,13 @@ impl Events {
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self(vec![EpollEvent::empty(); room])
+    }
+}
+
+impl AsFd for Epoll {
+    /// Itself can be watched: it is readable while something in it is ready.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
     }
 }
 
