@@ -1,6 +1,7 @@
 //! The flow table: the state of each load as both ends report it, and its rows of the record.
 
 use weir_core::{Duration, Time};
+use weir_net::TcpInfo;
 use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
 use weir_world::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 
@@ -47,18 +48,8 @@ impl FlowState {
         let down = spec.direction == weir_world::Direction::Down;
         let info = self.totals.and_then(|totals| totals.info);
         let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
-        let (sent, again, segments, segments_again, timeouts) = if down {
-            let mss = |bytes: u64, tcp: &TcpSample| bytes.div_ceil(u64::from(tcp.mss.max(1)));
-            theirs.map_or((0, 0, 0, 0, None), |tcp| {
-                let segments = mss(tcp.sent_bytes, tcp);
-                (tcp.sent_bytes, tcp.retransmitted_bytes, segments, tcp.retransmits, tcp.timeouts)
-            })
-        } else {
-            info.map_or((0, 0, 0, 0, None), |info| {
-                let ((sent, again), (segments, more)) = (info.sent_bytes(), info.sent_segments());
-                (sent, again, segments, more, info.timeouts())
-            })
-        };
+        let told =
+            if down { theirs.map(Sent::of_server) } else { info.as_ref().map(Sent::of_kernel) };
         let totals = self.totals;
         let delivered =
             if down { totals.map_or(0, |totals| totals.delivered) } else { self.seen_bytes };
@@ -71,11 +62,11 @@ impl FlowState {
             flow,
             first_data: totals.and_then(|totals| totals.first_data).filter(|_| delivered > 0),
             delivered_bytes: delivered,
-            sent_bytes: sent,
-            sent_segments: segments,
-            retransmitted_bytes: again,
-            retransmitted_segments: segments_again,
-            timeouts,
+            sent_bytes: told.map(|sent| sent.bytes),
+            sent_segments: told.map(|sent| sent.segments),
+            retransmitted_bytes: told.map(|sent| sent.bytes_again),
+            retransmitted_segments: told.map(|sent| sent.segments_again),
+            timeouts: told.and_then(|sent| sent.timeouts),
             loss_probes: None,
             fast_recoveries: None,
             ecn_reductions: None,
@@ -84,6 +75,34 @@ impl FlowState {
             marked_packets: None,
             completed: ended.filter(|_| spec.bytes == Some(delivered)),
         }
+    }
+}
+
+/// What a sender's kernel counted of a load.
+#[derive(Clone, Copy)]
+struct Sent {
+    bytes: u64,
+    bytes_again: u64,
+    segments: u64,
+    segments_again: u64,
+    timeouts: Option<u64>,
+}
+
+impl Sent {
+    fn of_server(tcp: &TcpSample) -> Self {
+        Self {
+            bytes: tcp.sent_bytes,
+            bytes_again: tcp.retransmitted_bytes,
+            segments: tcp.sent_bytes.div_ceil(u64::from(tcp.mss.max(1))),
+            segments_again: tcp.retransmits,
+            timeouts: tcp.timeouts,
+        }
+    }
+
+    fn of_kernel(info: &TcpInfo) -> Self {
+        let ((bytes, bytes_again), (segments, segments_again)) =
+            (info.sent_bytes(), info.sent_segments());
+        Self { bytes, bytes_again, segments, segments_again, timeouts: info.timeouts() }
     }
 }
 
@@ -107,5 +126,47 @@ pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
             receive_window_limited: Duration::from_nanos(tcp.receive_window_limited_ns),
             send_buffer_limited: Duration::from_nanos(tcp.send_buffer_limited_ns),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_world::{Direction, Opener, Overrides, TcpSettings};
+
+    use super::*;
+
+    fn flow(direction: Direction) -> Flow {
+        Flow {
+            name: "load".into(),
+            direction,
+            host: 0,
+            station: 0,
+            tunnel: None,
+            opened_by: Opener::Client,
+            dscp: 0,
+            tcp: TcpSettings {
+                profile: "linux".into(),
+                congestion_control: "cubic".into(),
+                overrides: Overrides::default(),
+            },
+            start_ns: 0,
+            stop_ns: 1_000_000_000,
+            bytes: None,
+        }
+    }
+
+    #[test]
+    fn what_no_kernel_has_told_is_unknown_and_not_none() {
+        for direction in [Direction::Up, Direction::Down] {
+            let row = FlowState::default().row(3, &flow(direction));
+            let counts = [
+                row.sent_bytes,
+                row.sent_segments,
+                row.retransmitted_bytes,
+                row.retransmitted_segments,
+                row.timeouts,
+            ];
+            assert_eq!((row.flow, counts), (3, [None; 5]), "{direction:?}");
+        }
     }
 }

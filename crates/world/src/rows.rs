@@ -222,14 +222,14 @@ table! { "flows", "one row a flow, at the end":
         pub first_data: Option<Time>,
         /// Bytes that the application received in order, each once.
         pub delivered_bytes: u64,
-        /// Bytes of data sent, repetitions included.
-        pub sent_bytes: u64,
-        /// Data segments sent, repetitions included.
-        pub sent_segments: u64,
-        /// Bytes sent again.
-        pub retransmitted_bytes: u64,
-        /// Segments sent again.
-        pub retransmitted_segments: u64,
+        /// Bytes of data sent, repetitions included; null where the sender's kernel has not told.
+        pub sent_bytes: Option<u64>,
+        /// Data segments sent, repetitions included; null where the sender's kernel has not told.
+        pub sent_segments: Option<u64>,
+        /// Bytes sent again; null where the sender's kernel has not told.
+        pub retransmitted_bytes: Option<u64>,
+        /// Segments sent again; null where the sender's kernel has not told.
+        pub retransmitted_segments: Option<u64>,
         /// Expirations of the retransmission timer; null where the kernel does not count them by flow.
         pub timeouts: Option<u64>,
         /// Tail loss probes; null where the kernel does not count them by flow.

@@ -122,8 +122,8 @@ impl Sampler {
     fn totals(&self) {
         for (flow, state) in self.board.flows.iter().enumerate() {
             let info = state.sender.get().and_then(|sender| TcpInfo::of(sender).ok());
-            let (sent, again) = info.map_or((0, 0), |info| info.sent_bytes());
-            let (segments, segments_again) = info.map_or((0, 0), |info| info.sent_segments());
+            let (sent, again) = info.map(|info| info.sent_bytes()).unzip();
+            let (segments, segments_again) = info.map(|info| info.sent_segments()).unzip();
             let delivered = match self.board.plan.scenario.sampling.throughput_ns {
                 0 => state.delivered.load(Ordering::Acquire),
                 // As the rows have it, which add up.
@@ -137,7 +137,7 @@ impl Sampler {
                 sent_segments: segments,
                 retransmitted_bytes: again,
                 retransmitted_segments: segments_again,
-                timeouts: info.map_or(Some(0), |info| info.timeouts()),
+                timeouts: info.and_then(|info| info.timeouts()),
                 loss_probes: None,
                 fast_recoveries: None,
                 ecn_reductions: None,
