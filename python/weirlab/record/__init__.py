@@ -7,6 +7,7 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 from weirlab.record.manifest import Manifest, new_manifest
 from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
 from weirlab.record.set_ups import SetUp, set_ups
+from weirlab.record.tables import of_reasons
 
 __all__ = [
     "Manifest",
@@ -14,6 +15,7 @@ __all__ = [
     "SetUp",
     "find_records",
     "new_manifest",
+    "of_reasons",
     "open_record",
     "pack",
     "record_paths",

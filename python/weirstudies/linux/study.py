@@ -19,6 +19,7 @@ import polars as pl
 from pydantic import Field
 
 from weirlab.errors import UsageError
+from weirlab.record import of_reasons
 from weirlab.scenario import (
     Direction,
     LinkSpec,
@@ -214,16 +215,17 @@ def figures(record: Record) -> dict[str, float]:
     )
     answered = pings.filter(~pl.col("late"))
     steady = answered.filter(pl.col("t_ns") >= start)["rtt_ns"].sort().to_list()
-    reasons = pl.col("^(dropped|marked)_.*$").exclude("dropped_bytes").sum()
-    counts = record.queue.filter(pl.col("class") == "").select(reasons).row(0, named=True)
+    reasons = of_reasons("dropped"), of_reasons("marked")
+    queues = record.queue.filter(pl.col("class") == "")
+    drops, marks = (sum(int(queues[name].sum()) for name in names) for names in reasons)
     return {
         **_goodput(record, "down", start, end),
         **_goodput(record, "up", start, end),
         **{f"{name}_ms": _at(steady, q) / 1e6 for name, q in QUANTILES.items() if steady},
         "max_all_ms": max(answered["rtt_ns"].to_list(), default=0) / 1e6,
         "lost_pings": int(pings["late"].sum()),
-        "drops": sum(count for name, count in counts.items() if name.startswith("dropped_")),
-        "marks": sum(count for name, count in counts.items() if name.startswith("marked_")),
+        "drops": drops,
+        "marks": marks,
         "retransmits": int(record.flows["retransmitted_segments"].sum()),
         "timeouts": int(record.flows["timeouts"].sum()),
     }
