@@ -25,6 +25,8 @@ from pathlib import Path
 
 import polars as pl
 
+from weirlab.scenario import shipped_tests
+
 Case = tuple[str, ...]
 """What stands behind `weir run` for one case."""
 
@@ -143,7 +145,8 @@ def table_differences(name: str, before: pl.DataFrame, after: pl.DataFrame) -> l
 def cases(written: Path) -> dict[str, Case]:
     """Every case by name; scenarios that have no file of their own are written to the folder `written`."""
     short = ("--idle", "500ms", "--load", "1500ms")
-    shipped: dict[str, Case] = {f"test-{name}": (name, *short) for name in TESTS}
+    shipped: dict[str, Case] = {f"test-{name}": (name, *short) for name in shipped_tests()}
+    # It has no load.
     shipped["test-ping"] = ("ping", "--idle", "2s")
     queues: dict[str, Case] = {
         f"queue-{number:02}-{words.split()[0]}": (
@@ -194,18 +197,6 @@ EXIT_ASSERTION = 1
 """Exit code of `weir run` when an assertion of the scenario does not hold."""
 VOLATILE = ("host", "started_at", "tables", "versions")
 """Keys of a manifest that differ between two runs of one code; `tables` holds digests of part files."""
-TESTS = (
-    "rrul",
-    "rrul_be",
-    "rrul_twice",
-    "rtt_fair",
-    "tcp_bidirectional",
-    "tcp_download",
-    "tcp_ndown",
-    "tcp_nup",
-    "tcp_upload",
-    "three_rtts",
-)
 QUEUES = (
     "default",
     "pfifo limit 50",
