@@ -276,7 +276,7 @@ test = "tcp_download"
 link = "cable-20-8"
 queue = ["default", "htb rate 95% fq_codel"]
 seed = 1
-assertions = ["latency.p99 < 10s"]
+assert = ["latency.p99 < 10s"]
 [phases]
 idle = "200ms"
 load = "300ms"
