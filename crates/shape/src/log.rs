@@ -153,18 +153,28 @@ pub fn replay(
     if head.weir_shape != VERSION {
         return Err(bad(1, &format!("its version is {}, and {VERSION} is read", head.weir_shape)));
     }
+    head.settings.control.check().map_err(|error| bad(1, &error))?;
     let control = match (mode, head.settings.control) {
         (None, control) => control,
         (Some(mode), Control::Auto(auto)) => Control::Auto(AutoSettings { mode, ..auto }),
         (Some(mode), _) => Control::Auto(AutoSettings { mode, ..AutoSettings::default() }),
     };
-    let mut run =
-        Replay { controller: control.build(), open: head.settings.open, decided: Vec::new() };
+    let mut run = Replay {
+        controller: control.build(),
+        open: head.settings.open,
+        reached: Time::ZERO,
+        counted: [None; 2],
+        decided: Vec::new(),
+    };
     let mut logged = Vec::new();
     for (line, number) in lines {
         match serde_json::from_str::<Line>(line) {
             Ok(line @ Line { what: What::Decision { .. }, .. }) => logged.push(Some(line)),
-            Ok(Line { t, what }) => run.feed(Time::from_nanos(t), &what, &control, show),
+            Ok(Line { t, what }) => {
+                let now = Time::from_nanos(t);
+                run.check(now, &what).map_err(|error| bad(number, &error))?;
+                run.feed(now, &what, &control, show);
+            }
             // The process was ended while it wrote.
             Err(_) if !text.ends_with('\n') && text.lines().count() == number => break,
             Err(error) => return Err(bad(number, &error)),
@@ -177,11 +187,66 @@ pub fn replay(
 struct Replay {
     controller: Box<dyn Controller>,
     open: bool,
+    /// The time of the last line.
+    reached: Time,
+    /// The counters of the last tick, since the controller began.
+    counted: [Option<(u64, u64, u64)>; 2],
     /// As they are read again; `None` if one cannot be, which then is in no log.
     decided: Vec<Option<Line>>,
 }
 
 impl Replay {
+    /// Refuses what no shaper writes: times and counters that go back, and what lies ahead of its own line.
+    fn check(&mut self, now: Time, what: &What) -> Result<(), String> {
+        let (t, reached) = (now.as_nanos(), self.reached.as_nanos());
+        if t < reached {
+            return Err(format!(
+                "its time {t} ns is before that of the line before it, {reached} ns"
+            ));
+        }
+        if t > MAX_TIME_NS {
+            return Err(format!("its time {t} ns is later than {MAX_TIME_NS} ns"));
+        }
+        self.reached = now;
+        match *what {
+            What::Delay { sent, .. } if sent > t => {
+                Err(format!("what was sent at {sent} ns cannot be back at {t} ns"))
+            }
+            What::Delay { rtt, one_way, .. }
+                if rtt > MAX_TIME_NS
+                    || one_way.is_some_and(|(there, back)| {
+                        there.unsigned_abs().max(back.unsigned_abs()) > MAX_TIME_NS
+                    }) =>
+            {
+                Err(format!("its delay is longer than {MAX_TIME_NS} ns"))
+            }
+            What::Late(since) if since > t => {
+                Err(format!("the shaper is late since {since} ns, which is after {t} ns"))
+            }
+            What::Open(_) => {
+                self.counted = [None; 2];
+                Ok(())
+            }
+            What::Tick(counters) => self.count(counters),
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&mut self, counters: [Option<(u64, u64, u64)>; 2]) -> Result<(), String> {
+        for (before, now) in self.counted.iter_mut().zip(counters) {
+            if let (Some(before), Some(now)) = (*before, now)
+                && (now.0 < before.0 || now.1 < before.1)
+            {
+                return Err(format!(
+                    "its counters {} bytes, {} packets are below those before, {} and {}",
+                    now.0, now.1, before.0, before.1
+                ));
+            }
+            *before = now;
+        }
+        Ok(())
+    }
+
     fn feed(&mut self, now: Time, what: &What, control: &Control, show: &mut dyn FnMut(&str)) {
         match *what {
             What::Late(since) => self.controller.on_late(Time::from_nanos(since), now),
@@ -216,6 +281,8 @@ impl Replay {
 }
 
 const VERSION: u32 = 1;
+/// A hundred years: no time of a log is later, and sums of two still fit.
+const MAX_TIME_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -289,6 +356,16 @@ mod tests {
         // What else the log's controller was told stays.
         let kept = r#""side":"up","rate_bps":7000000"#;
         assert!(shown.iter().all(|line| line.contains(kept) || line.contains("down")), "{shown:?}");
+        // Times that go back, a counter that does, and a rate that no shaper has.
+        let swapped =
+            text.lines().take(1).chain(text.lines().skip(1).collect::<Vec<_>>().into_iter().rev());
+        let refused = |text: &str| replay(text, None, &mut |_| {}).unwrap_err().to_string();
+        let error = refused(&swapped.collect::<Vec<_>>().join("\n"));
+        assert!(error.contains("is before that of the line before it"), "{error}");
+        let error = refused(&text.replace("\"tick\":[[30000,", "\"tick\":[[18446744073709551615,"));
+        assert!(error.contains("its counters 60000 bytes"), "{error}");
+        let error = refused(&text.replace("\"egress_bps\":7000000", "\"egress_bps\":7"));
+        assert!(error.starts_with("line 1 is not of a shaper's log: up rate 7 bit/s"), "{error}");
         let error = replay("{}", None, &mut |_| {}).unwrap_err().to_string();
         assert!(error.starts_with("line 1 is not of a shaper's log: "), "{error}");
     }
