@@ -1,4 +1,4 @@
-//! What a client's connection is doing: whether it may be given up for another one.
+//! Activity of a client's connection: whether it may be closed in favour of another connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What one connection is doing. A connection is idle when it has had a request and has none under way.
+/// Activity of one connection: idle if it has had a request and none is under way.
 #[derive(Debug)]
 pub(crate) struct Activity {
     start: Instant,

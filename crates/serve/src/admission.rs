@@ -43,16 +43,16 @@ struct Admitted {
     next: u64,
 }
 
-/// What the server knows of an address that has something.
+/// Record of an address that has connections or tests at present.
 #[derive(Debug)]
 struct Client {
     used: Use,
     pace: Option<Arc<Pace>>,
-    /// Its connections by number.
+    /// The address's connections by number.
     connections: BTreeMap<u64, Arc<Activity>>,
 }
 
-/// What somebody has.
+/// Number of connections and tests that an address, or all of them, have at present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Use {
     connections: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Entered {
     pub gave_up: bool,
 }
 
-/// What there can be too much of.
+/// A kind of resource that admission bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thing {
     Connection,

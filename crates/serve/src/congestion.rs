@@ -2,7 +2,9 @@
 
 use socket2::{Domain, Socket, Type};
 
-/// Those that the kernel has and lets this process use (`net.ipv4.tcp_allowed_congestion_control`).
+/// Names of the congestion controls that the kernel has and lets this process use, sorted.
+///
+/// The kernel's list of allowed ones is `net.ipv4.tcp_allowed_congestion_control`.
 pub(crate) fn usable() -> Vec<String> {
     let mut names = weir_net::available_congestion_controls().unwrap_or_default();
     let Ok(socket) = Socket::new(Domain::IPV4, Type::STREAM, None) else { return Vec::new() };

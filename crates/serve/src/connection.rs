@@ -36,7 +36,7 @@ pub(crate) struct Connection {
 /// A connection without TLS, or with it.
 pub(crate) type Transport = Either<Connection, Box<Secured>>;
 
-/// What is asked of the connection beneath.
+/// Requests that a protocol makes of the TCP connection beneath it.
 pub(crate) trait OverTcp {
     /// Lets this connection, which carries no load, pass without waiting for the address's pace.
     fn carries_no_load(&mut self);
@@ -267,7 +267,7 @@ impl Ends {
     }
 }
 
-/// What the kernel knows of a connection; `None` if it is gone.
+/// Reads the kernel's `TCP_INFO` of a connection; `None` if the connection is gone.
 pub(crate) fn tcp_info(socket: &TcpStream) -> Option<TcpInfo> {
     TcpInfo::of(&SockRef::from(socket)).ok()
 }

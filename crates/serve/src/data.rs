@@ -1,4 +1,4 @@
-//! What loads are made of, and other random bits.
+//! Random bytes: the payload of loads, and bits for other uses.
 
 use std::sync::LazyLock;
 

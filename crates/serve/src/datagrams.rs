@@ -1,4 +1,4 @@
-//! What is answered over UDP: Weir's echo and Ookla's loss on the main port, irtt on its own.
+//! Answers over UDP: Weir's echo and Ookla's loss on the main port, irtt on its own.
 //!
 //! One thread with a runtime of its own answers all of it, so that loads do not hold it up. No answer is
 //! longer than its request.
@@ -219,7 +219,8 @@ impl Counts {
     }
 }
 
-/// What fits into an Ethernet frame over IPv4; longer ones would come in fragments.
+/// Longest UDP payload, in bytes, that fits into an Ethernet frame over IPv4; longer ones would come in
+/// fragments.
 pub(crate) const MAX_ECHO_BYTES: usize = 1472;
 /// A thousand datagrams at their size in memory.
 const RECEIVE_BUFFER: usize = 1 << 20;

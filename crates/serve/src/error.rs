@@ -16,7 +16,7 @@ impl ServeError {
         Self { sentence: message.into(), is_input: false }
     }
 
-    /// What was given cannot be used.
+    /// An error of the user's input: a value or a file that cannot be used.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self { is_input: true, ..Self::new(message) }
     }
@@ -27,7 +27,7 @@ impl ServeError {
         self.is_input
     }
 
-    /// What was tried, and what the system said.
+    /// An error of the system: says what was tried, then what the system said.
     pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
         let text = error.to_string();
         let text = text.split(" (os error").next().unwrap_or_default();

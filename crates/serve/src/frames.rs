@@ -217,7 +217,7 @@ fn wrong(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a frame with a {what} that is not allowed"))
 }
 
-/// What is read at once.
+/// Bytes that one read takes at most.
 const BUFFER: usize = 64 << 10;
 /// RFC 6455, section 5.5.
 const MAX_CONTROL_BYTES: u64 = 125;

@@ -1,4 +1,4 @@
-//! What the head of a request says, where no library reads it.
+//! Reading of a request's head, where no library does it.
 
 use hyper::Request;
 use hyper::header::{self, HeaderMap, HeaderName};

@@ -1,4 +1,4 @@
-//! Which listening sockets are at work. A task of one that ends before it is told to ends the server.
+//! Health of the listening sockets. If the task of one ends before it is told to, the server ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) struct Health {
 pub(crate) struct Listener {
     /// `TCP` or `UDP`.
     pub transport: &'static str,
-    /// What is spoken there.
+    /// Name of the protocols that are spoken on the socket.
     pub serves: &'static str,
     pub address: SocketAddr,
     /// When its task last ran, in milliseconds since the start.

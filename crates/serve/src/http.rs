@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub activity: Arc<Activity>,
 }
 
-/// What an answer consists of.
+/// Body of an HTTP answer.
 pub(crate) enum Body {
     Whole(Bytes),
     Load(Load),
@@ -223,7 +223,7 @@ pub(crate) fn other_method(allowed: &'static str) -> Response {
     response
 }
 
-/// What a browser asks before it lets a foreign page send what it wants to send.
+/// The answer to a CORS preflight, which a browser sends before it lets a foreign page send its request.
 pub(crate) fn preflight() -> Response {
     let mut response = empty(StatusCode::NO_CONTENT);
     for (name, value) in [
@@ -236,7 +236,7 @@ pub(crate) fn preflight() -> Response {
     response
 }
 
-/// What only this machine's programs are to read: no page of another site.
+/// Hides `response` from pages of other sites; only this machine's programs are to read it.
 pub(crate) fn not_for_pages(mut response: Response) -> Response {
     response.headers_mut().remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
     response
@@ -258,7 +258,7 @@ fn with(body: Body, status: StatusCode, kind: &'static str) -> Response {
     response
 }
 
-/// What a load hands over at once.
+/// Bytes that a load hands over at once.
 const CHUNK: u64 = 256 << 10;
 
 /// Nothing is kept by anybody, and pages of other sites may measure here, with all that the browser knows of

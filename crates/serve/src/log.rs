@@ -62,7 +62,7 @@ pub(crate) fn lost_lines() -> u64 {
     LOST_LINES.load(Ordering::Relaxed)
 }
 
-/// What the log's thread gets.
+/// A message to the log's thread.
 enum Entry {
     Line(Vec<u8>),
     /// To be answered once all lines before it are written.

@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! The server's counters and gauges, for Prometheus.
 
 use std::sync::atomic::AtomicI64;
 

@@ -1,4 +1,4 @@
-//! What a server is asked to be: the words of its command line.
+//! Options of a server: the words of its command line.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -139,7 +139,7 @@ impl Options {
         if self.listen.is_empty() { vec![Listen::Everywhere(PORT)] } else { self.listen.clone() }
     }
 
-    /// What is served.
+    /// The services that the server offers: all but those of `--without`.
     pub(crate) fn services(&self) -> BTreeSet<Service> {
         let all = Service::value_variants().iter().copied();
         all.filter(|service| !self.without.contains(service)).collect()

@@ -20,7 +20,7 @@ use crate::server::{Server, Stop};
 /// Why there is no server: words for the user, and what the program returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What to print: the help that was asked for, or one sentence.
+    /// Text to print: the help that was asked for, or one sentence.
     pub message: String,
     /// 0 after help, 1 if something cannot be had, 2 if the words or the files that they name are wrong.
     pub exit_code: u8,
@@ -103,7 +103,7 @@ impl Running {
         &self.addresses
     }
 
-    /// What ends it.
+    /// A handle that ends the server.
     #[must_use]
     pub fn stopper(&self) -> Stop {
         self.stop.clone()
@@ -165,8 +165,9 @@ impl Drop for Running {
     }
 }
 
-/// What is wrong with the words, and what is allowed instead, in one sentence. `clap` has the latter on lines
-/// of its own, and repeats the usage.
+/// One sentence that says what is wrong with the words of the command line, and what is allowed instead.
+///
+/// `clap` prints what is allowed on lines of its own, and repeats the usage.
 fn sentence(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -227,11 +228,11 @@ impl Signals {
     }
 }
 
-/// What a shell expects after SIGINT.
+/// Exit code after SIGINT, as shells expect it.
 const INTERRUPTED: i32 = 130;
 /// How soon its end is noticed.
 const LOOK: Duration = Duration::from_millis(50);
-/// What tasks that do not end get after the server's own patience.
+/// Time that tasks have to end in, once the server's own patience is over.
 const SHUTDOWN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

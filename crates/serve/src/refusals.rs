@@ -1,4 +1,4 @@
-//! What was refused, for the log: at once when it begins, then once a minute with counts.
+//! Refusals in the log: a line at once when they begin, then one a minute with counts.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -35,7 +35,7 @@ pub(crate) async fn librespeed(client: &Client, request: Request, endpoint: Endp
     give(client, "librespeed", request, answer).await
 }
 
-/// What speedtest-cli and clients of OoklaServer ask for.
+/// Answers a request of speedtest-cli or another client of `OoklaServer`.
 pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
     let answer = answers::ookla(&asked(client, &request, None));
     give(client, "ookla", request, answer).await
@@ -49,7 +49,7 @@ pub(crate) async fn responsiveness(client: &Client, request: Request) -> Respons
     give(client, "rpm", request, Ok(answer)).await
 }
 
-/// What is asked for.
+/// The protocol-independent form of a request, from which its answer is made.
 fn asked<'a>(
     client: &Client,
     request: &'a Request,

@@ -1,4 +1,4 @@
-//! Which protocol a request belongs to.
+//! Routes: the protocol that a request belongs to, by its path.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::metrics::CONTENT_TYPE;
 use crate::options::Service;
 use crate::{page, requests, weir};
 
-/// What a path is for.
+/// The endpoint that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Page(page::File),
@@ -62,7 +62,7 @@ impl Route {
         })
     }
 
-    /// What it belongs to; `None` if it is always there.
+    /// Service that the route belongs to; `None` if the route is always there.
     const fn service(self) -> Option<Service> {
         Some(match self {
             Self::Page(_) => Service::Page,
@@ -173,7 +173,7 @@ fn metrics(client: &Client) -> Response {
 const READING: &str = "GET, HEAD, OPTIONS";
 const READING_AND_POST: &str = "GET, HEAD, POST, OPTIONS";
 
-/// Whatever a path is: what has a route is a path, and only what is safe goes without the secret.
+/// Checks what must hold for any path: every route starts with `/`, and only safe ones go without the secret.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn exercise(path: &str) {
     if let Some(route) = Route::of(path) {

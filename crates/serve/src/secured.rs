@@ -34,7 +34,7 @@ impl Secured {
         self.stream.get_mut().0
     }
 
-    /// What is written next may wait for about 5 ms.
+    /// Bounds the bytes in the socket and in TLS, so that the next write waits for about 5 ms at most.
     fn keep_short(&mut self) {
         let Some(unsent) = &mut self.unsent else { return };
         let (connection, session) = self.stream.get_mut();

@@ -115,7 +115,7 @@ impl Server {
         &self.addresses
     }
 
-    /// What ends it.
+    /// A handle that ends the server.
     #[must_use]
     pub fn stop(&self) -> Stop {
         Stop(self.shared.stop.clone())

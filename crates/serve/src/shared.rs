@@ -1,4 +1,4 @@
-//! What all parts of a server know.
+//! State that all parts of a server share.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -77,7 +77,7 @@ impl Shared {
         self.begin_any(protocol, direction, client, false)
     }
 
-    /// The same for one of the requests of a test, of which the server does not know what belongs together.
+    /// Begins one request of a test; the server cannot tell which requests belong to one test.
     pub fn begin_request(
         &self,
         protocol: &'static str,

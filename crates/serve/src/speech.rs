@@ -1,4 +1,4 @@
-//! What a client speaks, by its first bytes.
+//! Detection of the protocol that a client speaks, by its first bytes.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-/// What is spoken on a connection.
+/// A protocol that is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speech {
     Tls,

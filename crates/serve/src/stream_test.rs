@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub pings: bool,
 }
 
-/// What ends a test before its time.
+/// A bound that ends a test before its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     None,
@@ -61,7 +61,7 @@ struct Test<N> {
     narrate: N,
 }
 
-/// What both halves count and hand each other.
+/// Bytes sent and received by the two halves of a test, and the ping that one hands to the other.
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,

@@ -87,5 +87,5 @@ fn narrator(ends: Ends, used: Option<String>) -> impl FnMut(&State) -> String + 
     }
 }
 
-/// What closing may take.
+/// Time that the closing of the connection may take.
 const FAREWELL: Duration = Duration::from_secs(5);

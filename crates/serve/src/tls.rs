@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::error::ServeError;
 use crate::options::Options;
 
-/// What accepts TLS connections.
+/// An acceptor of TLS connections, with the certificate of `options` or one that it makes itself.
 ///
 /// # Errors
 /// If the files are not what they should be.

@@ -1,4 +1,4 @@
-//! What foreign clients ask for, from the other end.
+//! Requests of foreign clients, from the client's end.
 
 mod client;
 

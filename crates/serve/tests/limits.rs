@@ -1,4 +1,4 @@
-//! What a server on the open Internet has to withstand, and how it starts and ends.
+//! Limits that a server on the open Internet needs, its start and its end.
 
 mod client;
 

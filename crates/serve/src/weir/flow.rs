@@ -45,7 +45,7 @@ pub(crate) struct Flow {
     news: mpsc::Sender<News>,
 }
 
-/// What happens to a flow, for its session.
+/// An event of a flow, told to its session.
 pub(crate) enum News {
     Started { flow: u32, congestion: String },
     Ended { flow: u32, reason: EndReason },

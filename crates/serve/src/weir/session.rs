@@ -27,7 +27,7 @@ use crate::http::{Client, Request, Response, refuse};
 use crate::shared::{Shared, Test};
 use crate::upgrade::websocket;
 
-/// What datagrams need to know of a session.
+/// The part of a session that datagrams need.
 pub(crate) struct Session {
     token: Token,
     client: IpAddr,
@@ -476,5 +476,5 @@ const NEWS: usize = 2 * MAX_FLOWS;
 const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_DSCP: u8 = 63;
 const ECN_BITS: u8 = 3;
-/// What a machine that was busy for a moment sends at once.
+/// Length of the longest burst of echoes, in ns of the echo rate: what a briefly busy machine sends at once.
 const ECHO_BURST_NS: u64 = 50_000_000;

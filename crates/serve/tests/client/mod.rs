@@ -48,7 +48,7 @@ pub async fn ask(server: SocketAddr, head: &str, body: &[u8]) -> Answer {
     ask_on(stream, head, body).await
 }
 
-/// The same on a connection that is already there.
+/// Sends one request on the connection `stream` and reads the answer.
 pub async fn ask_on(mut stream: TcpStream, head: &str, body: &[u8]) -> Answer {
     let length =
         if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
