@@ -20,9 +20,9 @@ pub struct Choice {
     pub backend: Backend,
     /// Why this one, in one sentence.
     pub why: String,
-    /// What holds packets back, egress and ingress, in tc syntax.
+    /// Disciplines that hold packets back, egress and ingress, in tc syntax; `None` for a side left alone.
     pub queues: [Option<String>; 2],
-    /// What the kernel is to make of it, if it is the backend.
+    /// Queues for the kernel to make, egress and ingress, if the kernel is the backend.
     #[serde(skip)]
     kernel: [Option<KernelQueue>; 2],
 }
@@ -152,7 +152,7 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
     Ok(Choice { backend: Backend::Kernel, why, queues, kernel })
 }
 
-/// What stands for the usual `cake` where the kernel has none.
+/// Discipline in place of the usual `cake`, for a kernel without it.
 const INSTEAD: &str = "htb diffserv4 fq_codel";
 /// Disciplines that keep queues short and flows apart.
 const KEEP_SHORT: [&str; 2] = ["cake", "fq_codel"];

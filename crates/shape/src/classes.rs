@@ -58,8 +58,9 @@ impl Classes {
         self.caps.iter().flatten().flatten()
     }
 
-    /// What has come and not gone on, because it waits for its class' rate or was dropped there; bytes as the
-    /// framing counts them.
+    /// Packets that have come and not gone on: they wait for their class's rate or were dropped there.
+    ///
+    /// Bytes are as the framing counts them.
     pub fn waiting(&self, side: Side) -> Count {
         let mut all = Count::default();
         for port in self.caps[side as usize].iter().flatten() {
@@ -70,8 +71,10 @@ impl Classes {
         all
     }
 
-    /// What its class lets go by `now` goes on to `next`, which has let go everything that was due before.
-    /// Time that was lost is made up for back to `earliest`.
+    /// Passes on to `next` the packets that their class lets go by `now`. Time that was lost is made up for
+    /// back to `earliest`.
+    ///
+    /// `next` has let go everything that was due before.
     pub fn let_go(
         &mut self,
         side: Side,

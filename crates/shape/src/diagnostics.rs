@@ -25,9 +25,9 @@ pub(crate) struct Diagnostics {
 pub(crate) struct Second {
     /// The rate, bit/s, if there is one.
     pub rate_bps: Option<u64>,
-    /// What left on egress and came on ingress, bit/s.
+    /// Load of the link in bit/s: traffic that left on egress, or came on ingress.
     pub load_bps: u64,
-    /// What waits in the shaper, bytes.
+    /// Bytes that wait in the shaper.
     pub backlog_bytes: u64,
     /// Bytes that the device has counted.
     pub device_bytes: u64,
@@ -169,8 +169,11 @@ pub(crate) fn slower_link(control: &Control, link_bps: u64) -> Vec<String> {
         .collect()
 }
 
-/// What a flowtable that has `device` takes away from a shaper, which may be one that `sees_all` that this
-/// machine does: the kernel's own queues, without rules.
+/// A sentence about the flows that a flowtable with `device` takes away from a shaper; `None` if it takes
+/// none.
+///
+/// `sees_all` holds for a shaper that sees all of this machine's traffic: the kernel's own queues, without
+/// rules.
 pub(crate) fn taken_by(it: &Flowtable, device: &str, sees_all: bool) -> Option<String> {
     let what = match (it.in_hardware, sees_all) {
         (true, _) => "the device forwards its flows by itself, past every queue (`flags offload`)",
@@ -183,7 +186,7 @@ pub(crate) fn taken_by(it: &Flowtable, device: &str, sees_all: bool) -> Option<S
     ))
 }
 
-/// What is said of a device with `hw-tc-offload`.
+/// A sentence about the packets that a device with `hw-tc-offload` takes away from a shaper.
 pub(crate) fn taken_by_hardware(device: &str) -> String {
     format!(
         "`hw-tc-offload` of `{device}` is on: packets that filters in its hardware take do not come here; \
@@ -273,7 +276,7 @@ mod tests {
         }
     }
 
-    /// What is said of as many seconds, in each of which delays are that high, ms.
+    /// Warnings after `seconds` such seconds, in each of which delays are `ms` milliseconds high.
     fn said(control: &Control, sides: [Option<Second>; 2], seconds: u32, ms: u64) -> Vec<String> {
         let mut diagnostics = Diagnostics::new(control);
         diagnostics.on_delay(0, 20_000_000);

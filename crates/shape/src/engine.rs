@@ -31,12 +31,12 @@ pub(crate) struct Engine {
     log: Option<Log>,
     diagnostics: Diagnostics,
     device: DeviceCounters,
-    /// What the device's and the shaper's counters said at the last look.
+    /// Bytes that the device and the shaper had counted at the last look.
     looked: [[u64; 2]; 2],
     warnings: Vec<String>,
-    /// When they last held.
+    /// Time at which warnings last held.
     warned: Time,
-    /// Those that the device itself gives reason for.
+    /// Warnings that the device itself gives reason for.
     standing: Vec<String>,
     /// Nobody has asked to shape yet.
     open: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     delays: Vec<(u64, u64, u32)>,
     shown: Time,
     shown_bytes: [u64; 2],
-    /// What the loop waits for, and how late it was at worst since a view was shown.
+    /// Time that the loop waits for; `late` is by how much it was missed at worst since a view was shown.
     due: Time,
     late: Duration,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// What sees every packet.
+/// The parts of the shaper that see every packet.
 struct Observer {
     reflectors: Reflectors,
     passive: Passive,
@@ -384,7 +384,7 @@ impl Engine {
     }
 }
 
-/// What can be said beforehand.
+/// Warnings that hold before any packet is seen.
 fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeError> {
     let device = settings.device.as_str();
     let facts = weir_linux::device_facts(device)?;
@@ -407,7 +407,7 @@ fn bounded(rate: Rate) -> Rate {
     rate.max(Rate::from_kbit(MIN_RATE_KBIT))
 }
 
-/// Whatever a controller says: a full packet then takes 120 ms, and TCP still makes progress.
+/// Least rate in kbit/s, whatever a controller says: a full packet takes 120 ms, and TCP makes progress.
 const MIN_RATE_KBIT: u64 = 100;
 /// Later than this it matters: half of the queue that a controller takes for one.
 const LATE: Duration = Duration::from_millis(1);

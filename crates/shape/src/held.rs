@@ -26,7 +26,7 @@ pub(crate) struct HeldPackets {
     free: Vec<usize>,
     /// Memory of packets that have gone.
     spare: Vec<Vec<u8>>,
-    /// Those that a discipline has dropped: way and the kernel's number.
+    /// Packets that a discipline has dropped, each as its way and the kernel's number.
     pub dropped: Vec<(usize, u32)>,
 }
 

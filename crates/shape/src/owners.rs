@@ -20,7 +20,7 @@ use crate::ShapeError;
 pub(crate) struct Owner {
     /// The process' name, and that of its file.
     names: [String; 2],
-    /// Its group, without the `/` in front.
+    /// Control group of the process, without the `/` in front.
     cgroup: String,
 }
 

@@ -16,11 +16,11 @@ use crate::settings::Target;
 /// All reflectors.
 pub(crate) struct Reflectors {
     all: Vec<Source>,
-    /// Those that were named cannot be had: they are tried again.
+    /// Named targets that could not be opened; they are tried again.
     missing: Vec<Target>,
     /// Sessions with servers of Weir's own protocol, each with the number of its source while it is open.
     sessions: Vec<(SocketAddr, EchoKeeper, Option<u32>)>,
-    /// What their servers may ask for.
+    /// Secret for servers that ask for one.
     secret: Option<Secret>,
     /// Why the last session is not open.
     trouble: Option<String>,
@@ -46,15 +46,16 @@ struct Source {
     /// The least time between two of its probes, and when the last one was sent.
     least: Duration,
     asked: Time,
-    /// It was learned from traffic.
+    /// Whether the reflector was learned from traffic.
     learned: bool,
     since: Time,
     heard: Option<Time>,
 }
 
 impl Reflectors {
-    /// Those of `targets`, or of the well-known and the traffic's peers if there are none; `secret` is for
-    /// servers that ask for one.
+    /// Opens the reflectors of `targets`, or the well-known ones and the traffic's peers if there are none.
+    ///
+    /// `secret` is for servers that ask for one.
     pub fn new(targets: &[Target], secret: Option<Secret>, now: Time) -> Self {
         let learn = targets.is_empty();
         let well_known = || WELL_KNOWN.map(|address| Target::Icmp(IpAddr::from(address))).to_vec();
@@ -78,7 +79,7 @@ impl Reflectors {
         it
     }
 
-    /// What to wait for.
+    /// File descriptors of the reflectors' sockets, with the events to wait for.
     pub fn fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.all.iter().filter_map(|source| source.reflector.fd()).map(|(fd, out)| {
             PollFd::new(fd, if out { PollFlags::POLLOUT } else { PollFlags::POLLIN })
@@ -140,7 +141,7 @@ impl Reflectors {
         self.heard(now).next().is_some()
     }
 
-    /// Those that have answered lately: their addresses.
+    /// Addresses of the reflectors that have answered lately.
     pub fn heard(&self, now: Time) -> impl Iterator<Item = IpAddr> {
         self.all
             .iter()

@@ -14,9 +14,9 @@ use crate::owners::{Owner, Owners};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Whatever nobody waits for.
+    /// Traffic that nobody waits for.
     Bulk,
-    /// Everything else.
+    /// Traffic that no other class names.
     BestEffort,
     /// Traffic that comes steadily or is waited for: streams, shells.
     Video,
@@ -120,7 +120,7 @@ impl Rules {
         self.caps_bps[side as usize].iter().any(Option::is_some)
     }
 
-    /// The same as the kernel is told of it.
+    /// The rules, marks and ceilings in the form that the kernel takes.
     pub(crate) fn for_kernel(&self) -> KernelClasses {
         let points = [Class::Bulk, Class::BestEffort, Class::Video, Class::Voice].map(Class::dscp);
         KernelClasses {

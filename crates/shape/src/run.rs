@@ -40,7 +40,7 @@ pub fn run(
     run_with(settings, seed, clock, &mut |view| show(&json(view)))
 }
 
-/// The same with a view that is none, whose times are those of `clock`.
+/// Runs a shaper with the times of `clock`; `show` gets each view as a value, not as JSON.
 ///
 /// # Errors
 /// As of [`run`].

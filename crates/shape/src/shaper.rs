@@ -8,10 +8,11 @@ use weir_core::{FlowKey, Rate, TcpHeader, Time};
 use crate::ShapeError;
 use crate::view::SideCounts;
 
-/// What holds packets back at rates that are set while it works. What was there before is there again when it
-/// is dropped, if not before.
+/// A backend that holds packets back at rates that are set while it works.
+///
+/// On drop it brings back what was there before it, unless that is done already.
 pub(crate) trait Shaper: Send {
-    /// What tells that packets wait for this process, if they do.
+    /// File descriptor that is readable when packets wait for this process; `None` if none ever do.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Does what is due by `now`, and shows `watch` the packets, where this process sees them.
@@ -26,10 +27,10 @@ pub(crate) trait Shaper: Send {
     /// Brings the counters up to date.
     fn look(&mut self) -> Result<(), ShapeError>;
 
-    /// What a side's counters say, as the controller takes it; `None` for one that is left alone.
+    /// Counters of a side in the form that the controller takes; `None` for a side that is left alone.
     fn traffic(&self, side: Side) -> Option<Traffic>;
 
-    /// The same as people want to know it.
+    /// Counters of a side in the form that people read; `None` for a side that is left alone.
     fn counts(&mut self, side: Side) -> Option<SideCounts>;
 
     /// Brings back what was there before.

@@ -227,7 +227,7 @@ impl Shaper for Userspace {
 }
 
 impl Drop for Userspace {
-    /// What waits goes, rather than being lost with the queues.
+    /// Lets all waiting packets go, so that they are not lost with the queues.
     fn drop(&mut self) {
         let now = self.worked;
         if let Some(classes) = &mut self.classes {

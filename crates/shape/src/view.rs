@@ -47,7 +47,7 @@ pub struct SideView {
     pub reason: &'static str,
     /// The number.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the reason's number.
     pub unit: &'static str,
     /// Totals and what waits.
     pub counts: SideCounts,
@@ -58,7 +58,7 @@ pub struct SideView {
 pub struct SideCounts {
     /// Bytes that crossed the line, as the framing counts them.
     pub bytes: u64,
-    /// Bytes that left the queue, likewise.
+    /// Bytes that left the queue, as the framing counts them.
     pub departed_bytes: u64,
     /// Packets that wait now.
     pub backlog_packets: u64,

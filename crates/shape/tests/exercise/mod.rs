@@ -1,4 +1,4 @@
-//! What must hold of any text that is read as the log of a shaper: it is refused in one sentence, or replayed.
+//! Checks of any text that is read as the log of a shaper: it is refused in one sentence, or replayed.
 
 use weir_control::Mode;
 
