@@ -146,7 +146,7 @@ def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> Non
     assert [list(column.cells)[1] for column in table.columns[1:]] == ["0.000"] * 3
 
 
-@pytest.mark.parametrize("what", ["tests", "links", "queues"])
+@pytest.mark.parametrize("what", ["tests", "links", "queues", "markers", "congestion-controls"])
 def test_list(weir: Weir, what: str) -> None:
     done = weir("list", what)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import polars as pl
 
-from weirlab.scenario import shipped_tests
+from weirlab.scenario import congestion_controls, shipped_tests
 
 Case = tuple[str, ...]
 """What stands behind `weir run` for one case."""
@@ -172,7 +172,7 @@ def cases(written: Path) -> dict[str, Case]:
                 "4s",
             ),
         )
-        for name in ("reno", "cubic", "bbr")
+        for name in congestion_controls()
         for option, ip in (("--ecn", "4"), ("--no-ecn", "6"), ("--no-sack", "4"))
     }
     shapers: dict[str, Case] = {

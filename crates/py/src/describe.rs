@@ -112,10 +112,18 @@ pub(crate) fn expand_queue(text: &str, rate_bps: Option<u64>) -> PyResult<Option
     preset.map(|preset| preset.expand(&set_up, &device)).transpose().map_err(fail)
 }
 
-/// The names of the congestion controls of the simulated TCP.
+/// All congestion controls of the simulated TCP.
 #[pyfunction]
-pub(crate) fn congestion_controls() -> Vec<&'static str> {
-    ALGORITHMS.to_vec()
+pub(crate) fn congestion_controls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for known in ALGORITHMS {
+        let entry = PyDict::new(py);
+        entry.set_item("name", known.name)?;
+        entry.set_item("summary", known.summary)?;
+        entry.set_item("source", known.source)?;
+        list.append(entry)?;
+    }
+    Ok(list)
 }
 
 /// The names of the profiles of the simulated TCP.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_core::{Duration, Ecn, Rng, Time};
 
-use crate::congestion::{ALGORITHMS, Algorithm};
+use crate::congestion::{self, Algorithm};
 use crate::profile::Profile;
 use crate::receiver::{AckNeed, OwnRtt, Receiver};
 use crate::segment::{Flags, Segment};
@@ -71,7 +71,7 @@ pub struct Info {
 
 /// An algorithm that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown congestion control `{name}` (known: {})", ALGORITHMS.join(", "))]
+#[error("unknown congestion control `{name}` (known: {})", congestion::names())]
 pub struct UnknownAlgorithm {
     name: String,
 }
@@ -88,9 +88,9 @@ impl Endpoint {
         mss: u32,
         random: Rng,
     ) -> Result<Self, UnknownAlgorithm> {
-        let algorithm = Algorithm::named(algorithm, random)
+        let known = Algorithm::named(algorithm)
             .ok_or_else(|| UnknownAlgorithm { name: algorithm.to_owned() })?;
-        let sender = Sender::new(&profile, algorithm, mss);
+        let sender = Sender::new(&profile, (known.begin)(random), mss);
         let receiver = Receiver::new(&profile, mss);
         Ok(Self { profile, state: State::Closed, sender, receiver })
     }

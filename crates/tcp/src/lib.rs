@@ -28,7 +28,7 @@ mod transmit;
 mod undo;
 mod window;
 
-pub use congestion::ALGORITHMS;
+pub use congestion::{ALGORITHMS, Algorithm};
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
     Bursts, DelayedAck, IdleRestart, LossDetection, PROFILES, Profile, RtoRule, SocketBuffer,

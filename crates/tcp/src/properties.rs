@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn every_byte_arrives_once_and_in_order(case in case()) {
         for profile in PROFILES {
-            for algorithm in ALGORITHMS {
+            for algorithm in ALGORITHMS.iter().map(|known| known.name) {
                 Bench::new(&case, profile, algorithm, Time::ZERO).run(&case);
             }
         }
@@ -131,7 +131,7 @@ proptest! {
     fn a_later_start_changes_nothing_but_the_time(case in case(), shifts in 1..50u64) {
         let later = Time::ZERO + GRAIN * shifts;
         for profile in PROFILES {
-            for algorithm in ALGORITHMS {
+            for algorithm in ALGORITHMS.iter().map(|known| known.name) {
                 let first = Bench::new(&case, profile, algorithm, Time::ZERO).run(&case);
                 let second = Bench::new(&case, profile, algorithm, later).run(&case);
                 for (number, (one, other)) in first.iter().zip(&second).enumerate() {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use weir_core::{Duration, Ecn, Time};
 
-use crate::congestion::Algorithm;
+use crate::congestion::CongestionControl;
 use crate::pacing::Pace;
 use crate::profile::{IdleRestart, LossDetection, Profile};
 use crate::rack::Rack;
@@ -37,7 +37,7 @@ pub(crate) struct Sender {
     pub phase: Phase,
     pub reduction: Reduction,
     pub undo: Undo,
-    pub algorithm: Algorithm,
+    pub algorithm: Box<dyn CongestionControl>,
 
     pub mss: u32,
     /// Bytes that the application has written; the largest number for an endless stream.
@@ -132,7 +132,7 @@ pub struct Counters {
 }
 
 impl Sender {
-    pub fn new(profile: &Profile, mut algorithm: Algorithm, mss: u32) -> Self {
+    pub fn new(profile: &Profile, mut algorithm: Box<dyn CongestionControl>, mss: u32) -> Self {
         let rate = algorithm.rate_control().is_some().then(Box::default);
         let rto_us = profile.rto_initial.as_micros() as u32;
         Self {

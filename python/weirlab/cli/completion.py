@@ -40,7 +40,7 @@ def queues(context: click.Context, _param: click.Parameter, begun: str) -> list[
 def congestion_controls(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of congestion controls."""
     del context
-    return _beginning(_native.congestion_controls(), begun)
+    return _beginning([one["name"] for one in _native.congestion_controls()], begun)
 
 
 def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -52,6 +52,7 @@ def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[
         "links": shipped_links,
         "queues": lambda: [one["name"] for one in _native.disciplines()],
         "markers": lambda: [one["name"] for one in _native.markers()],
+        "congestion-controls": lambda: [one["name"] for one in _native.congestion_controls()],
     }
     what = names.get(context.params.get("what", ""))
     return _beginning(what() if what else [], begun)

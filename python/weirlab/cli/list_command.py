@@ -1,4 +1,4 @@
-"""`weir list`: the tests, links, queues and markers that there are."""
+"""`weir list`: the tests, links, queues, markers and congestion controls that there are."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["tests", "links", "queues", "markers"]))
+@click.argument("what", type=click.Choice(["tests", "links", "queues", "markers", "congestion-controls"]))
 @click.argument("name", required=False, shell_complete=completion.listed)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
-    """List the tests, links, queues or markers that there are; with a NAME, everything about one of them.
+    """List what there is, by name; with a NAME, everything about one of them.
 
     Queues are classful (others sit in their classes), classless, or presets, which stand for tc commands.
 
     The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
     commands for which it stands are shown.
     """
-    entries = {"tests": _tests, "links": _links, "queues": _queues, "markers": _markers}[what]()
+    entries = {
+        "tests": _tests,
+        "links": _links,
+        "queues": _queues,
+        "markers": _markers,
+        "congestion-controls": _congestion_controls,
+    }[what]()
     if what == "queues" and name is not None:
         entries = [_with_expansion(name)]
     elif name is not None:
@@ -42,7 +48,7 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
         click.echo(json.dumps(entries, indent=2))
     elif name is None:
         _show_many(what, entries)
-    elif what in {"queues", "markers"}:
+    elif what in {"queues", "markers", "congestion-controls"}:
         _show_set_up(entries[0])
     else:
         _show_one(entries[0])
@@ -59,7 +65,7 @@ def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str,
             return entry
     near = get_close_matches(name, [entry["name"] for entry in entries], n=1)
     rest = f"did you mean `{near[0]}`?" if near else f"`weir list {what}` names all"
-    raise UsageError(f"there is no {what.removesuffix('s')} `{name}`: {rest}")
+    raise UsageError(f"there is no {what.removesuffix('s').replace('-', ' ')} `{name}`: {rest}")
 
 
 def _tests() -> list[dict[str, Any]]:
@@ -95,8 +101,12 @@ def _markers() -> list[dict[str, Any]]:
     return [dict(marker) for marker in _native.markers()]
 
 
+def _congestion_controls() -> list[dict[str, Any]]:
+    return [dict(known) for known in _native.congestion_controls()]
+
+
 def _show_many(what: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(title=f"{what.capitalize()} (`weir list {what} NAME` shows all of one)")
+    table = Table(title=f"{what.replace('-', ' ').capitalize()} (`weir list {what} NAME` shows all of one)")
     table.add_column("name", no_wrap=True)
     if what == "queues":
         table.add_column("kind", no_wrap=True)

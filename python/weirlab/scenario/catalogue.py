@@ -54,7 +54,7 @@ def queue_names() -> list[str]:
 
 def congestion_controls() -> list[str]:
     """The names of the congestion controls that loads may have."""
-    return list(_native.congestion_controls())
+    return [one["name"] for one in _native.congestion_controls()]
 
 
 def load_trace(name: str) -> str:

@@ -84,7 +84,7 @@ class TcpSpec(Model):
 
     Attributes:
         profile: `linux`, `rfc`, `linux22` or `bsd`.
-        congestion_control: `cubic`, `reno`.
+        congestion_control: one of `weir list congestion-controls`.
         sack, ecn, timestamps, pacing, bursts, delayed_ack: switch a part of the profile on or off.
         initial_window: segments that may be sent first.
         receive_window: greatest receive window.

@@ -5,11 +5,11 @@
 //! both of its signs (Ha and Rhee, "Taming the elephants"), not HyStart++ (RFC 9406): that is what
 //! Linux has.
 
-use super::CongestionControl;
+use super::{Algorithm, CongestionControl};
 use crate::window::{AckSample, Window};
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cubic {
+#[derive(Debug, Default)]
+struct Cubic {
     /// The window before the last reduction, in segments.
     last_max: u32,
     /// The running period of growth since the last reduction.
@@ -232,6 +232,13 @@ fn cube_root(a: u64) -> u64 {
         x = next;
     }
 }
+
+pub(super) static CUBIC: Algorithm = Algorithm {
+    name: "cubic",
+    summary: "grows its window along a cubic curve of the time since the last loss; Linux' default",
+    source: "RFC 9438; Linux net/ipv4/tcp_cubic.c",
+    begin: |_| Box::new(Cubic::default()),
+};
 
 const SCALE: u32 = 1024;
 /// Multiplicative decrease: 0.7 (RFC 9438, section 4.6).

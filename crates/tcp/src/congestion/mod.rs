@@ -1,6 +1,6 @@
 //! Congestion control: how large the window is.
 //!
-//! An algorithm is a file of its own and a line in [`Algorithm`]. Loss recovery calls it as Linux calls
+//! An algorithm is a file of its own, which declares an [`Algorithm`], and its place in [`ALGORITHMS`]. Loss recovery calls it as Linux calls
 //! `tcp_congestion_ops`: it decides the slow start threshold after a loss and grows the window while
 //! there is none; the reduction itself and retransmission are not its business.
 
@@ -8,14 +8,16 @@ mod bbr;
 mod cubic;
 mod reno;
 
+use std::fmt::Debug;
+
 use weir_core::Rng;
 
 use crate::rate::{RateSample, RateSampler};
 use crate::recovery::Phase;
 use crate::window::{AckSample, Window};
 
-/// A congestion control algorithm.
-pub(crate) trait CongestionControl {
+/// A congestion control algorithm at work on one connection.
+pub(crate) trait CongestionControl: Debug + Send {
     /// The slow start threshold after a congestion event, in segments.
     fn ssthresh(&mut self, window: &Window) -> u32;
 
@@ -99,46 +101,30 @@ pub(crate) struct Path {
     pub next_burst_us: u64,
 }
 
-/// The known algorithms.
-#[derive(Clone, Debug)]
-pub(crate) enum Algorithm {
-    Reno(reno::Reno),
-    Cubic(cubic::Cubic),
-    Bbr(Box<bbr::Bbr>),
+/// A congestion control of the registry: its name and source, and how a connection's own one is made.
+#[derive(Debug)]
+pub struct Algorithm {
+    /// Its name, as `net.ipv4.tcp_congestion_control` has it.
+    pub name: &'static str,
+    /// Summary in one line.
+    pub summary: &'static str,
+    /// Source: RFC or paper, and kernel file.
+    pub source: &'static str,
+    /// Makes one, which draws from the random stream what it leaves to chance.
+    pub(crate) begin: fn(Rng) -> Box<dyn CongestionControl>,
 }
 
-/// The names of the known algorithms, as `net.ipv4.tcp_congestion_control` has them.
-pub const ALGORITHMS: &[&str] = &["reno", "cubic", "bbr"];
+/// Every congestion control, in the order in which messages and `weir list` name them.
+pub static ALGORITHMS: &[&Algorithm] = &[&reno::RENO, &cubic::CUBIC, &bbr::BBR];
 
 impl Algorithm {
-    /// The algorithm called `name`, which draws from `random` what it leaves to chance.
-    pub fn named(name: &str, random: Rng) -> Option<Self> {
-        match name {
-            "reno" => Some(Self::Reno(reno::Reno)),
-            "cubic" => Some(Self::Cubic(cubic::Cubic::default())),
-            "bbr" => Some(Self::Bbr(Box::new(bbr::Bbr::new(random)))),
-            _ => None,
-        }
+    /// The algorithm called `name`.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        ALGORITHMS.iter().find(|known| known.name == name).copied()
     }
 }
 
-impl std::ops::Deref for Algorithm {
-    type Target = dyn CongestionControl;
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Reno(reno) => reno,
-            Self::Cubic(cubic) => cubic,
-            Self::Bbr(bbr) => &**bbr,
-        }
-    }
-}
-
-impl std::ops::DerefMut for Algorithm {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Self::Reno(reno) => reno,
-            Self::Cubic(cubic) => cubic,
-            Self::Bbr(bbr) => &mut **bbr,
-        }
-    }
+/// The names of all congestion controls, with commas between them.
+pub(crate) fn names() -> String {
+    ALGORITHMS.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }

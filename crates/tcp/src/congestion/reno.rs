@@ -1,10 +1,10 @@
 //! Reno: RFC 5681, as Linux has it (`tcp_reno_*` in `net/ipv4/tcp_cong.c`).
 
-use super::CongestionControl;
+use super::{Algorithm, CongestionControl};
 use crate::window::Window;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reno;
+#[derive(Debug)]
+struct Reno;
 
 impl CongestionControl for Reno {
     /// RFC 5681, equation 4, with the window for the flight size.
@@ -23,3 +23,10 @@ impl CongestionControl for Reno {
         }
     }
 }
+
+pub(super) static RENO: Algorithm = Algorithm {
+    name: "reno",
+    summary: "halves its window after a loss, then adds a segment a round trip",
+    source: "RFC 5681; Linux net/ipv4/tcp_cong.c",
+    begin: |_| Box::new(Reno),
+};

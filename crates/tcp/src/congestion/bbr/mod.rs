@@ -18,13 +18,13 @@ use weir_core::{Draw, Rng};
 use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
 use self::policer::{News, Policer, Progress};
-use super::{CongestionControl, Path, RateControl};
+use super::{Algorithm, CongestionControl, Path, RateControl};
 use crate::rate::{RateSample, RateSampler};
 use crate::recovery::Phase;
 use crate::window::Window;
 
-#[derive(Clone, Debug)]
-pub(crate) struct Bbr {
+#[derive(Debug)]
+struct Bbr {
     mode: Mode,
     pacing_gain: u64,
     cwnd_gain: u64,
@@ -544,6 +544,13 @@ fn burst(window: &Window, path: &Path) -> u32 {
 fn least_burst(window: &Window) -> u32 {
     if window.pacing_rate < SINGLE_BELOW { 1 } else { 2 }
 }
+
+pub(super) static BBR: Algorithm = Algorithm {
+    name: "bbr",
+    summary: "version 1: sends at the largest rate at which data arrived lately; losses do not count",
+    source: "Cardwell et al. 2016; Linux net/ipv4/tcp_bbr.c",
+    begin: |random| Box::new(Bbr::new(random)),
+};
 
 /// Gains are in 256ths.
 const UNIT: u64 = 256;
