@@ -30,8 +30,9 @@ test: setup ## Sets everything up and passes the tests
 	@$(BIN)/pytest
 
 .PHONY: docs
-docs: setup ## Writes the columns of the record's tables into docs/record.md
+docs: setup ## Writes what is declared in the code into docs/: the record's columns, lists of names
 	@$(BIN)/python tests/record_page.py
+	@$(BIN)/python tests/list_pages.py
 
 .PHONY: cases
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import list_pages
 import record_page
 from weirlab import _native
 from weirlab.cli import COMMANDS
-from weirlab.plots import KINDS
 from weirlab.record.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ def test_every_marker_and_parameter_is_documented(marker: _native.Marker) -> Non
     assert marker["name"] in page
     for param in marker["params"]:
         assert f"`{param['name']}`" in page, param["name"]
+
+
+@pytest.mark.parametrize("known", _native.congestion_controls(), ids=lambda one: one["name"])
+def test_every_congestion_control_has_a_row_in_the_page_about_tcp(known: _native.CongestionControl) -> None:
+    rows = [row for row in (ROOT / "docs/tcp.md").read_text().splitlines() if row.startswith("|")]
+    assert any(f"(`{known['name']}`)" in row for row in rows)
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/queues").glob("*.md")), ids=lambda p: p.stem)
@@ -113,10 +119,11 @@ def test_every_option_is_documented(page: str, words: tuple[str, ...], weir: Wei
         assert re.search(rf"{option}\b(?!-)", text), option
 
 
-def test_every_kind_of_chart_is_documented() -> None:
-    text = (ROOT / "docs/cli.md").read_text()
-    for kind in KINDS:
-        assert re.search(rf"--kind [a-z\\|-]*\b{kind}\b", text), kind
+@pytest.mark.parametrize(("file", "name"), list_pages.LISTS)
+def test_the_lists_of_names_are_those_of_the_registries(file: str, name: str) -> None:
+    page = (list_pages.DOCS / file).read_text()
+    rows = list_pages.LISTS[file, name]()
+    assert list_pages.renewed(page, name, rows) == page, "a registry has changed: `make docs` writes it anew"
 
 
 def test_files_that_pages_name_are_there() -> None:

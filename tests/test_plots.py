@@ -186,8 +186,7 @@ def test_errors_are_a_sentence_and_leave_nothing(rrul: list[Record], idle: Recor
     def said(kind: str, records: Sequence[Record], name: str = "chart.png") -> str:
         return refused(tmp_path, kind, records, name)
 
-    known = "three-plot, phases, cdf, box, ping, windows, shaper, overlay"
-    assert said("pie", rrul) == f"there is no chart `pie` (known: {known})"
+    assert said("pie", rrul) == f"there is no chart `pie` (known: {', '.join(KINDS)})"
     assert said("three-plot", rrul) == "chart `three-plot` takes exactly 1 record, not 2"
     assert said("overlay", rrul[:1]) == "chart `overlay` takes 2 or more records, not 1"
     assert said("box", []) == "chart `box` takes 1 or more records, not 0"

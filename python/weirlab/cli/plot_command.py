@@ -9,13 +9,21 @@ import click
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
-from weirlab.plots import FORMATS, KINDS, SPANNED, check, draw, format_of
+from weirlab.plots import FORMATS, KINDS, check, draw, format_of, spanned
 from weirlab.report import charts_of
 from weirlab.scenario.units import time_ns
 from weirlab.ui import console
 
 
-@click.command("plot")
+def _help() -> str:
+    """The help of the command: every chart with what it shows."""
+    width = max(map(len, KINDS))
+    charts = "\n".join(f"{name:<{width}}  {known.summary}" for name, known in KINDS.items())
+    # \b keeps click from folding the list.
+    return f"Draw charts of records.\n\n\b\n{charts}"
+
+
+@click.command("plot", help=_help())
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
     "--kind",
@@ -31,28 +39,19 @@ from weirlab.ui import console
 )
 @option("--title", help="Title in place of the test's.")
 @option(
-    "--span", metavar="FROM..TO", help="For windows: the part of the time that is drawn, such as 35s..55s."
+    "--span",
+    metavar="FROM..TO",
+    help=f"The part of the time that is drawn, such as 35s..55s; for {spanned()}.",
 )
 def command(
     paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None, span: str | None
 ) -> None:
-    """Draw charts of records.
-
-    \b
-    three-plot  download, upload and latency of one run over time
-    phases      throughput, pings and grades over the phases of one `weir test`
-    cdf         distribution of latency, of one or several runs
-    box         boxes of download, upload and latency, of several runs
-    ping        pings over time with their averages
-    windows     congestion windows over time
-    shaper      a shaper's rate, pings and use of the line over time
-    overlay     pings of several set-ups over each other: before and after
-    """  # noqa: D301 - \b keeps click from folding the list
+    """Draws the charts that are asked for."""
     span_s = None if span is None else _span(span)
     if kind == "all":
         _check_folder(out)
         if span is not None:
-            raise UsageError(f"--span {span}: it belongs to --kind {SPANNED}")
+            raise UsageError(f"--span {span}: it belongs to {spanned()}: name it with --kind")
         check("box", 1, title=title)
     else:
         out = out or Path(f"{kind}.png")

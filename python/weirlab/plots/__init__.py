@@ -33,12 +33,21 @@ class Kind:
         name: what it is asked for by.
         summary: what it shows, in a line.
         least, most: how many records it takes; `most` is None if there is no limit.
+        takes_span: whether a part of the time may be chosen.
     """
 
     name: str
     summary: str
     least: int
     most: int | None
+    takes_span: bool = False
+
+    @property
+    def takes(self) -> str:
+        """The number of records that it takes, in words."""
+        if self.least == self.most:
+            return "exactly 1 record" if self.least == 1 else f"exactly {self.least} records"
+        return f"{self.least} or more records"
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -50,13 +59,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("cdf", "which share of the pings took at most how long", 1, None),
             Kind("box", "spread of download, upload and latency of each set-up", 1, None),
             Kind("ping", "ping over time, run above run, with averages", 1, None),
-            Kind("windows", "congestion window of each flow over time, run above run", 1, None),
+            Kind(
+                "windows", "congestion window of each flow over time, run above run", 1, None, takes_span=True
+            ),
             Kind("shaper", "a shaper's rate, ping and use of the line over time, of several runs", 1, None),
             Kind("overlay", "ping over time of several set-ups in one chart: before and after", 2, None),
         )
     }
 )
-"""All kinds of charts, by name."""
+"""All kinds of charts, by name. A kind is drawn by the function `figure` of the module of its name."""
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -74,7 +85,7 @@ def plot(
         records: a record, or several in the order in which they are drawn.
         kind: one of `KINDS`.
         title: heading in place of the test's title.
-        span_s: first and last second that the chart `windows` draws, such as `(35, 55)`; all if None.
+        span_s: first and last second that are drawn, such as `(35, 55)`, if the kind takes a span.
 
     Returns:
         A figure of 10 inches in width; `figure.savefig("chart.png")` writes it, `draw` does with Weir's own
@@ -109,7 +120,7 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
         title: heading in place of the test's title.
         whole: all records, if `records` are a part of them: a set-up then has the same colour in all charts,
             and the chart says how many runs of it there are.
-        span_s: first and last second that the chart `windows` draws; all if None.
+        span_s: first and last second that are drawn, by kinds that take a span; all if None.
 
     Returns:
         `target`.
@@ -182,18 +193,21 @@ def check(
         raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
     if title is not None and len(title) > MAX_TITLE_CHARS:
         raise UsageError(f"a title of {len(title)} characters: write {MAX_TITLE_CHARS} or fewer")
-    if span_s is not None and kind != SPANNED:
-        raise UsageError(f"span {span_s[0]:g}s..{span_s[1]:g}s: it belongs to the chart `{SPANNED}`")
+    if span_s is not None and not known.takes_span:
+        raise UsageError(f"span {span_s[0]:g}s..{span_s[1]:g}s: it belongs to {spanned()}")
     if span_s is not None and not 0 <= span_s[0] < span_s[1]:
         raise UsageError(
             f"span {span_s[0]:g}s..{span_s[1]:g}s: it must begin at 0 or later and end after that"
         )
     if known.least <= count and (known.most is None or count <= known.most):
         return
-    takes = f"{known.least} or more records"
-    if known.least == known.most:
-        takes = "exactly 1 record" if known.least == 1 else f"exactly {known.least} records"
-    raise UsageError(f"chart `{kind}` takes {takes}, not {count}")
+    raise UsageError(f"chart `{kind}` takes {known.takes}, not {count}")
+
+
+def spanned() -> str:
+    """The charts of which a part of the time may be chosen, in words."""
+    names = [f"`{known.name}`" for known in KINDS.values() if known.takes_span]
+    return f"the {'chart' if len(names) == 1 else 'charts'} {' and '.join(names)}"
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -209,9 +223,6 @@ def _write(target: Path, content: bytes) -> None:
     except OSError as error:
         raise cannot_write(f"`{target}` cannot be written", error) from error
 
-
-SPANNED = "windows"
-"""The chart of which a part of the time may be chosen."""
 
 MAX_TITLE_CHARS = 200
 """Characters; two lines of a chart."""

@@ -10,11 +10,12 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from weirlab.errors import UsageError
+from weirlab.plots import KINDS
 from weirlab.scenario import Direction, Model, ResolvedRun, ScenarioSpec, check, resolve
 from weirlab.stats import Interval, interval
 from weirstudies.gallery.figures import FIGURES
@@ -107,7 +108,7 @@ class Experiment(Model):
         source: who published it.
         chosen: what the source does not tell, and what was taken for it.
         columns: the figures of its table, with a heading each.
-        charts: kinds of charts to draw.
+        charts: kinds of charts to draw, of `weirlab.plots.KINDS`.
         set_ups: what is run.
         statements: what was said of it.
     """
@@ -119,7 +120,7 @@ class Experiment(Model):
     chosen: str
     repeat: Annotated[int, Field(ge=1)] = 5
     columns: dict[str, Column]
-    charts: list[Literal["three-plot", "cdf", "box", "ping", "overlay", "windows"]]
+    charts: list[str]
     set_ups: Annotated[list[SetUp], Field(min_length=1)]
     statements: Annotated[list[Statement], Field(min_length=1)]
 
@@ -132,6 +133,9 @@ class Experiment(Model):
         for label in named:
             if label not in labels:
                 raise ValueError(f"there is no set-up `{label}` (there are: {', '.join(labels)})")
+        for kind in self.charts:
+            if kind not in KINDS:
+                raise ValueError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
         return self
 
 

@@ -1,0 +1,54 @@
+"""The lists of names in the documentation, as the registries have them; run, it writes them there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weirlab.plots import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+Rows = list[tuple[str, ...]]
+
+
+def charts() -> Rows:
+    """Every kind of chart."""
+    head = ("chart", "shows", "takes")
+    return [head, *((f"`{name}`", known.summary, known.takes) for name, known in KINDS.items())]
+
+
+LISTS: Mapping[tuple[str, str], Callable[[], Rows]] = {("cli.md", "charts"): charts}
+"""What makes each list, by page and name."""
+
+
+def renewed(page: str, name: str, rows: Rows) -> str:
+    """`page` with the list called `name` between its marks.
+
+    Raises:
+        ValueError: if it has no marks for it.
+    """
+    before, start, rest = page.partition(f"<!-- list of {name} -->\n")
+    _, end, after = rest.partition("<!-- end of list -->\n")
+    if not end:
+        raise ValueError(f"the page has no marks for the list of {name}")
+    table = "".join(map(_row, [rows[0], ("---",) * len(rows[0]), *rows[1:]]))
+    return f"{before}{start}\n{table}\n{end}{after}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def write() -> None:
+    """Writes every list into its page."""
+    for (file, name), rows in LISTS.items():
+        page = DOCS / file
+        page.write_text(renewed(page.read_text(), name, rows()))
+
+
+if __name__ == "__main__":
+    write()
