@@ -425,7 +425,8 @@ impl Sender {
         self.rearm_timeout(profile, now);
     }
 
-    /// What could still be reordered is not: RFC 8985, section 6.2, step 5.
+    /// Handles the reordering timer: segments that might have been reordered are lost (RFC 8985, section 6.2,
+    /// step 5).
     fn on_reordering_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         self.refresh(now);
         let before = self.board.in_flight();

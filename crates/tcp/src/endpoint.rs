@@ -57,7 +57,7 @@ pub struct Info {
     pub in_flight: u32,
     /// Smoothed round trip; `None` before the first.
     pub srtt: Option<Duration>,
-    /// Its mean deviation.
+    /// Mean deviation of the smoothed round trip.
     pub rttvar: Duration,
     /// Shortest round trip of the last minutes; `None` before the first.
     pub min_rtt: Option<Duration>,
@@ -368,12 +368,13 @@ impl Handshake {
         Self { first_us: now.as_nanos() / 1_000, attempts: 0, timeouts: 0, retry_at: Time::MAX }
     }
 
-    /// Its timer expired.
+    /// The handshake after its timer has expired once more.
     fn timed_out(self) -> Self {
         Self { timeouts: self.timeouts + 1, ..self }
     }
 
-    /// It was sent once more, and waits for the initial timeout, doubled that many times.
+    /// The handshake after its segment was sent once more; the wait is the initial timeout, doubled
+    /// `doublings` times.
     fn sent(self, doublings: u32, profile: &Profile, now: Time) -> Self {
         let wait = (profile.rto_initial * (1 << doublings.min(16))).min(profile.rto_max);
         let retry_at = profile.timers.fires_at(now, wait);

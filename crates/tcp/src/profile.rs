@@ -81,10 +81,11 @@ pub enum LossDetection {
 /// Treatment of the congestion window after it was idle for longer than a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleRestart {
-    /// It falls to the initial window (RFC 5681, section 4.1).
+    /// The window falls to the initial window (RFC 5681, section 4.1).
     InitialWindow,
-    /// It halves for each timeout, down to the initial window, and also shrinks while the application
-    /// uses a part of it only (RFC 2861, as Linux has it).
+    /// The window halves for each timeout, down to the initial window (RFC 2861, as Linux has it).
+    ///
+    /// It also shrinks while the application uses only a part of it.
     Decay,
 }
 
@@ -140,8 +141,9 @@ pub enum Bursts {
 pub enum WindowRule {
     /// Always that many bytes.
     Fixed(u32),
-    /// It follows what the application reads (dynamic right-sizing, as Linux has it), with a buffer
-    /// of that size.
+    /// The window follows what the application reads (dynamic right-sizing, as Linux has it).
+    ///
+    /// The buffer bounds it.
     Follows(SocketBuffer),
 }
 

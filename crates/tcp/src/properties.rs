@@ -1,6 +1,7 @@
-//! What every connection must do, whatever it is: two endpoints, random operations, and a path that
-//! loses, duplicates, delays and marks at random. A new profile or congestion control joins by its line
-//! in the registry.
+//! Properties of every connection: two endpoints, random operations, and a path that loses, duplicates,
+//! delays and marks at random.
+//!
+//! A new profile or congestion control joins by its line in the registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ enum Operation {
     },
 }
 
-/// What becomes of segments on their way. Shares are in percent, and end with the operations.
+/// The path between the endpoints. Shares are in percent, and end with the operations.
 #[derive(Clone, Debug)]
 struct Path {
     delay_us: u64,
@@ -126,7 +127,7 @@ proptest! {
         }
     }
 
-    /// The same at another time comes out the same, that much later: nothing takes zero for "never".
+    /// A case that starts later sends the same segments, that much later: nothing takes zero for "never".
     #[test]
     fn a_later_start_changes_nothing_but_the_time(case in case(), shifts in 1..50u64) {
         let later = Time::ZERO + GRAIN * shifts;
@@ -341,8 +342,8 @@ impl Bench {
         }
     }
 
-    /// What leaves is a piece of what was written, always the same one, inside the peer's window, and
-    /// says what has arrived.
+    /// Checks a segment that leaves: it repeats what was written, is inside the peer's window, and
+    /// acknowledges what has arrived.
     fn check_segment(&mut self, end: usize, segment: &Segment) {
         let name = &self.name;
         let peer = &self.sides[1 - end];

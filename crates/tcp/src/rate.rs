@@ -74,7 +74,7 @@ pub(crate) struct Interval {
     pub prior_delivered: u32,
     /// Segments that arrived in it.
     pub delivered: u32,
-    /// Its length in microseconds.
+    /// Length of the interval in microseconds.
     pub us: u64,
 }
 
@@ -110,7 +110,7 @@ impl RateSampler {
         self.newest = None;
     }
 
-    /// It reports this segment for the first time.
+    /// Notes a segment that the present acknowledgement reports for the first time.
     pub fn on_delivered(&mut self, arrived: &Delivered) {
         let is_newer = self
             .newest
@@ -123,8 +123,10 @@ impl RateSampler {
         }
     }
 
-    /// It is read: with it `delivered` segments have arrived by `now_us`, and the shortest round trip is
-    /// `min_rtt_us`. Completes `sample` and returns it.
+    /// Completes `sample` at the end of an acknowledgement, and returns it.
+    ///
+    /// With the acknowledgement, `delivered` segments have arrived by `now_us`; the shortest round trip is
+    /// `min_rtt_us`.
     pub fn finish(
         &mut self,
         sample: RateSample,
@@ -153,7 +155,8 @@ impl RateSampler {
         }
     }
 
-    /// What is sent until the `in_flight` segments have arrived says little about the path.
+    /// Notes that the application limits the rate: samples say little until the `in_flight` segments have
+    /// arrived.
     pub fn mark_app_limited(&mut self, delivered: u32, in_flight: u32) {
         self.app_limited = Some((delivered + in_flight).max(1));
     }

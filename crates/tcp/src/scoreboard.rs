@@ -13,13 +13,13 @@ use crate::segment::Block;
 pub(crate) struct Entry {
     /// When it was last sent, in microseconds.
     pub sent_us: u64,
-    /// Its place in the stream, in bytes.
+    /// Place of the segment's first byte in the stream, in bytes.
     pub offset: u64,
     /// How many segments had been delivered when it was last sent.
     pub delivered: u32,
     older: u32,
     newer: u32,
-    /// Its bytes.
+    /// Length of the segment in bytes.
     pub len: u16,
     state: State,
 }

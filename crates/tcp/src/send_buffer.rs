@@ -22,7 +22,7 @@ pub(crate) struct Buffered {
     pushed: u64,
 }
 
-/// What is sent while the application still writes.
+/// Amount of data that is sent while the application still writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Push {
     Nothing,

@@ -91,7 +91,7 @@ pub(crate) struct Sender {
 /// A tail loss probe under way (RFC 8985, section 7).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailProbe {
-    /// What was sent last when it left.
+    /// Number of the segment behind the last one that had been sent when the probe left.
     pub end: u32,
     /// Whether it was a retransmission.
     pub retransmission: bool,
@@ -117,7 +117,7 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Data segments sent again.
     pub segments_retransmitted: u64,
-    /// Their bytes.
+    /// Bytes of the data segments sent again.
     pub bytes_retransmitted: u64,
     /// Expirations of the retransmission timer, repeated ones included, connection set-up excluded.
     pub timeouts: u64,

@@ -102,8 +102,9 @@ fn a_small_window_does_not_wait() {
     t.later(us(100)).arrives(ack(9)).leaves(&[data(12)]);
 }
 
-/// What waits for the receive window does not use the congestion window: it does not grow
-/// (`tcp_tso_should_defer` tells which of them limits).
+/// The congestion window does not grow while data waits for the receive window.
+///
+/// `tcp_tso_should_defer` tells which of the two limits.
 #[test]
 fn waiting_for_the_receive_window_is_not_waiting_for_the_congestion_window() {
     let mut t =
@@ -154,8 +155,9 @@ fn recovery_does_not_wait_for_bursts() {
     t.later(us(200)).arrives(ack(10).sack(&[(11, 22)])).leaves(&[data(30)]);
 }
 
-/// What left in one burst and is lost as one leaves again as one, its last segment pushed, and waits for its
-/// turn as one. What selective acknowledgements cut off leaves apart (`tcp_xmit_retransmit_queue`,
+/// A burst that is lost as one leaves again as one, its last segment pushed, and waits for its turn as one.
+///
+/// Segments that selective acknowledgements cut off leave apart (`tcp_xmit_retransmit_queue`,
 /// `tcp_match_skb_to_sack`).
 #[test]
 fn a_lost_burst_is_sent_again_as_a_burst() {

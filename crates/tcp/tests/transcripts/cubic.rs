@@ -69,9 +69,10 @@ fn the_window_follows_the_cubic_curve() {
     }
 }
 
-/// The same with an acknowledgement for each segment, every 1.5 ms: the curve is looked at when the
-/// window has grown, or after 28 ms (`HZ / 32`), and no more than once a tick of 4 ms
-/// (`bictcp_update`).
+/// The window follows RFC 9438's curve with an acknowledgement for each segment, every 1.5 ms.
+///
+/// The curve is looked at when the window has grown, or after 28 ms (`HZ / 32`), and no more than once a tick
+/// of 4 ms (`bictcp_update`).
 #[test]
 fn the_window_follows_the_curve_segment_by_segment() {
     let mut t = flight_of(100, ms(100));

@@ -43,7 +43,7 @@ fn the_handshake_agrees_on_ecn() {
     t.writes(1).leaves(&[data(0).ecn(Ecn::Ect0)]);
 }
 
-/// The same from the other side.
+/// RFC 3168, section 6.1.1, at the side that answers: the SYN-ACK carries ECE only, and no ECT.
 #[test]
 fn the_answer_agrees_on_ecn() {
     let mut t = ecn().closed();

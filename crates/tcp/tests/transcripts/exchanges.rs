@@ -107,7 +107,8 @@ fn a_lost_last_segment_is_probed_with() {
     assert_eq!(pair.client().info().counters.timeouts, 0);
 }
 
-/// The same by the plain rules: the timeout (RFC 6298, section 2.4), and a delayed acknowledgement.
+/// A lost last segment by the plain rules: the timeout (RFC 6298, section 2.4), and a delayed
+/// acknowledgement.
 #[test]
 fn by_the_plain_rules_a_lost_last_segment_takes_a_second() {
     let pair = Pair::new(&rfc(), ms(20)).loses_data(End::Client, &[5]).client_sends(5);

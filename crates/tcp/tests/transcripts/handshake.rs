@@ -63,7 +63,7 @@ fn by_the_rfc_each_syn_waits_twice_as_long_as_the_one_before() {
     }
 }
 
-/// The same for the other side's SYN-ACK, which Linux doubles from the start (`reqsk_timer_handler`).
+/// A SYN-ACK waits twice as long each time; Linux doubles its wait from the start (`reqsk_timer_handler`).
 #[test]
 fn a_syn_ack_waits_twice_as_long_each_time() {
     let mut t = linux().closed();
@@ -199,7 +199,7 @@ fn a_late_answer_to_the_first_syn_leaves_the_initial_window() {
     assert_eq!(t.info().srtt, Some(ms(2_100)));
 }
 
-/// The same for the side that answers.
+/// The initial window is one segment if a SYN-ACK was lost twice, at the side that answers.
 #[test]
 fn two_lost_syn_acks_make_the_initial_window_one() {
     let mut t = linux().with(|profile| profile.timers = Timers::Exact).closed();

@@ -18,8 +18,10 @@ fn second_round(rtt: Duration) -> Script {
     t
 }
 
-/// These 20 segments are acknowledged one by one, the first after a round trip of `rtt`, the others
-/// with `gap` between them. Says with which of them slow start ends.
+/// Acknowledges the 20 segments under way, and says with which of them slow start ends.
+///
+/// They are acknowledged one by one, the first after a round trip of `rtt`, the others with `gap` between
+/// them.
 fn acknowledges(t: &mut Script, rtt: Duration, gap: Duration) -> Option<u32> {
     t.later(rtt);
     (1..=20).find(|nth| {

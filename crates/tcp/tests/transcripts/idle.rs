@@ -1,4 +1,4 @@
-//! What a pause does to the window: RFC 5681, section 4.1, RFC 2861 and RFC 7661.
+//! Effects of a pause on the congestion window: RFC 5681, section 4.1, RFC 2861 and RFC 7661.
 
 use crate::line::{ack, again, all};
 use crate::script::{Script, Setup, linux, ms, ns, rfc};

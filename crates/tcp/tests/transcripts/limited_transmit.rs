@@ -19,7 +19,7 @@ fn the_first_two_duplicates_send_a_new_segment_each() {
     }
 }
 
-/// The same without SACK.
+/// The first two duplicate acknowledgements send a new segment each without SACK, too (RFC 3042, section 2).
 #[test]
 fn duplicates_without_sack_do_the_same() {
     let mut t = linux().with(|profile| profile.sack = false).connected();

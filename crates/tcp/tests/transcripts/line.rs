@@ -136,7 +136,7 @@ impl Line {
         self
     }
 
-    /// Its timestamp, in milliseconds from the start of the script.
+    /// Sets the line's timestamp, in milliseconds from the start of the script.
     pub fn stamp(mut self, ms: i64) -> Self {
         self.stamp = Some(ms);
         self
@@ -176,7 +176,7 @@ impl Line {
             && agree(self.pushed, sent.pushed)
     }
 
-    /// What there is to say about `segment`; `next` is the next data segment that was never sent.
+    /// The line that describes `segment`; `next` is the next data segment that was never sent.
     pub fn of(segment: &Segment, ecn: Ecn, next: u32) -> Self {
         let kind = match (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK), segment.len)
         {
@@ -253,7 +253,7 @@ impl fmt::Display for Line {
 }
 
 impl Line {
-    /// What a line need not state.
+    /// Writes the details that a line may leave out.
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(number) = self.acks.filter(|_| self.kind != Kind::Ack) {
             write!(f, ", acks {number}")?;

@@ -1,5 +1,6 @@
-//! Pacing: when the next segment may leave (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`). RFC
-//! 9002, section 7.7 says the same of QUIC in words: "A sender SHOULD pace sending".
+//! Pacing: when the next segment may leave (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`).
+//!
+//! RFC 9002, section 7.7, wants it of QUIC: "A sender SHOULD pace sending".
 
 use weir_world::Overrides;
 
@@ -39,8 +40,9 @@ fn behind_the_first_ten_segments_leave_evenly() {
     t.at(ms(99)).leaves(&[]);
 }
 
-/// What an acknowledgement releases leaves at its pace, too: 11 segments make 220 kB/s, a segment each
-/// 4545454 ns. As the flow was late up to half a gap is forgiven once.
+/// Segments that an acknowledgement releases leave at the pace, too: at 220 kB/s one each 4545454 ns.
+///
+/// As the flow was late, up to half a gap is forgiven once.
 #[test]
 fn what_an_acknowledgement_releases_is_spread() {
     let mut t = paced().connected();

@@ -29,7 +29,7 @@ pub struct Pair {
     /// Data segments that may wait for the line.
     room: u64,
     now: Time,
-    /// What is on its way, by when and in which order it arrives.
+    /// Segments on their way, by when and in which order they arrive.
     on_the_way: BTreeMap<(Time, u64), (End, Segment, Ecn)>,
     sent: u64,
     text: String,
@@ -38,18 +38,18 @@ pub struct Pair {
 /// One end, and what became of what it sent.
 struct Side {
     endpoint: Endpoint,
-    /// Its next data segment that was never sent.
+    /// Number of the end's next data segment that was never sent.
     next: u32,
     sent: u32,
     sent_data: u32,
     /// When the last segment that it sent arrives.
     last_arrival: Time,
-    /// What the line loses of it, by these counts.
+    /// Segments of this end that the line loses, counted from its first.
     lost: BTreeSet<u32>,
     lost_data: BTreeSet<u32>,
 }
 
-/// What an endpoint sends in one call.
+/// Segments that an endpoint sends in one call.
 struct Sent(Vec<(Segment, Ecn)>);
 
 impl Wire for Sent {
@@ -127,7 +127,7 @@ impl Pair {
         self
     }
 
-    /// The same, and goes on from there.
+    /// Runs until nothing is on its way and no timer is set, or until `limit`, and can go on from there.
     pub fn runs_until(&mut self, limit: Duration) {
         let limit = ORIGIN + limit;
         while let Some((at, event)) = self.next_event().filter(|&(at, _)| at <= limit) {
@@ -175,7 +175,7 @@ impl Pair {
         &self.server.endpoint
     }
 
-    /// What happens next; of what happens at one time, arrivals first.
+    /// The next event and its time; of events at one time arrivals come first.
     fn next_event(&self) -> Option<(Time, Event)> {
         let arrival = self.on_the_way.keys().next().map(|&(at, _)| (at, Event::Arrival));
         let timer = |end: End, side: &Side| {

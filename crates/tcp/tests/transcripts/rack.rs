@@ -32,7 +32,7 @@ fn a_gap_waits_a_quarter_of_the_round_trip() {
     assert_eq!(t.info().counters.fast_recoveries, 1);
 }
 
-/// The same by Linux' timers of 4 ms: 27 ms are seven ticks, and the wheel waits for the eighth.
+/// The wheel of Linux' timers of 4 ms rounds the wait up: 27 ms are seven ticks, and it waits for the eighth.
 #[test]
 fn the_timer_wheel_rounds_the_wait_up() {
     let mut t = linux().connected();

@@ -135,10 +135,12 @@ fn a_filled_gap_of_several_pieces_is_read_piece_by_piece() {
     assert_eq!(window_after_a_gap_of(17), 70_173);
 }
 
-/// What waits behind a gap takes up the buffer: the window grows only as far as the rest of it reaches
-/// (`tcp_grow_window`, `tcp_space`). A fresh buffer holds 71168 bytes in segments of 1000 and 1832 of
-/// memory; two in a row take 2832. When it is to grow, a segment that arrives in order is counted already,
-/// one behind a gap not yet; in what is offered every one is.
+/// The window grows only as far as the rest of the buffer reaches, of which data behind a gap takes a part.
+///
+/// (`tcp_grow_window`, `tcp_space`.) A fresh buffer holds 71168 bytes in segments of 1000 and 1832 of memory;
+/// two in a row take 2832. When the window is to grow, a segment that arrives in order is counted already,
+/// one
+/// behind a gap not yet. In the window that is offered, every one is counted.
 #[test]
 fn the_window_does_not_grow_into_what_waits_behind_a_gap() {
     let mut t = linux().accepted();
@@ -153,9 +155,12 @@ fn the_window_does_not_grow_into_what_waits_behind_a_gap() {
     }
 }
 
-/// What a filled gap sets free lies in the buffer until the application reads it, which is after the
-/// acknowledgement left: that offers less, and the next one, of data behind another gap, more. So that is
-/// no duplicate by RFC 5681, section 2 (`tcp_select_window`, `tcp_ack_update_window`).
+/// Data of a filled gap lies in the buffer until the application reads it, and is not offered before.
+///
+/// The application reads after the acknowledgement left. That one offers less, and the next one, of data
+/// behind
+/// another gap, offers more. So the next one is no duplicate by RFC 5681, section 2 (`tcp_select_window`,
+/// `tcp_ack_update_window`).
 #[test]
 fn what_is_not_read_yet_is_not_offered() {
     let mut t = linux().with(|profile| profile.sack = false).accepted();

@@ -1,4 +1,4 @@
-//! What a receiver reports: SACK blocks, RFC 2018, and duplicates, RFC 2883
+//! Reports of a receiver: SACK blocks, RFC 2018, and duplicates, RFC 2883
 //! (`tcp_sack_new_ofo_skb`, `tcp_dsack_set`).
 
 use weir_tcp::{DelayedAck, Profile, WindowRule};

@@ -10,7 +10,7 @@ use weir_tcp::{Bursts, Endpoint, Flags, Info, Profile, Segment, Wire};
 
 use crate::line::{Kind, Line, MSS, ORIGIN, ack, all, since_origin, stamp_of, syn, syn_ack};
 
-/// What is tested, and how the connection starts.
+/// The endpoint under test, and how the connection starts.
 #[derive(Clone, Debug)]
 pub struct Setup {
     profile: Profile,
@@ -64,7 +64,7 @@ impl Setup {
         self
     }
 
-    /// Its peer offers that many bytes of receive window.
+    /// Sets the receive window that the peer offers, in bytes.
     pub fn peer_window(mut self, bytes: u32) -> Self {
         self.peer_window = bytes;
         self
@@ -121,9 +121,9 @@ pub struct Script {
     peer: Peer,
 }
 
-/// What the peer writes into its segments unless told otherwise.
+/// The peer: the values that it writes into its segments unless told otherwise.
 struct Peer {
-    /// What it acknowledged last.
+    /// Number of the segment up to which the peer has acknowledged.
     ack: u32,
     /// Where each of its data segments starts in its stream, and last where the next one will.
     offsets: Vec<u64>,
@@ -230,7 +230,7 @@ impl Script {
         self.at(moment).leaves(lines)
     }
 
-    /// Whatever leaves now: for stretches of a script that another test states in full.
+    /// Skips the segments that have left: for stretches of a script that another test states in full.
     pub fn skips(&mut self) -> &mut Self {
         self.announced = self.left.lines.len();
         self
@@ -349,8 +349,9 @@ impl Script {
         segment
     }
 
-    /// What a peer by the book echoes: the timestamp of the segment with which the stretch begins that
-    /// is newly acknowledged (RFC 7323, section 4.3).
+    /// The timestamp that a peer by the book echoes (RFC 7323, section 4.3).
+    ///
+    /// It is that of the segment with which the newly acknowledged stretch begins.
     fn peer_echo(&mut self, segment: &Segment) -> Option<u32> {
         if segment.flags.has(Flags::SYN) {
             return segment.flags.has(Flags::ACK).then_some(self.left.last_stamp);

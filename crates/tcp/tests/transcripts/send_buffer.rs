@@ -29,8 +29,9 @@ fn the_buffer_bounds_what_is_in_flight() {
     assert_eq!(t.info().in_flight, 283);
 }
 
-/// What a selective acknowledgement covers is joined, and takes its data's room only
-/// (`tcp_shift_skb_data`): here 38 segments in one piece, and those 144 bytes in another.
+/// Segments that a selective acknowledgement covers are joined, and take their data's room only.
+///
+/// (`tcp_shift_skb_data`.) Here there are 38 segments in one piece, and 144 bytes in another.
 #[test]
 fn what_arrived_behind_a_gap_takes_less_room() {
     let mut t = memory(60_000).connected();
@@ -40,8 +41,9 @@ fn what_arrived_behind_a_gap_takes_less_room() {
     t.later(us(100)).arrives(ack(224).sack(&[(225, 262)])).leaves(&all(262..524));
 }
 
-/// It grows to two windows of segments that take 2304 bytes each as long as it is what limits
-/// (`tcp_should_expand_sndbuf`): a write of 20 segments fits into the first 46080 bytes.
+/// The send buffer grows as long as it is the limit, to two windows of segments that take 2304 bytes each.
+///
+/// (`tcp_should_expand_sndbuf`.) A write of 20 segments fits into the first 46080 bytes.
 #[test]
 fn a_buffer_that_limits_grows() {
     let mut t = linux().connected();

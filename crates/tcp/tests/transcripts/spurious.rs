@@ -79,7 +79,7 @@ fn without_timestamps_two_new_segments_tell_that_a_timeout_was_needless() {
     assert_eq!(t.info().counters.segments_retransmitted, 1);
 }
 
-/// The same without SACK, by duplicate or new acknowledgements alone.
+/// F-RTO (RFC 5682) works without SACK, by duplicate or new acknowledgements alone.
 #[test]
 fn f_rto_needs_no_sack() {
     let old = |profile: &mut weir_tcp::Profile| {

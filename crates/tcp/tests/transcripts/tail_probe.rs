@@ -20,7 +20,7 @@ fn a_silent_flight_is_probed_after_two_round_trips_and_2_ms() {
     assert_eq!(t.info().counters.timeouts, 0);
 }
 
-/// The same by Linux' timers of 4 ms: 202 ms are 51 ticks, and the wheel waits for the 52nd.
+/// The wheel of Linux' timers of 4 ms rounds the probe up: 202 ms are 51 ticks, and it waits for the 52nd.
 #[test]
 fn the_timer_wheel_rounds_the_probe_up() {
     let mut t = linux().connected();

@@ -243,8 +243,10 @@ fn by_the_rfc_a_timeout_takes_everything_for_lost() {
     t.at(ms(1_200)).arrives(ack(2)).leaves(&[again(2), again(3)]);
 }
 
-/// What SACK reported stays reported: RFC 6675, section 5.1 allows that the scoreboard is kept, and
-/// Linux does so unless the receiver takes its word back.
+/// Segments that SACK reported stay reported after a timeout: RFC 6675, section 5.1, allows to keep the
+/// scoreboard.
+///
+/// Linux keeps it unless the receiver takes its word back.
 #[test]
 fn what_has_arrived_is_not_sent_again_after_a_timeout() {
     let mut t = exact().connected();

@@ -1,4 +1,4 @@
-//! Which timestamp is echoed: RFC 7323, section 4.3 (`tcp_replace_ts_recent`).
+//! The timestamp that is echoed: RFC 7323, section 4.3 (`tcp_replace_ts_recent`).
 
 use weir_tcp::Profile;
 

@@ -73,9 +73,9 @@ struct Cycle {
 /// Few segments are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RttProbe {
-    /// It lasts at least until behind this tick ...
+    /// Tick that must be over before the probe ends.
     until_tick: u64,
-    /// ... and for a round trip.
+    /// Whether a round trip has passed since the probe began, as it must before the probe ends.
     round_over: bool,
 }
 
@@ -171,7 +171,7 @@ impl CongestionControl for Bbr {
         window.cwnd
     }
 
-    /// It may go on growing while it recovers.
+    /// Windows that the send buffer holds: 3, because BBR may go on growing while it recovers.
     fn send_buffer_factor(&self) -> u32 {
         3
     }
@@ -556,7 +556,7 @@ pub(super) static BBR: Algorithm = Algorithm {
 const UNIT: u64 = 256;
 /// 2/ln 2, the least that doubles the rate each round trip.
 const HIGH_GAIN: u64 = UNIT * 2_885 / 1_000 + 1;
-/// Its inverse, which empties the queue in about one.
+/// Inverse of [`HIGH_GAIN`]: empties the queue in about one round trip.
 const DRAIN_GAIN: u64 = UNIT * 1_000 / 2_885;
 /// Windows allow for delayed and compressed acknowledgements.
 const CWND_GAIN: u64 = 2 * UNIT;

@@ -42,7 +42,7 @@ pub(super) struct News {
 }
 
 impl Policer {
-    /// Its rate, if there is one.
+    /// Rate of the policer, if one was found.
     pub fn bandwidth(&self) -> Option<Bandwidth> {
         self.bandwidth.filter(|_| self.found)
     }

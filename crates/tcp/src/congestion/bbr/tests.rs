@@ -1,4 +1,4 @@
-//! What the model remembers.
+//! Tests of BBR's model: what it remembers and when it forgets.
 
 use weir_core::Seed;
 
