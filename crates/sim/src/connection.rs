@@ -108,7 +108,7 @@ impl Connection {
         self.pair.end(self.sender.other()).delivered_bytes()
     }
 
-    /// What the data's sender knows.
+    /// State of the data's sender, as `TCP_INFO` tells it.
     pub fn sender_info(&self) -> Info {
         self.pair.info(self.sender)
     }

@@ -454,7 +454,7 @@ impl Agenda {
 const TYPICAL_MSS: u32 = 1448;
 /// Throughput, TCP, queues, progress.
 const TICKERS: usize = 4;
-/// Its tick and its probe.
+/// Sources of events of a shaper: its tick and its probe.
 const SHAPER: usize = 2;
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);

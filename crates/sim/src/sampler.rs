@@ -6,7 +6,7 @@ use weir_world::{Scenario, Sink, ThroughputRow};
 use crate::connection::Connection;
 use crate::rows::tcp_row;
 
-/// What the last samples saw, so that the next report what came since.
+/// Totals at the last samples, by which the next ones report what came since.
 #[derive(Debug)]
 pub(crate) struct FlowSampler {
     /// Delivered bytes and bytes on the wire, by flow.

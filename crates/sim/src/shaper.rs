@@ -34,7 +34,7 @@ pub(crate) struct ShaperControl {
 
 struct ReflectorAtWork {
     spec: Reflector,
-    /// Its number, behind those of the scenario's probes.
+    /// Number of the reflector's probe, behind those of the scenario's probes.
     probe: u32,
     packet: Packet,
     answer_label: FlowLabel,
@@ -224,7 +224,7 @@ impl ReflectorAtWork {
         silent || (self.spec.loss > 0.0 && self.rng.unit() < self.spec.loss)
     }
 
-    /// What an answer that is back at `now` tells, and when it is out.
+    /// The delay that an answer tells that is back at `now`, and the time at which it is out.
     fn answer(&mut self, source: u32, ping: &Ping, probe: ShaperProbe, now: Time) -> (Delay, Time) {
         let (mut late, mut clock) = (Duration::ZERO, 0);
         let troubles: Vec<_> = self.troubles(ping.sent).collect();

@@ -1,4 +1,4 @@
-//! What goes through a VPN, as the path sees it.
+//! Traffic through a VPN, as the path sees it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use weir_world::{
 
 #[derive(Default)]
 struct Told {
-    /// What each queue let go: packets, bytes on the line.
+    /// Packets and bytes on the line that each queue let go.
     passed: BTreeMap<String, [u64; 2]>,
     dropped: BTreeMap<String, [u64; DropReason::ALL.len()]>,
     /// Round trips of each probe in milliseconds, in the order of sending.

@@ -8,13 +8,13 @@ use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
 use crate::encapsulation::Encapsulation;
 use crate::run::Network;
 
-/// What belongs to a connection of lines: the server, and datagrams from the client to it.
+/// State of a connection of lines: the server, and the datagrams from the client to it.
 pub(crate) struct Lines {
-    /// Under which the client's datagrams come.
+    /// Name under which the client's datagrams come.
     name: Option<String>,
-    /// Those that came, once it was said that they will.
+    /// Count of the datagrams that came; `None` until the client has announced them.
     loss: Option<LossCount>,
-    /// What was sent, by the handles of the packets.
+    /// Datagrams that were sent, by the handles of their packets.
     datagrams: Vec<String>,
     flow_id: u32,
     encapsulation: Encapsulation,
@@ -26,7 +26,7 @@ impl Lines {
         Self { name: None, loss: None, datagrams: Vec::new(), flow_id, encapsulation }
     }
 
-    /// What the server answers to a line of the client, without its end.
+    /// The server's answer to a line of the client, without its end; `None` if it says nothing.
     pub fn on_line(&mut self, line: &str, now: Time) -> Option<String> {
         let answer = match Command::parse(line.as_bytes()) {
             Ok(Command::Hello(name)) => {

@@ -46,13 +46,14 @@ pub(crate) struct SpeedTests {
     own: Source,
     /// The first source of timers: the client's and the server's of each connection.
     timers: Source,
-    /// What a method wants done; empty between events.
+    /// Actions that a method asks for; empty between events.
     actions: Vec<Action>,
 }
 
 impl SpeedTests {
-    /// Those of `scenario`, if it has any; their own times are the sources from `own` on, behind all of which
-    /// come their timers.
+    /// The speed tests of `scenario`; `None` if it has none.
+    ///
+    /// Their own times are the sources from `own` on, and behind all of those come their timers.
     pub fn new(scenario: &Scenario, seed: Seed, hash_key: u64, own: Source) -> Option<Self> {
         if scenario.methods.is_empty() {
             return None;

@@ -119,7 +119,7 @@ impl Ndt7Server {
     }
 }
 
-/// What a kernel would tell of `tcp`, under the names of [`weir_protocol::kernel`].
+/// The kernel's `TCP_INFO` of `tcp`, under the names of [`weir_protocol::kernel`].
 fn kernel_words(tcp: &Endpoint, elapsed_us: u64) -> Map<String, Value> {
     let info = tcp.info();
     let micros = |span: Duration| Value::from(span.as_micros());

@@ -10,7 +10,7 @@ use weir_protocol::load::MessageSize;
 
 use super::sizes::{FRAME, MAX_RECORD_BYTES, SECURED, web_socket_header};
 
-/// What a record means.
+/// Meaning of a record: a message of TLS, HTTP or WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// TLS: the client's first flight.
@@ -64,7 +64,7 @@ pub(crate) struct Head {
     pub text: Option<String>,
 }
 
-/// What has arrived.
+/// A record, or a part of a body, that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     Record(Meaning),
@@ -175,7 +175,7 @@ impl Pipe {
         self.turns.is_empty()
     }
 
-    /// What was to be said of a request, or everything if there is none, is no longer.
+    /// Removes what was still to be said of the request `of`, or everything if that is `None`.
     pub fn clear(&mut self, of: Option<Id>) {
         self.turns.retain(|turn| match (turn, of) {
             (_, None) => false,
@@ -236,8 +236,9 @@ impl Pipe {
         Some(bytes)
     }
 
-    /// What has arrived next, now that TCP has delivered so many bytes. Without TLS a body is read as it
-    /// comes; TLS can read whole records only.
+    /// Takes what has arrived next, once TCP has delivered `delivered` bytes; `None` if nothing has.
+    ///
+    /// Without TLS a body is read as it comes; TLS can read whole records only.
     pub fn take(&mut self, delivered: u64) -> Option<Arrived> {
         let record = self.under_way.front_mut()?;
         if delivered >= record.end {

@@ -97,7 +97,7 @@ impl LoadRate {
     }
 }
 
-/// What an application writes at once, in bytes.
+/// Bytes that an application writes at once.
 const WRITE: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) struct Session {
     began: Time,
     tcp: Duration,
     tls: Option<Duration>,
-    /// What the client sends, and what the server does.
+    /// Data that is to be sent, by the client and by the server.
     pipes: [Pipe; 2],
     send_queues: [SendQueue; 2],
     /// The client's requests without answer, with the words of their bodies.
@@ -366,8 +366,9 @@ impl Session {
         }
     }
 
-    /// What may wait unsent at `end` follows the rate of its load: as in `weir serve` with HTTP/2, and in
-    /// Weir's client with all of HTTP.
+    /// Bounds the unsent bytes at `end` by the rate of its load.
+    ///
+    /// `weir serve` does so with HTTP/2, and Weir's client with all of HTTP.
     fn follow_rate(&mut self, end: End, now: Time) {
         let follows = match end {
             End::Client => !matches!(self.kind, Connection::WebSocket { .. }),
@@ -415,7 +416,7 @@ impl Session {
     }
 }
 
-/// What may wait unsent where no send buffer bounds it, in bytes.
+/// Bytes that may wait unsent where no send buffer bounds them.
 const INSTEAD_OF_BUFFER: u32 = 128 << 10;
 /// A connection's round trips are kept no oftener.
 const ROUND_TRIPS: Duration = Duration::from_millis(10);

@@ -26,10 +26,10 @@ pub(crate) struct Test {
     pub connections: BTreeMap<Id, u32>,
     pub requests: BTreeMap<Id, u32>,
     pub news: VecDeque<News>,
-    /// What it waits for: when, in which order it was asked for, what.
+    /// Times that the test waits for: when, in which order they were asked for, what for.
     pub agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
-    /// What closed connections did, by the end that sent it.
+    /// Totals of the closed connections, by the end that sent the data.
     closed: [Totals; 2],
     /// Bytes that arrived by the last sample, and on the wire.
     seen: [(u64, u64); 2],
@@ -42,16 +42,16 @@ pub(crate) struct Test {
     result: Option<String>,
 }
 
-/// What a test waits for.
+/// A reason why a test wakes at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
-    /// Its method asked for this time.
+    /// The method asked for this time.
     Wake,
     /// The server's measurement over that connection.
     Measurement(u32),
 }
 
-/// What a direction of closed connections did.
+/// Totals of one direction of the closed connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     delivered: u64,
@@ -83,7 +83,7 @@ impl Test {
         }
     }
 
-    /// It begins.
+    /// Begins the test.
     pub fn begin(&mut self, now: Time) {
         self.began = Some(now);
         self.news.push_back(News::Event(Event::Begin));
@@ -97,7 +97,7 @@ impl Test {
         self.ended.is_some()
     }
 
-    /// Its method is done.
+    /// Ends the test when its method is done, and writes how it went.
     pub fn finish(&mut self, now: Time, sink: &mut dyn Sink) {
         self.ended = Some(now);
         self.result = Some(self.method.result().to_string());
@@ -129,7 +129,7 @@ impl Test {
         self.agenda.peek().map(|next| next.0.0)
     }
 
-    /// What is due by `now`.
+    /// Removes the next reason to wake that is due by `now`, and returns it.
     pub fn take_due(&mut self, now: Time) -> Option<Due> {
         let &Reverse((_, _, due)) = self.agenda.peek().filter(|next| next.0.0 <= now)?;
         self.agenda.pop();
