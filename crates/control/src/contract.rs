@@ -75,7 +75,7 @@ pub struct Traffic {
     /// Bytes that crossed the line or are about to: what left the shaper on egress, what arrived at it on
     /// ingress. As the shaper's framing counts them.
     pub bytes: u64,
-    /// Packets, likewise.
+    /// Packets that crossed the line or are about to.
     pub packets: u64,
     /// Bytes that wait in the shaper now.
     pub backlog_bytes: u64,
@@ -224,7 +224,7 @@ pub struct AutoSettings {
     /// Egress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
     #[serde(default)]
     pub egress_bps: Option<u64>,
-    /// Ingress likewise.
+    /// Ingress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
     #[serde(default)]
     pub ingress_bps: Option<u64>,
     /// The rate of egress never exceeds this, in bit/s.

@@ -28,7 +28,7 @@ pub(crate) struct Delays {
 #[derive(Clone, Debug)]
 struct Source {
     id: u32,
-    /// It is probed, whenever there is need, and not only heard of when the user's traffic happens to.
+    /// Whether the source is probed when there is need, not only heard of in the user's traffic.
     probed: bool,
     rtt: Baseline,
     /// Of the two ways, where it tells its own time.
@@ -45,7 +45,7 @@ struct Source {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     delay: Delay,
-    /// Its source is probed.
+    /// Whether the sample's source is probed.
     probed: bool,
     /// When it left the shaper.
     pub sent: Time,

@@ -20,7 +20,7 @@ fn loaded(mode: Mode, side: Side) -> Line {
     line
 }
 
-/// What happened on `side` since `from_ms`, one line a decision: ms, Mbit/s, state, reason and value.
+/// Decisions on `side` since `from_ms`, one a line: ms, Mbit/s, state, reason and value.
 fn transcript(line: &Line, side: Side, from_ms: u64) -> Vec<String> {
     line.log
         .iter()
@@ -319,7 +319,7 @@ fn anything() -> impl Strategy<Value = Vec<Anything>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes in, rates stay within bounds, every change is told, and with a reason that is a number.
+    /// For any input rates stay within bounds, and every change is told with a reason that is a number.
     #[test]
     fn nothing_breaks_it(ticks in anything(), max_mbit in proptest::option::of(1u64..1000)) {
         let settings = AutoSettings {

@@ -17,7 +17,7 @@ pub(super) struct Episode {
     /// The greatest excess, in seconds.
     peak: f64,
     capacity: Option<f64>,
-    /// It began in [`State::Probing`].
+    /// Whether the episode began in [`State::Probing`].
     pub wanted: bool,
     halved: Time,
     /// How often the rate was halved to see whether the excess is a queue, and when it was last.

@@ -88,7 +88,7 @@ pub(crate) struct Facts {
     pub excess: Option<f64>,
     /// Whether they are this side's alone.
     pub certain: bool,
-    /// The same as far as it can be told for this moment.
+    /// Seconds of queue that are this side's, as far as they can be told for this moment.
     pub expected: f64,
     /// Seconds of queue from which on it is one.
     pub threshold: f64,
@@ -295,7 +295,7 @@ impl SideControl {
         load
     }
 
-    /// Whatever comes, the rate is the same.
+    /// Keeps the rate of a side that has a fixed one; only its state follows the load.
     fn stay(&mut self, now: Time) -> (Reason, f64) {
         let load = self.note_load(now);
         if self.last_busy == now && load > 0.0 {
@@ -535,7 +535,7 @@ const MIN_HOLD_S: f64 = 0.2;
 const USED: f64 = 0.9;
 /// ... as does one for which packets wait, if it is not far above what comes.
 const USED_IF_WAITS: f64 = 0.7;
-/// What the load may still grow by where a higher rate was not used: a step of probing.
+/// Factor by which the load may still grow where a higher rate was not used: a step of probing.
 const ROOM: f64 = 1.25;
 /// A full packet on Ethernet, with all that takes time.
 const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
@@ -569,7 +569,7 @@ const TRYING: f64 = 0.2;
 const SETTLED: Duration = Duration::from_millis(300);
 /// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
 const STIRRED: f64 = 0.4;
-/// What was no queue is forgotten in so many seconds under load ...
+/// Seconds under load in which delay that was no queue is forgotten.
 const NOISE_TIME: f64 = 20.0;
-/// ... and by how much the line varied: it does so many times in that on a radio link.
+/// Seconds under load in which the line's variation is forgotten; a radio link varies many times in that.
 const SPREAD_TIME: f64 = 5.0;

@@ -10,7 +10,7 @@ pub struct Line {
     pub controller: Box<dyn Controller>,
     /// Capacity of egress and ingress in bit/s; 0 takes the direction down.
     pub capacity: [f64; 2],
-    /// What the traffic wants, in bit/s.
+    /// Rate that the traffic asks for on egress and ingress, in bit/s.
     pub demand: [f64; 2],
     /// Round trip of the empty path, by reflector, in ms.
     pub base_ms: Vec<f64>,
@@ -18,14 +18,14 @@ pub struct Line {
     pub silent: Vec<usize>,
     /// Reflectors tell their own time.
     pub one_way: bool,
-    /// What their clocks are off by, in ms.
+    /// Offset of the reflectors' clocks, in ms.
     pub clock_ms: f64,
     /// Bytes that a queue in front of the line holds.
     pub limit: f64,
     /// The controller is not looked after.
     pub asleep: bool,
     pub now_ms: u64,
-    /// What was decided: when in ms, and what.
+    /// Decisions of the controller, each with its time in ms.
     pub log: Vec<(u64, Decision)>,
     rates: [Option<f64>; 2],
     /// Bytes in front of the line.
