@@ -41,7 +41,7 @@ pub enum RecordError {
     Io {
         /// The record's folder.
         folder: PathBuf,
-        /// What it said.
+        /// The file system's error.
         source: io::Error,
     },
 }
@@ -111,7 +111,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What was written of each table, by its name. A run that is killed has no such key.
+    /// Part files, rows and digest of each table, by its name. A run that is killed has no such key.
     fn written(&mut self) -> Value {
         let written = self.tables.each().into_iter().filter_map(|table| table.written());
         let tables = written.map(|one| {

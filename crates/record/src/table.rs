@@ -28,7 +28,7 @@ pub(crate) struct Table {
     digest: Sha256,
 }
 
-/// What was written of a table, by which a reader sees that it has all of it.
+/// Summary of a table's part files, by which a reader sees that it has all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// The table's name.
@@ -99,7 +99,7 @@ impl Table {
         self.rows += 1;
     }
 
-    /// Its name.
+    /// Name of the table.
     pub fn name(&self) -> &str {
         self.schema.name()
     }
@@ -134,7 +134,7 @@ impl Table {
         Ok(())
     }
 
-    /// What was written so far; `None` if nothing was.
+    /// Summary of the part files written so far; `None` if there are none.
     pub fn written(&self) -> Option<Written> {
         (self.parts > 0).then(|| Written {
             table: self.name().to_owned(),
