@@ -117,8 +117,9 @@ pub fn parse(bytes: &[u8]) -> Result<Headers, Malformed> {
     parse_head(bytes, bytes.len())
 }
 
-/// As [`parse`], for a packet of `available` bytes of which only `head`, which must hold all headers,
-/// is at hand.
+/// Reads the headers of a packet of `available` bytes of which only the start, `head`, is at hand.
+///
+/// `head` must hold all headers.
 ///
 /// # Errors
 /// As [`parse`].

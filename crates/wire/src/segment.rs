@@ -26,7 +26,7 @@ pub struct Segmenter {
 /// One segment of a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its place in the GSO packet, from 0.
+    /// Place of the segment in the GSO packet, from 0.
     pub index: usize,
     /// Bytes of IP and transport headers.
     pub header_len: usize,

@@ -20,13 +20,15 @@ pub struct Virtio {
 /// The state of a packet's transport checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// It is in the packet; whether it is right, nobody has looked.
+    /// The packet has a checksum; nobody has looked whether it is right.
     #[default]
     Unknown,
-    /// It is in the packet and was found right (`DATA_VALID`).
+    /// The packet has a checksum that was found right (`DATA_VALID`).
     Valid,
-    /// Its field, `offset` bytes behind `start`, holds the pseudo header's sum; the rest is to be added
-    /// over all bytes from `start` to the end (`NEEDS_CSUM`).
+    /// The checksum's field holds the pseudo header's sum only (`NEEDS_CSUM`).
+    ///
+    /// The field is `offset` bytes behind `start`. The sum of all bytes from `start` to the end is to be
+    /// added.
     Partial {
         /// Where the transport header begins.
         start: u16,

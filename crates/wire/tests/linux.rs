@@ -1,5 +1,6 @@
-//! What Linux made of the same packets, byte by byte (`vectors/wire/record.py` says how it was recorded).
+//! Comparison with Linux, byte by byte, of what it made of the same packets.
 //!
+//! `vectors/wire/record.py` says how they were recorded.
 //! The kernel forwarded each packet: it took one from the TTL, cut GSO packets, completed checksums,
 //! and answered packets that had come too far.
 

@@ -1,4 +1,4 @@
-//! What holds for all packets: cutting and joining undo each other, changes in place keep checksums, and
+//! Properties of all packets: cutting and joining undo each other, changes in place keep checksums, and
 //! no bytes make anything panic.
 
 mod exercise;

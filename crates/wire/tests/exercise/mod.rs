@@ -77,7 +77,7 @@ pub fn joining(data: &[u8]) {
     cut_gives(&coalescer, &joined, done);
 }
 
-/// What must hold for a packet that parses.
+/// Checks a packet that parses.
 fn packet(bytes: &[u8], headers: &Headers) {
     assert!(headers.transport_offset <= headers.payload_offset);
     assert!(headers.payload_offset <= headers.total_len && headers.total_len <= bytes.len());
