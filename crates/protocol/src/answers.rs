@@ -1,5 +1,6 @@
-//! What a server answers to the requests of the speed tests that consist of plain HTTP, whoever carries it:
-//! Cloudflare's, LibreSpeed's, Ookla's older one, the IETF's.
+//! Answers of a server to the speed tests that consist of plain HTTP, whoever carries the requests.
+//!
+//! The tests are Cloudflare's, LibreSpeed's, Ookla's older one and the IETF's.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use crate::{Query, QueryError, cloudflare, ookla, responsiveness};
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Its path.
+    /// Path of the request.
     pub path: &'a str,
     /// The parameters behind it.
     pub query: Query<'a>,

@@ -23,7 +23,7 @@ pub enum Request {
     Echo {
         /// The connection.
         token: u64,
-        /// Its number.
+        /// Sequence number of the request.
         seq: u32,
     },
     /// Closes a connection.

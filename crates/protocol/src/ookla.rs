@@ -94,7 +94,7 @@ pub fn uploaded(bytes: u64, unix_ms: u64) -> String {
 /// A datagram of the test of loss: `LOSS nonce index name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossDatagram<'a> {
-    /// Its number, from 0.
+    /// Number of the datagram, from 0.
     pub index: u32,
     /// The name that the client gave in its [`Command::Hello`].
     pub name: &'a str,

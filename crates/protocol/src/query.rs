@@ -16,7 +16,7 @@ pub enum QueryError {
     /// A parameter has a value that it may not have.
     #[error("parameter `{name}` is `{value}`: it must be {allowed}")]
     Value {
-        /// Its name.
+        /// Name of the parameter.
         name: &'static str,
         /// The value that was given, cut short if it is long.
         value: String,
@@ -26,7 +26,7 @@ pub enum QueryError {
     /// All parameters together are too long.
     #[error("the parameters have {length} bytes: {most} are allowed")]
     Long {
-        /// Their length in bytes.
+        /// Length of all parameters together, in bytes.
         length: usize,
         /// The longest that is taken.
         most: usize,

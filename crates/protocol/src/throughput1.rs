@@ -31,7 +31,7 @@ pub struct Options {
     pub duration_ns: u64,
     /// The sender's congestion control.
     pub congestion: Option<String>,
-    /// It ends after so many bytes.
+    /// Bytes after which the test ends; `None` if only its time ends it.
     pub bytes: Option<u64>,
 }
 

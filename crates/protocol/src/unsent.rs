@@ -44,8 +44,10 @@ impl UnsentBound {
         Self::at(200_000_000)
     }
 
-    /// What TLS may keep of records that the socket does not take, in bytes, where so many may wait in the
-    /// socket: they delay as much. 64 KiB are rustls' own bound.
+    /// Bytes of records that TLS may keep when the socket takes no more, if `bound` bytes may wait in the
+    /// socket.
+    ///
+    /// They delay as much as those in the socket. 64 KiB are rustls' own bound.
     #[must_use]
     pub const fn of_records(bound: u32) -> u32 {
         if bound < MAX_RECORD_BYTES { bound } else { MAX_RECORD_BYTES }

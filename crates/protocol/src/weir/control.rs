@@ -16,7 +16,7 @@ pub enum ClientMessage {
     Hello {
         /// The version that it speaks.
         version: u32,
-        /// Its name and version, for the log.
+        /// Name and version of the client, for the log.
         client: String,
         /// Random bits of the client.
         nonce: Token,
@@ -93,7 +93,7 @@ pub enum ServerMessage {
     },
     /// A flow has ended.
     Done {
-        /// Its last state.
+        /// State of the flow at its end.
         last: FlowSample,
         /// When.
         t_ns: u64,
@@ -166,7 +166,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Its time was over.
+    /// The flow's time was over.
     Duration,
     /// All bytes were sent.
     Bytes,
@@ -212,8 +212,9 @@ pub struct FlowSample {
     pub tcp: Option<TcpSample>,
 }
 
-/// What the server's kernel tells of a connection (`TCP_INFO`). What an older kernel does not tell is 0, or
-/// `None` where 0 would mean something.
+/// State of a connection in the server's kernel (`TCP_INFO`).
+///
+/// What an older kernel does not tell is 0, or `None` where 0 would mean something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSample {
     /// Congestion window, in segments.
@@ -226,7 +227,7 @@ pub struct TcpSample {
     pub mss: u32,
     /// Smoothed round trip; `None` before the first.
     pub srtt_ns: Option<u64>,
-    /// Its variation.
+    /// Mean deviation of the round trip, in nanoseconds.
     pub rttvar_ns: u64,
     /// The shortest round trip of late; `None` before the first.
     pub min_rtt_ns: Option<u64>,

@@ -24,7 +24,7 @@ pub struct EchoRequest {
     pub token: Token,
     /// Number of the train of probes to which it belongs.
     pub train: u8,
-    /// Its sequence number in the train.
+    /// Sequence number of the request in its train.
     pub seq: u32,
     /// The TOS byte (DSCP and ECN) that the answer is to have.
     pub answer_tos: u8,

@@ -63,7 +63,7 @@ impl Secret {
         of(words.as_bytes()).verify(&of(&self.0).finalize().into_bytes()).is_ok()
     }
 
-    /// Its bytes, for protocols with keys of their own.
+    /// Bytes of the secret, for protocols with keys of their own.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
