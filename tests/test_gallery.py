@@ -142,14 +142,41 @@ def test_the_time_until_a_test_has_its_share_and_until_it_is_given_back(tmp_path
     assert gives == pytest.approx(2.5)
 
 
-def test_conditions_are_judged_by_means_and_by_runs() -> None:
-    lies = gallery._lies
-    condition = gallery.Condition(figure="jain", of="x", above=0.5, below=2.0)
-    assert lies(condition, 1.0, 1.0)
-    assert not lies(condition, 0.5, 1.0)
-    assert not lies(condition, 2.0, 1.0)
-    assert lies(condition, 1.5, 2.0)
-    assert not lies(condition, 1.0, 2.0)
+def test_fairness_is_that_of_the_span_in_which_all_run(tmp_path: Path) -> None:
+    """Two equal flows of which one runs for half of the time: unfair over all of it, fair while both run."""
+    flows = [
+        {"name": "first", "direction": "down", "start": "1s", "stop": "11s"},
+        {"name": "second", "direction": "down", "start": "6s", "stop": "11s"},
+    ]
+    phases = {"idle": "1s", "load": "10s", "cooldown": "0s"}
+    test = {"name": "two", "title": "Two", "phases": phases, "flows": flows}
+    (record,) = weirlab.run(test, link="line-50", out=tmp_path / "o", start_jitter="0s")
+    rows = [
+        {"t_ns": step * SECOND // 10, "flow": flow, "bytes": 1000, "wire_bytes": 0}
+        for flow, begin in ((0, 10), (1, 60))
+        for step in range(begin + 1, 111)
+    ]
+    made = changed(record, throughput=pl.DataFrame(rows))
+    assert FIGURES["jain_together"](made, "down", "") == pytest.approx(1.0)
+    assert FIGURES["variability"](made, "down", "first") == pytest.approx(0.0)
+
+
+def test_shares_of_pings_count_the_idle_line_and_losses(downloads: Record) -> None:
+    trips = pl.DataFrame({"rtt_ns": [14_000_000, 15_000_000, 21_000_000, None]})
+    record = changed(downloads, latency=trips)
+    found = [FIGURES[f"within_{ms}_ms"](record, "down", "") for ms in (15, 20, 50)]
+    assert found == [0.25, 0.5, 0.75]
+
+
+def test_rules_that_were_changed_are_shown_beside_those_that_count() -> None:
+    experiment = gallery.load("global-sync")
+    [red] = [one for one in experiment.statements if one.says.endswith("less of it with RED")]
+    assert [one.below for one in red.when] == [0.7, 0.5]
+    [loosened] = red.others
+    assert [one.below for one in loosened.when] == [1.0, 1.0]
+    forms = gallery.load("tcp-forms")
+    [bbr] = [one for one in forms.statements if "BBR alone" in one.says]
+    assert [one.of for one in bbr.when] == ["bbr alone"]
 
 
 @pytest.mark.parametrize(
@@ -158,11 +185,12 @@ def test_conditions_are_judged_by_means_and_by_runs() -> None:
         ({"figure": "speed"}, "unknown figure `speed`"),
         ({"of": "nobody"}, "there is no set-up `nobody`"),
         ({"above": None}, "give `above`, `below` or both"),
+        ({"above": None, "below": 1.1}, "condition on `jain`: no value can break it"),
     ],
 )
 def test_a_bad_condition_is_refused(change: dict[str, Any], says: str) -> None:
     written = gallery.load("fios").model_dump()
-    condition = {"figure": "jain", "of": "after", "above": 1.0} | change
+    condition = {"figure": "jain", "of": "after", "above": 0.9} | change
     written["statements"] = [{"says": "x", "when": [condition]}]
     with pytest.raises(ValueError, match=says):
         gallery.Experiment.model_validate(written)
@@ -170,12 +198,17 @@ def test_a_bad_condition_is_refused(change: dict[str, Any], says: str) -> None:
 
 def test_the_command_says_what_was_seen(tmp_path: Path) -> None:
     out = tmp_path / "o"
-    words = ["fios", "--repeat", "1", "--out", str(out), "--json"]
+    words = ["fios", "--repeat", "2", "--out", str(out), "--json"]
     result = CliRunner().invoke(command, words, standalone_mode=False)
     assert result.exception is None
     [found] = json.loads(result.stdout)
-    assert set(found["rows"]) == {"before", "after"}
-    assert all(one["seen"] in {True, False} for one in found["statements"])
+    assert {"before", "after"} < set(found["rows"])
+    [rate, latency] = found["statements"]
+    assert (rate["seen"], latency["seen"]) == (False, True)
+    [condition] = rate["conditions"]
+    assert condition["low"] < condition["value"] < condition["high"] < condition["above"]
+    assert condition["repetitions"] == 2
+    assert condition["paired"]
     assert (out / "fios" / "overlay.png").stat().st_size > 10_000
     page = (out / "gallery.md").read_text()
     assert "(fios/overlay.png)" in page

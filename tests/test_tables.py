@@ -37,7 +37,9 @@ from weirlab.ui import console
 from weirlab.ui.table import Table
 from weirstudies.agreement.tables import matrix_table
 from weirstudies.gallery import study as gallery
+from weirstudies.gallery.outcome import Judged, Outcome, Ruled
 from weirstudies.gallery.page import figures_table, statements_table
+from weirstudies.judge import Claim, judge
 from weirstudies.linux import study as linux
 from weirstudies.linux.tables import study_table
 from weirstudies.shapers import cfosspeed
@@ -128,11 +130,12 @@ def tables_of_figures() -> Iterator[tuple[str, Table]]:
     ]
     yield "study thesis", thesis_report.terminal_table(rows)
     experiment = gallery.load("yurtlab")
-    outcome = gallery.Outcome(
+    ruled = Ruled(rulings=judge([Claim(what=LONG, ours={1: 1.0, 2: 2.0}, above=1.5)], (2,)))
+    outcome = Outcome(
         experiment=experiment,
         world="sim",
         rows={LONG: dict.fromkeys(experiment.columns, some)},
-        judged=[gallery.Judged(statement=one, found=[]) for one in experiment.statements],
+        judged=[Judged(statement=one, rule=ruled, others=[]) for one in experiment.statements],
     )
     yield "gallery", figures_table(outcome)
     yield "statements", statements_table(outcome)

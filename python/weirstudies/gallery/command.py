@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,8 @@ from weirstudies.command import (
     world_option,
 )
 from weirstudies.gallery import page, study
+from weirstudies.gallery.outcome import outcome
+from weirstudies.judge import LOOKS
 from weirstudies.statements import verdict
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.record import Record
+    from weirstudies.gallery.outcome import Outcome
 
 
 def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
@@ -35,7 +39,7 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
 
     @click.command(name, short_help=summary, help=_help(name, summary))
     @world_option
-    @repeat_option("5")
+    @repeat_option("5, 10, 20: until all statements are decided")
     @out_option("Folder for records, charts and a page.  [default: none]")
     @printing_options
     def command(  # noqa: PLR0913 - one word each on the command line
@@ -51,15 +55,13 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
         outcomes, sections = [], ["# Experiments of others, repeated\n"]
         with kept_in(out) as folder:
             for experiment in (study.load(one) for one in names):
-                records = carry_out(
-                    study.runs_of(experiment, repeat=repeat),
+                one, records = _until_decided(
+                    experiment,
                     world,
-                    folder / experiment.name / "records",
-                    jobs=jobs,
-                    quiet=quiet,
-                    title=experiment.title,
+                    folder / experiment.name,
+                    (repeat,) if repeat else LOOKS,
+                    Manner(jobs=jobs, quiet=quiet),
                 )
-                one = study.outcome(experiment, records, world=world)
                 outcomes.append(one)
                 charts = _charts(experiment, records, out / experiment.name) if out else []
                 sections.append(page.markdown(one, [chart.relative_to(folder) for chart in charts]) + "\n")
@@ -79,6 +81,39 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
     return command
 
 
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How runs are carried out: how many at once, and whether nothing is shown of them."""
+
+    jobs: int | None
+    quiet: bool
+
+
+def _until_decided(
+    experiment: study.Experiment, world: str, folder: Path, looks: Sequence[int], manner: Manner
+) -> tuple[Outcome, list[Record]]:
+    """Runs set-ups until the judge has decided their statements, at most as often as the last look says."""
+    records: list[Record] = []
+    labels: set[str] = {one.label for one in experiment.set_ups}
+    found = outcome(experiment, records, world=world, looks=looks)
+    done = 0
+    for count in looks:
+        wanted = [
+            run
+            for run in study.runs_of(experiment, repeat=count, labels=labels)
+            if (run.queue, run.seed) not in {(one.label, one.manifest.seed) for one in records}
+        ]
+        kept = folder / ("records" if not done else f"records-from-{done + 1}")
+        records += carry_out(
+            wanted, world, kept, jobs=manner.jobs, quiet=manner.quiet, title=experiment.title
+        )
+        found = outcome(experiment, records, world=world, looks=looks)
+        labels, done = found.wanting, count
+        if not labels:
+            break
+    return found, records
+
+
 def _help(name: str, summary: str) -> str:
     return f"{summary}\n\n\b\nweir study {name} --out {name}"
 
@@ -86,6 +121,8 @@ def _help(name: str, summary: str) -> str:
 def _charts(experiment: study.Experiment, records: Sequence[Record], folder: Path) -> list[Path]:
     """The experiment's charts: of all records, or of the first run of each set-up where a chart takes few."""
     drawn = []
+    labels = [one.label for one in experiment.set_ups if one.drawn]
+    records = [record for label in labels for record in records if record.label == label]
     firsts = [one.records[0] for one in set_ups(records)]
     for kind in experiment.charts:
         most = KINDS[kind].most

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from weirlab.stats import jain_index, summarise, totals_mbps
+from weirlab.stats import jain_index, load_window_ns, summarise, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +41,99 @@ def share(record: Record, direction: Direction, flows: str) -> float | None:
 def jain(record: Record, direction: Direction, flows: str) -> float | None:
     """Jain's index of the flows' goodputs."""
     return jain_index(list(_per_flow(record, direction, flows).values()))
+
+
+def unfairness(record: Record, direction: Direction, flows: str) -> float | None:
+    """One less Jain's index of the flows' goodputs: 0 for equal ones."""
+    found = jain(record, direction, flows)
+    return None if found is None else 1 - found
+
+
+def jain_together(record: Record, direction: Direction, flows: str) -> float | None:
+    """Jain's index of what the flows receive while all of them run."""
+    chosen = _chosen(record, direction, flows)
+    spans = [_planned(record, number) for number in chosen]
+    if not spans:
+        return None
+    start, stop = max(start for start, _ in spans), min(stop for _, stop in spans)
+    at = pl.col("t_ns")
+    arrived = record.throughput.filter((at > start) & (at <= stop) & pl.col("flow").is_in(chosen))
+    by_flow = dict(arrived.group_by("flow").agg(pl.col("bytes").sum()).iter_rows())
+    return jain_index([float(by_flow.get(number, 0)) for number in chosen])
+
+
+def variability(record: Record, direction: Direction, flows: str) -> float | None:
+    """How much single flows vary: interquartile range of a flow's rate over its median, mean of flows.
+
+    Rates are means over a second, from five seconds behind the start of the load on, as slow start is no
+    variation. A flow that receives nothing for more than half of the time has no such figure.
+    """
+    start, end = load_window_ns(record)
+    heights = []
+    chosen = pl.col("flow").is_in(_chosen(record, direction, flows))
+    for name in record.flow_names.filter(chosen)["name"]:
+        times, rate = _rate(record, direction, name)
+        taken = rate[(times > start / SECOND + SETTLED_S) & (times <= end / SECOND)]
+        low, middle, high = np.quantile(taken, [0.25, 0.5, 0.75])
+        if middle > 0:
+            heights.append((high - low) / middle)
+    return float(np.mean(heights)) if heights else None
+
+
+def rate_p25(record: Record, direction: Direction, flows: str) -> float | None:
+    """The 25th percentile of the direction's total rate, in Mbit/s: the lower end of its box."""
+    del flows
+    return _number(totals_mbps(record, direction)["mbps"].quantile(0.25, "linear"))
+
+
+def rate_p75(record: Record, direction: Direction, flows: str) -> float | None:
+    """The 75th percentile of the direction's total rate, in Mbit/s: the upper end of its box."""
+    del flows
+    return _number(totals_mbps(record, direction)["mbps"].quantile(0.75, "linear"))
+
+
+def rate_min(record: Record, direction: Direction, flows: str) -> float | None:
+    """The least of the direction's total rates, in Mbit/s."""
+    del flows
+    return _number(totals_mbps(record, direction)["mbps"].min())
+
+
+def rate_max(record: Record, direction: Direction, flows: str) -> float | None:
+    """The greatest of the direction's total rates, in Mbit/s."""
+    del flows
+    return _number(totals_mbps(record, direction)["mbps"].max())
+
+
+def idle_ms(record: Record, direction: Direction, flows: str) -> float | None:
+    """The mean round trip of all pings on the idle line, in ms."""
+    del direction, flows
+    idle = summarise(record).latency.idle
+    return idle.mean if idle else None
+
+
+def loaded_median_ms(record: Record, direction: Direction, flows: str) -> float | None:
+    """The median round trip of all pings under load, in ms."""
+    del direction, flows
+    loaded = summarise(record).latency.loaded
+    return loaded.median if loaded else None
+
+
+def within_15_ms(record: Record, direction: Direction, flows: str) -> float | None:
+    """The share of the run's pings that took less than 15 ms."""
+    del direction, flows
+    return _within(record, 15)
+
+
+def within_20_ms(record: Record, direction: Direction, flows: str) -> float | None:
+    """The share of the run's pings that took less than 20 ms."""
+    del direction, flows
+    return _within(record, 20)
+
+
+def within_50_ms(record: Record, direction: Direction, flows: str) -> float | None:
+    """The share of the run's pings that took less than 50 ms."""
+    del direction, flows
+    return _within(record, 50)
 
 
 def spread(record: Record, direction: Direction, flows: str) -> float | None:
@@ -154,6 +247,16 @@ def gives_back_s(record: Record, direction: Direction, flows: str) -> float | No
     return _until(times, others >= NEAR * settled, stop, last)
 
 
+def _within(record: Record, ms: float) -> float | None:
+    """The share of all pings, idle and loaded, that took less; a lost one did not."""
+    trips = record.latency["rtt_ns"]
+    return float((trips < ms * 1e6).fill_null(value=False).mean()) if trips.len() else None  # type: ignore[arg-type]
+
+
+def _number(found: object) -> float | None:
+    return float(found) if isinstance(found, int | float) else None
+
+
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     summary = summarise(record)
     return summary.down if direction == "down" else summary.up
@@ -187,10 +290,14 @@ def _windows(record: Record, direction: Direction, flows: str) -> pl.DataFrame:
 def _span(record: Record, direction: Direction, flows: str) -> tuple[float, float]:
     """When the first of the flows starts and the last one stops, in seconds."""
     chosen = _chosen(record, direction, flows)
-    planned = [record.manifest.scenario["flows"][number] for number in chosen]
-    starts = [flow["start_ns"] for flow in planned]
-    stops = [record.reached_ns if flow["stop_ns"] is None else flow["stop_ns"] for flow in planned]
-    return min(starts) / 1e9, max(stops) / 1e9
+    spans = [_planned(record, number) for number in chosen]
+    return min(start for start, _ in spans) / 1e9, max(stop for _, stop in spans) / 1e9
+
+
+def _planned(record: Record, number: int) -> tuple[int, int]:
+    """When a flow starts and stops, in ns."""
+    flow = record.manifest.scenario["flows"][number]
+    return flow["start_ns"], record.reached_ns if flow["stop_ns"] is None else flow["stop_ns"]
 
 
 def _rate(
@@ -221,6 +328,8 @@ def _until(times: NDArray[np.float64], reached: NDArray[np.bool_], start: float,
 SECOND: Final = 1_000_000_000
 NEAR: Final = 0.8
 """From what part of its share on a test has it."""
+SETTLED_S: Final = 5.0
+"""After so many seconds of load slow start is over."""
 MIN_SAMPLES: Final = 20
 """Below this many samples a correlation says nothing."""
 
@@ -230,10 +339,22 @@ FIGURES: Final[Mapping[str, Figure]] = {
         goodput_mbps,
         share,
         jain,
+        jain_together,
+        unfairness,
         spread,
+        variability,
+        rate_p25,
+        rate_p75,
+        rate_min,
+        rate_max,
+        idle_ms,
         increase_ms,
         loaded_ms,
+        loaded_median_ms,
         p99_ms,
+        within_15_ms,
+        within_20_ms,
+        within_50_ms,
         utilisation,
         synchronised,
         window_correlation,
@@ -242,3 +363,16 @@ FIGURES: Final[Mapping[str, Figure]] = {
     )
 }
 """All figures."""
+
+RANGES: Final[Mapping[str, tuple[float | None, float | None]]] = {
+    "share": (0, 1),
+    "jain": (0, 1),
+    "jain_together": (0, 1),
+    "unfairness": (0, 1),
+    "within_15_ms": (0, 1),
+    "within_20_ms": (0, 1),
+    "within_50_ms": (0, 1),
+    "synchronised": (0, 1),
+    "window_correlation": (-1, 1),
+}
+"""Between what a figure can lie, where there is an end: a rule beyond it could not fail."""

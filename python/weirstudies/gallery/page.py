@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.stats import Interval
-    from weirstudies.gallery.study import Column, Found, Judged, Outcome, Quantity, Side
+    from weirstudies.gallery.outcome import Judged, Outcome
+    from weirstudies.gallery.study import Column
 
 
 def figures_table(one: Outcome) -> Table:
@@ -60,7 +61,7 @@ def markdown(one: Outcome, charts: Sequence[Path] = ()) -> str:
         line(["---", *("---:" for _ in experiment.columns)]),
         *(line([label, *_cells(one, row)]) for label, row in one.rows.items()),
         "",
-        line(["statement", "", "what was found"]),
+        line(["statement", "", "rule, and what was found"]),
         line(["---", "---", "---"]),
         *(
             line([judged.statement.says, seen_word(judged.seen), "<br>".join(_grounds(judged))])
@@ -86,38 +87,16 @@ def _cell(column: Column, found: Interval | None) -> str:
 
 
 def _grounds(judged: Judged) -> list[str]:
-    if judged.statement.undecided:
-        return [judged.statement.undecided]
-    return [_ground(found) for found in judged.found]
-
-
-def _ground(found: Found) -> str:
-    condition = found.condition
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (("above", condition.above), ("below", condition.below))
-        if bound is not None
-    ]
-    beside = f" times {_words(condition.times)}" if condition.times else ""
-    if found.holds is None:
-        return f"{_words(condition)} should be {' and '.join(bounds)}{beside}: a figure is missing"
-    there = f", which is {_value(found.other)}" if found.other else ""
-    return (
-        f"{_words(condition)} is {_value(found.ours)}, should be {' and '.join(bounds)}{beside}{there}: "
-        f"holds in {found.runs} of {len(found.ours.values)} runs"
-    )
-
-
-def _words(what: Quantity | None) -> str:
-    if what is None:
-        return ""
-    flows = f" {what.flows}" if what.flows else ""
-    direction = f" {what.direction}" if what.figure not in WITHOUT_DIRECTION else ""
-    return f"`{what.figure}`{direction}{flows} of *{what.of}*"
-
-
-def _value(side: Side) -> str:
-    return f"{side.found.mean:.3g}" if side.found else "missing"
-
-
-WITHOUT_DIRECTION = frozenset({"increase_ms", "loaded_ms", "p99_ms"})
+    statement = judged.statement
+    if statement.undecided:
+        return [statement.undecided]
+    lines = [ruling.text for ruling in judged.rule.rulings]
+    if statement.changed:
+        lines.append(f"The rule was changed after its result was known: {statement.changed}.")
+    for one in judged.others:
+        why = one.other.why if one.other else ""
+        found = "; ".join(ruling.text for ruling in one.rulings)
+        lines.append(f"By another rule ({why}) **{seen_word(one.seen)}**: {found}")
+    if statement.note:
+        lines.append(statement.note)
+    return lines
