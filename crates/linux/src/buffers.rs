@@ -47,7 +47,7 @@ pub(crate) struct Buffers {
 pub struct FlowDrops {
     /// How many were dropped.
     pub dropped_packets: u64,
-    /// Their IP bytes.
+    /// IP bytes of the dropped packets.
     pub dropped_bytes: u64,
     /// How many were marked CE.
     pub marked_packets: u64,

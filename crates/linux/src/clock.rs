@@ -26,8 +26,9 @@ pub fn go_first() {
     }
 }
 
-/// The same for all threads that the calling one starts from now on, until each of them says otherwise: for
-/// a process that is about to lose the right to.
+/// Lets the calling thread, and those it starts from now on, go before others, if this user may.
+///
+/// It is for a process that is about to lose the right to. Each thread may later say otherwise for itself.
 pub(crate) fn go_first_with_threads() {
     set_policy(libc::SCHED_FIFO, MIN_REAL_TIME_PRIORITY);
 }

@@ -1,5 +1,6 @@
-//! What the kernels of both ends tell of the TCP connections between them, read at fixed intervals:
-//! sock_diag(7), include/uapi/linux/inet_diag.h.
+//! The TCP connections between the two ends, as both kernels tell of them, read at fixed intervals:
+//! sock_diag(7),
+//! include/uapi/linux/inet_diag.h.
 //!
 //! No program has to take part: whatever speaks TCP over the path is seen. A connection that opened and
 //! closed between two looks is not, nor is what it carried after the last one.
@@ -282,7 +283,7 @@ mod tests {
         bytes
     }
 
-    /// What a kernel answers of a server's socket of IPv6 that holds a connection of IPv4.
+    /// The kernel's answer about a server's IPv6 socket that holds a connection of IPv4.
     fn answer(info: &[u8], state: u8) -> Vec<u8> {
         let mut header = vec![libc::AF_INET6 as u8, state, 0, 0];
         header.extend(8080u16.to_be_bytes());

@@ -1,4 +1,4 @@
-//! What a device can do and does by itself: `ethtool`'s ioctls, include/uapi/linux/ethtool.h.
+//! Features of a network device, by `ethtool`'s ioctls: include/uapi/linux/ethtool.h.
 
 #![allow(unsafe_code, reason = "these ioctls have no safe wrapper")]
 

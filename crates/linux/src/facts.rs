@@ -1,4 +1,4 @@
-//! What the kernel says of a device: rtnetlink(7), and sysfs where rtnetlink is silent.
+//! Facts about a network device: rtnetlink(7), and sysfs where rtnetlink is silent.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, Netlink, index_of};
 /// Properties of a network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Its type (`ARPHRD_*`, include/uapi/linux/if_arp.h).
+    /// Hardware type of the device (`ARPHRD_*`, include/uapi/linux/if_arp.h).
     pub hardware: u16,
-    /// Its kind, of those that are made by software: `vlan`, `wireguard`, ...
+    /// Kind of a device that is made by software: `vlan`, `wireguard`, ...; `None` for any other.
     pub kind: Option<String>,
     /// Whether it is a radio.
     pub wireless: bool,
-    /// Its speed, bit/s, where it has one.
+    /// Speed of the device in bit/s; `None` if it has none.
     pub speed_bps: Option<u64>,
     /// Whether this machine has ATM devices, such as an ADSL modem in it.
     pub atm: bool,

@@ -130,8 +130,10 @@ impl Hosts {
         ends.finish(scenario, client, offloads, None)
     }
 
-    /// The same with a router of the kernel's own for each hop between the client and the data path, which
-    /// is then to carry out [`behind_kernel_queues`](crate::behind_kernel_queues).
+    /// The two ends of `scenario` with one of the kernel's own routers for each hop between the client and
+    /// the data path.
+    ///
+    /// The data path is then to carry out [`behind_kernel_queues`](crate::behind_kernel_queues).
     ///
     /// # Errors
     /// If the kernel lacks a queue discipline, or refuses a namespace, a device or an address. Nothing

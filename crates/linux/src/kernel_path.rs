@@ -73,7 +73,7 @@ pub(crate) struct KernelPath {
 
 /// A hop whose queue is the kernel's.
 pub(crate) struct KernelHop {
-    /// Its name with the direction, such as `up/modem`.
+    /// Name of the hop with its direction, such as `up/modem`.
     pub name: String,
     pub framing: Framing,
     pub queue: Queue,

@@ -122,14 +122,14 @@ pub(crate) const IFINFOMSG: usize = 16;
 const NLM_F_REQUEST: u16 = 0x1;
 /// The kernel answers, also that it is done.
 pub(crate) const NLM_F_ACK: u16 = 0x4;
-/// All that there are, and not one.
+/// Flag of a request for all entries, not one (`NLM_F_ROOT | NLM_F_MATCH`).
 pub(crate) const NLM_F_DUMP: u16 = 0x300;
-/// What is there is replaced.
+/// Flag of a request that replaces the entry that is there.
 pub(crate) const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_EXCL: u16 = 0x200;
 pub(crate) const NLM_F_CREATE: u16 = 0x400;
 pub(crate) const NLM_F_APPEND: u16 = 0x800;
-/// Something new, that was not there before.
+/// Flags of a request that makes a new entry, fails if it is there, and is answered.
 pub(crate) const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 /// Length of `struct tcmsg`.
 const TCMSG: usize = 20;

@@ -1,4 +1,5 @@
-//! What may take packets of a device past its queues: flowtables of nf_tables, and filters in hardware.
+//! Offloads that may take packets of a device past its queues: flowtables of nf_tables, and filters in
+//! hardware.
 
 use crate::LinuxError;
 use crate::ethtool::feature;
@@ -8,9 +9,9 @@ use crate::nft::Nft;
 /// A table of flows that are forwarded without what others pass through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flowtable {
-    /// Its table, as `nft` writes it: family and name.
+    /// Table that the flowtable belongs to, as `nft` writes it: family and name.
     pub table: String,
-    /// Its name.
+    /// Name of the flowtable.
     pub name: String,
     /// Whether the device itself forwards them, as far as it can (`flags offload`).
     pub in_hardware: bool,

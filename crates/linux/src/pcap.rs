@@ -1,4 +1,4 @@
-//! What arrives at both ends, as a pcapng file.
+//! Packets that arrive at both ends, as a pcapng file.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -74,7 +74,7 @@ fn put_option(block: &mut Vec<u8>, kind: u16, value: &[u8]) {
     put_padded(block, value);
 }
 
-/// What a block carries begins and ends at multiples of four bytes.
+/// Adds `value`, then zeros up to a multiple of four bytes, at which the fields of a block begin and end.
 fn put_padded(block: &mut Vec<u8>, value: &[u8]) {
     block.extend(value);
     block.resize(block.len().next_multiple_of(4), 0);

@@ -252,7 +252,7 @@ mod tests {
         Router::new(path, &scenario, 1, true)
     }
 
-    /// What comes out at the server of what the client sends, whole.
+    /// The packets that come out at the server, whole, when the client sends `bytes`.
     fn carried(router: &mut Router, mut bytes: Vec<u8>, virtio: &Virtio) -> Vec<Vec<u8>> {
         router.take_in(&mut bytes, virtio, End::Client, Time::from_millis(1));
         let mut arrived = Vec::new();

@@ -36,12 +36,12 @@ pub struct Intercept {
 pub struct QueuedPacket<'a> {
     /// Direction: 0 out, 1 in.
     pub way: usize,
-    /// Its number on that way.
+    /// Number of the packet on its way.
     pub id: u32,
     /// When the kernel took it in, in nanoseconds on `CLOCK_REALTIME`: on the way in, if it notes such times,
     /// which it does as long as any socket asks for them.
     pub real_ns: Option<u64>,
-    /// It, from the IP header on.
+    /// Bytes of the packet, from the IP header on.
     pub bytes: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! What a rule of nf_tables is made of. Values pass from one expression to the next by registers.
+//! Expressions, of which a rule of nf_tables is made. Values pass from one to the next by registers.
 
 use super::{NESTED, NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
 use crate::message::Message;
@@ -35,26 +35,26 @@ pub(crate) struct Test {
 /// Verdict of a rule of nf_tables on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
-    /// It passes this hook's chain.
+    /// The packet passes this hook's chain.
     Accept,
-    /// It goes to that chain and, where that says nothing of it, comes back.
+    /// The packet goes to that chain and comes back if the chain gives no verdict.
     Jump(&'a str),
-    /// It goes to that chain, and goes on where this one was jumped to from.
+    /// The packet goes to that chain, and goes on where this one was jumped to from.
     Goto(&'a str),
 }
 
 impl Test {
-    /// That a value is that one.
+    /// Tests that the value `of` a packet is `value`.
     pub fn is(of: Of, value: &[u8]) -> Self {
         Self { of, mask: Vec::new(), is: NFT_CMP_EQ, value: value.to_vec() }
     }
 
-    /// That those bits of a value are these.
+    /// Tests that the bits `mask` of the value `of` a packet are `value`.
     pub fn bits(of: Of, mask: &[u8], value: &[u8]) -> Self {
         Self { mask: mask.to_vec(), ..Self::is(of, value) }
     }
 
-    /// That a value is one of these, or between them.
+    /// Tests that the value `of` a packet is from `low` to `high`, both included.
     pub fn between(of: Of, low: &[u8], high: &[u8]) -> Vec<Self> {
         let compare = |is, value| Self { is, ..Self::is(of, value) };
         match low == high {

@@ -17,9 +17,9 @@ use super::{CREATE_OR_REPLACE, RTM_GETTFILTER, TC_H_INGRESS};
 pub(super) struct Before {
     /// Requests that make them again once ours is gone; empty where the kernel does so by itself.
     pub again: Vec<Vec<u8>>,
-    /// Its root is one of ours, left by an earlier process.
+    /// Whether the root is one of ours, left by an earlier process.
     pub ours: bool,
-    /// It has a hook for filters of packets that come.
+    /// Whether the device has a hook for filters of packets that come.
     pub ingress: bool,
 }
 

@@ -330,7 +330,7 @@ fn has_code_point(point: u8) -> [Vec<Test>; 2] {
     ]
 }
 
-/// That the source is in a network, or the destination.
+/// Tests that the source is in a network, and that the destination is: one list for each.
 fn in_network(address: IpAddr, prefix: u8) -> [Vec<Test>; 2] {
     let (ip, at, bytes) = match address {
         IpAddr::V4(it) => (IPV4, [12, 16], it.octets().to_vec()),

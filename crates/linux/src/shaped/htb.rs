@@ -1,4 +1,4 @@
-//! What the kernel is told of an `htb` that holds packets back: one class, or four tiers below one.
+//! Requests to the kernel for an `htb` that holds packets back: one class, or four tiers below one.
 //!
 //! The tiers are those of `cake diffserv4`, and share a rate that all want as its tins do: bulk, video and
 //! voice have 1/16, 1/2 and 1/4 of it first, and best effort has what is left before they have more.
@@ -31,8 +31,9 @@ pub(super) struct Place {
 pub(super) type Named = (Vec<u8>, &'static str);
 
 impl Place {
-    /// What makes it at the root with `leaf` beneath its class, or beneath each of its tiers, and without a
-    /// rate yet. Packets count as `uncounted` bytes shorter than they are.
+    /// Requests that make the `htb` at the root, with `leaf` beneath its class or each of its tiers.
+    ///
+    /// It has no rate yet. Packets count as `uncounted` bytes shorter than they are.
     ///
     /// # Errors
     /// If `leaf` cannot be told to a kernel.
@@ -139,7 +140,7 @@ const WHOLE: u32 = 0x10;
 const UNLIMITED: Rate = Rate::from_mbit(400_000);
 /// The bucket of a class: what the kernel is late by must be made up for, or the rate is not reached.
 const BURST_NS: i64 = 1_000_000;
-/// And no less than two full packets.
+/// Least size of the bucket of a class, in bytes: two full packets.
 const BURST_BYTES: u64 = 2 * 1_538;
 /// Bytes of a turn: no two classes of a level are of the same priority.
 const QUANTUM: u64 = 60_000;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! out: local or forwarded ─> root of D: cake, or htb ─> discipline ─> line
-//! in:  line ─> D ─> redirected to an ifb device of ours ─> its root, likewise ─> local or forwarded
+//! in:  line ─> D ─> redirected to an ifb device of ours ─> its root: as out ─> local or forwarded
 //! ```
 //!
 //! The rate is that of `cake`, or of the classes of an `htb` with a discipline beneath it, and is changed
@@ -401,8 +401,9 @@ fn heal(netlink: &Netlink, index: u32, record: &Record) {
     record.remove();
 }
 
-/// What undoes all that a shaper of `queues` does to the device of that index; of both ways where nobody
-/// knows which were shaped.
+/// Requests that undo all that a shaper of `queues` does to the device with that index.
+///
+/// They undo both ways if nobody knows which were shaped.
 fn undoing(index: u32, queues: &[Option<KernelQueue>; 2], before: &Before) -> Undo {
     let mut undo = Undo::default();
     let unknown = queues.iter().all(Option::is_none);

@@ -1,4 +1,4 @@
-//! What holds packets back on one side, in the words of `tc`.
+//! Disciplines that hold packets back on one side, in the words of `tc`.
 
 use std::fmt;
 
@@ -25,8 +25,8 @@ pub enum KernelQueue {
 }
 
 impl KernelQueue {
-    /// What the kernel makes of a set-up, whatever kernel it is: of `htb diffserv4 LEAF` four tiers as
-    /// `cake diffserv4` has them.
+    /// The queue of a set-up such as `cake` or `htb diffserv4 LEAF`, which has four tiers as `cake diffserv4`
+    /// has them.
     ///
     /// # Errors
     /// If it is none that the kernel is told of.

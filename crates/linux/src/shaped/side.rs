@@ -1,4 +1,4 @@
-//! What a way of the shaper has counted, out of what the kernel counts.
+//! Counts of one way of the shaper, from the kernel's counters.
 
 use weir_core::Framing;
 

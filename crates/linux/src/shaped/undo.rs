@@ -1,4 +1,4 @@
-//! What brings back what was there: requests to the kernel, written before anything is changed.
+//! Requests to the kernel that bring back what was there; they are written before anything is changed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -93,7 +93,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// That of `device`, of that index, in this network namespace.
+    /// The record of `device`, with that index, in this network namespace.
     pub fn of(device: &str, index: u32) -> Self {
         let namespace = fs::metadata("/proc/thread-self/ns/net").map_or(0, |data| data.ino());
         Self { file: PathBuf::from(FOLDER).join(format!("{device}-{index}-{namespace}")) }

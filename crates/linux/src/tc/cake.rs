@@ -1,4 +1,4 @@
-//! What the kernel is told of `cake`: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
+//! Options of `cake` as the kernel takes them: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
 
 use weir_core::Cells;
 use weir_core::{Duration, Framing, Rate};

@@ -1,4 +1,5 @@
-//! What the kernel is told of a discipline: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
+//! Options of a discipline as the kernel takes them: include/uapi/linux/pkt_sched.h, in the words that `tc`
+//! uses.
 
 use weir_core::{Duration, Rate};
 use weir_qdisc::{

@@ -1,4 +1,4 @@
-//! What the kernel counts: include/uapi/linux/gen_stats.h and the `xstats` of each discipline.
+//! The kernel's counters of a discipline: include/uapi/linux/gen_stats.h and the `xstats` of each.
 
 use crate::message::{About, attributes, read};
 
