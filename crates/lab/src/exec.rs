@@ -22,7 +22,7 @@ use crate::{LabError, signals, traces};
 pub struct Exec {
     /// The program and its arguments, at the client.
     pub program: Vec<OsString>,
-    /// What runs at the server meanwhile, for the shell.
+    /// Command that runs at the server meanwhile, for the shell.
     pub server_command: Option<String>,
     /// How packets leave and enter the kernel; what this user may have without a wish.
     pub device: Option<Device>,
@@ -33,7 +33,7 @@ pub struct Exec {
 /// How a program has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its exit code; 128 and the number of the signal if one ended it.
+    /// Exit code of the program; 128 and the number of the signal if one ended it.
     pub exit_code: i32,
     /// Nanoseconds that it took.
     pub reached_ns: u64,
@@ -44,7 +44,7 @@ pub struct Ended {
     /// The TCP connections over the line, of which samples are flows by these places; or why the kernel did
     /// not tell of them.
     pub connections: Result<Vec<Connection>, String>,
-    /// What `CLOCK_MONOTONIC` showed at the start of the run.
+    /// Time of `CLOCK_MONOTONIC` at the start of the run, in nanoseconds.
     pub zero_ns: u64,
 }
 

@@ -9,7 +9,7 @@ use weir_world::{
     Verdict,
 };
 
-/// What the queues have done since the last view.
+/// A view of a run: work of all queues since the view before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
     /// Nanoseconds of the run so far.
@@ -18,7 +18,7 @@ pub struct View {
     pub queues: BTreeMap<String, QueueView>,
 }
 
-/// What one queue has done since the last view.
+/// Work of one queue since the view before, and its backlog now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueView {
     /// Bytes of the line that were occupied.

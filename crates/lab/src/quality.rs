@@ -29,7 +29,7 @@ pub struct Quality {
     pub overrun: u64,
 }
 
-/// What a reader must know before any number.
+/// A warning about the quality of a run, to be read before any number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
@@ -51,7 +51,7 @@ pub enum Warning {
 }
 
 impl Quality {
-    /// What a data path reports, with the packets that the devices in front of it have dropped.
+    /// Quality of a data path by its report, with the packets that the devices in front of it have dropped.
     #[must_use]
     pub fn new(report: &PathReport, dropped: u64) -> Self {
         let [p50, p99, p999] = report.late.map(Duration::as_nanos);
@@ -68,7 +68,7 @@ impl Quality {
         }
     }
 
-    /// What a reader must know before any number.
+    /// Warnings to be read before any number of the run.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();

@@ -115,7 +115,7 @@ pub fn serve(
     Ok(answer.to_string())
 }
 
-/// What a reader of samples must know before any number.
+/// Warnings to be read before any number of the samples, as sentences.
 fn warnings_of(ended: &Ended) -> Vec<String> {
     let mut warnings = texts(&ended.quality.warnings());
     warnings.extend(ended.connections.as_ref().err().cloned());
@@ -169,7 +169,7 @@ fn keeping<T>(
     Ok(result)
 }
 
-/// What the manifest says at the end.
+/// The manifest's words about the end of a run.
 fn outcome(reached_ns: u64, quality: &Quality, device: Device) -> Map<String, Value> {
     let mut outcome = Map::new();
     outcome.insert("reached_ns".to_owned(), json!(reached_ns));
