@@ -14,11 +14,11 @@ pub(crate) struct Figure {
     pub value: f64,
     /// Differences up to here are the recording's grain.
     pub grain: f64,
-    /// What one packet more or less changes.
+    /// Change of the value by one packet more or less.
     pub step: f64,
 }
 
-/// What became of a group of packets.
+/// Counts and delays of a group of packets.
 #[derive(Default)]
 struct Group {
     arrived: u32,

@@ -23,7 +23,7 @@ pub const SEEDS: u64 = 60;
 /// one in twenty sets has one that fails.
 pub const SIGNIFICANCE: f64 = 0.001;
 
-/// What came of holding a discipline against a recording.
+/// Outcome of holding a discipline against a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Packet by packet the same.
@@ -40,14 +40,14 @@ pub enum Verdict {
         /// How many tests there were.
         tests: usize,
     },
-    /// It does not agree, and this is the first difference.
+    /// The discipline does not agree; this sentence gives the first difference.
     Fails(String),
 }
 
 /// One comparison of our runs with those of Linux.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// What was compared, with the values.
+    /// Name of the figure that was compared, with the values.
     pub what: String,
     /// How often chance alone sets two samples of one thing so far apart.
     pub p: f64,

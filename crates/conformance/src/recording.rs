@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use weir_core::{Duration, Time};
 
-/// What a real Linux discipline did with a scripted schedule of arrivals.
+/// A recording of a real Linux discipline under a scripted schedule of arrivals.
 #[derive(Debug)]
 pub struct Recording {
-    /// Its name.
+    /// Name of the recording.
     pub name: String,
     /// The `tc` commands that set the discipline up, one a line, without `tc`.
     pub commands: String,
-    /// What it can be held against.
+    /// How far the recording repeats, and with that how runs are held against it.
     pub kind: Kind,
     /// When the first packet came, if the discipline was made at time zero.
     pub start: Time,
@@ -34,9 +34,9 @@ pub struct Recording {
 /// How far a recording repeats under other random numbers of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// The same in every run that was made.
+    /// Every run that was made gave the same recording.
     Exact,
-    /// The same as long as no two flows share a bucket: in so many of the runs that were made.
+    /// Runs gave the same recording as long as no two flows shared a bucket.
     Hashed {
         /// Runs that gave just this recording.
         agree: u32,
@@ -47,7 +47,7 @@ pub enum Kind {
     Random(Option<SeedRuns>),
 }
 
-/// What is known of runs of Linux with several random seeds.
+/// Figures of runs of Linux with several random seeds.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct SeedRuns {
     /// How many.
@@ -64,7 +64,7 @@ pub struct SeedRuns {
     pub delay_ms: Span,
 }
 
-/// What a figure was over several runs.
+/// Mean and range of a figure over several runs.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub struct Span {
     /// The mean over the runs.
@@ -93,34 +93,34 @@ pub struct Flow {
 /// A packet handed to the discipline.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Arrival {
-    /// Its number.
+    /// Number of the packet.
     pub id: u64,
     /// Nanoseconds since the first arrival.
     pub at_ns: u64,
     /// Length of the IP packet in bytes.
     pub ip_len: u32,
-    /// Its flow.
+    /// Number of the packet's flow.
     pub flow: u32,
-    /// Its code point, 0 to 63.
+    /// Code point (DSCP) of the packet, 0 to 63.
     pub dscp: u8,
-    /// Its two ECN bits.
+    /// ECN bits of the packet, 0 to 3.
     pub ecn: u8,
 }
 
 /// A packet that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Its number.
+    /// Number of the packet.
     pub id: u64,
     /// Nanoseconds since the first arrival.
     pub at_ns: u64,
-    /// Its two ECN bits.
+    /// ECN bits of the packet, 0 to 3.
     pub ecn: u8,
-    /// Its code point, where the recording has it.
+    /// Code point (DSCP) of the packet, 0 to 63, where the recording has it.
     pub dscp: Option<u8>,
 }
 
-/// What is wrong with a recording.
+/// A fault of a recording's text.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// Not JSON, or not what the format asks for.
@@ -139,7 +139,7 @@ pub enum RecordingError {
     Value {
         /// The packet.
         packet: u64,
-        /// What it is.
+        /// Name of the header's field.
         what: &'static str,
         /// The value.
         value: u64,
@@ -152,10 +152,10 @@ pub enum RecordingError {
         /// The age.
         age_ns: u64,
     },
-    /// It was run with several hash keys, and does not say how many gave just this.
+    /// The recording was made with several hash keys, and does not say how many gave just this one.
     #[error("`other_seeds` is `{text}`, which does not begin with `N of M runs`")]
     Keys {
-        /// What it says.
+        /// Text of the recording's `other_seeds`.
         text: String,
     },
     /// Nothing to replay.

@@ -7,12 +7,12 @@ use weir_qdisc::{Device, SetUp, SetUpError, replay_tcp};
 
 use crate::recording::{CE, Departure, Recording};
 
-/// What our discipline did with a recording's arrivals.
+/// A run of our discipline with a recording's arrivals.
 #[derive(Debug)]
 pub struct Run {
     /// In order.
     pub departures: Vec<Departure>,
-    /// What came of it on the whole.
+    /// Shares of dropped and marked packets over the whole run.
     pub shares: Shares,
 }
 

@@ -1,5 +1,5 @@
-//! What must hold of any text that is read as a recording of a queue discipline: it is refused in one
-//! sentence, or judged.
+//! Checks of any text that is read as a recording of a queue discipline: it is refused in one sentence, or
+//! judged.
 
 use weir_conformance::{Recording, judge};
 
