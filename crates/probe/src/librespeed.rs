@@ -17,7 +17,7 @@ use crate::streams::{Answer, Heard, Streams};
 pub struct Librespeed {
     stage: Stage,
     streams: Streams,
-    /// What stands before `empty.php`.
+    /// Start of all request paths, before `empty.php` and the like.
     prefix: &'static str,
     /// How many requests there were, which keeps caches away.
     asked: u32,

@@ -24,14 +24,14 @@ pub(crate) struct Loss {
 #[derive(Clone, Debug)]
 enum Stage {
     Opening,
-    /// It was said who we are.
+    /// The client has said its name.
     Greeted,
-    /// It was said that datagrams will come; behind the next answer they are counted.
+    /// The client has said that datagrams will come; the server counts them once it has answered.
     Announced,
     Sending,
     /// No more datagrams: waits for the last ones to arrive.
     Waiting(Time),
-    /// It was asked how many arrived, and an answer is awaited so long.
+    /// The client has asked how many arrived, and awaits an answer until this time.
     Asked(Time),
     Over(Result<LossReport, String>),
 }
@@ -102,7 +102,7 @@ impl Loss {
         self.report()?.loss().map(|loss| loss * 100.0)
     }
 
-    /// What was counted.
+    /// Datagrams sent, received and duplicated, as JSON; `null` where nobody knows.
     pub fn counts(&self) -> Value {
         let report = self.report().filter(|report| report.received > 0);
         json!({
@@ -208,7 +208,8 @@ mod tests {
 
     const OPENED: Event<'static> = Event::Opened { id: ID, tcp: Duration::ZERO, tls: None };
 
-    /// What is said to `lines`, one an event, from the opening of the connection on.
+    /// The state and the last actions of a test whose server says `lines`, one an event, once it is
+    /// connected.
     fn told(lines: &[&str]) -> (Loss, Vec<Action>) {
         let (mut loss, mut actions) = (Loss::new(5), Vec::new());
         assert!(loss.on(Time::ZERO, &OPENED, &mut actions));

@@ -49,14 +49,14 @@ pub enum Connection {
 pub enum Action {
     /// Open a connection.
     Open {
-        /// Its number.
+        /// Number of the connection.
         id: Id,
         /// Kind of the connection.
         kind: Connection,
     },
     /// Send a request on an open connection.
     Request {
-        /// Its number.
+        /// Number of the request.
         id: Id,
         /// On which connection.
         on: Id,
@@ -93,7 +93,7 @@ pub enum Action {
     },
     /// Tell [`Event::Wake`] at that time.
     WakeAt(Time),
-    /// It is over.
+    /// End the test.
     Finish,
 }
 
@@ -115,7 +115,7 @@ pub enum Event<'a> {
     Head {
         /// Of which request.
         id: Id,
-        /// Its status.
+        /// HTTP status of the response.
         status: u16,
         /// How long the server says that it took, if it does (`Server-Timing`).
         server: Option<Duration>,

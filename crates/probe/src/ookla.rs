@@ -26,7 +26,7 @@ pub struct Ookla {
     loss: Loss,
     /// How many requests there were, which keeps caches away.
     asked: u32,
-    /// What a small file, or a small chunk, showed.
+    /// Rate in Mbit/s of a small file, or of a small chunk.
     estimate_mbps: f64,
     began: Time,
     next_sample: Time,
@@ -34,7 +34,7 @@ pub struct Ookla {
     next_probe: Option<Time>,
     /// Bytes of the present load.
     bytes: u64,
-    /// Which size the connection at each place asks for.
+    /// Index of the size that the connection at each place asks for.
     sizes: Vec<usize>,
     samples: Vec<Sample>,
     /// Mbit/s of each whole chunk of the upload, on its own connection.

@@ -11,7 +11,7 @@ use crate::web::Web;
 /// One speed test of the registry: its name and properties.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodInfo {
-    /// Its name, such as `ndt7`.
+    /// Name of the speed test, such as `ndt7`.
     pub name: &'static str,
     /// Whether it is made for HTTP/2, and with it TLS, only.
     pub needs_tls: bool,

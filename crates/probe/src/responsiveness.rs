@@ -29,7 +29,7 @@ pub struct Responsiveness {
     next_interval: Time,
     next_probe: Time,
     probes: BTreeMap<Id, Probe>,
-    /// Which loaded connection the next self probe takes.
+    /// Place of the loaded connection that the next self probe takes.
     turn: usize,
     /// The interval under way.
     interval: Interval,
@@ -49,7 +49,7 @@ struct Paths {
     upload: String,
 }
 
-/// What one interval saw; times in milliseconds.
+/// Measurements of one interval; times in milliseconds.
 #[derive(Clone, Debug, Default)]
 struct Interval {
     bytes: u64,

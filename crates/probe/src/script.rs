@@ -18,7 +18,7 @@ pub(crate) struct Script {
     pub loaded: u64,
     /// To which paths the server answers 200; to others 404.
     pub knows: fn(&str) -> bool,
-    /// Which datagrams arrive, by their index; `None` for a server that speaks no lines.
+    /// Whether the datagram with an index arrives; `None` for a server that speaks no lines.
     pub arrive: Option<fn(u32) -> bool>,
 }
 
@@ -163,7 +163,7 @@ enum Due {
     /// After so many milliseconds.
     Opened(Id, u64),
     Head(Id),
-    /// Its status, and how many bytes.
+    /// Status of an answer, and its number of bytes.
     Answer(Id, u16, u64),
 }
 

@@ -28,7 +28,7 @@ struct Request {
     head: Option<(Time, u16)>,
 }
 
-/// What an event means.
+/// Meaning of an event for a set of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// The connection at this place was opened and waits for a request.
@@ -111,7 +111,7 @@ impl Streams {
         }
     }
 
-    /// What `event` means for them; `None` if nothing.
+    /// Takes `event`, and says what it means for these connections; `None` if nothing.
     pub fn hear(
         &mut self,
         now: Time,

@@ -1,5 +1,6 @@
-//! What a server gives that speaks HTTP and nothing of Weir's: downloads, uploads where it takes any, and
-//! round trips of TCP's handshakes, first without load, then beside it.
+//! The test of a server that speaks HTTP and nothing of Weir's: downloads, uploads where it takes any, and
+//! round
+//! trips of TCP's handshakes, first without load, then beside it.
 //!
 //! No official client does this; it is what `weir test` falls back to. The server's way of giving many bytes
 //! is found by asking for each kind's endpoint, for a few bytes first; a server without any gives the file
@@ -18,7 +19,7 @@ use crate::streams::{Answer, Heard, Streams};
 pub struct Web {
     stage: Stage,
     streams: Streams,
-    /// Which kind of server it is, or may be.
+    /// Index of the kind of server that it is, or that is tried now.
     kind: usize,
     asked: u32,
     /// Bytes of the answer under way while kinds are tried.
@@ -286,7 +287,7 @@ impl Web {
         }
     }
 
-    /// Which kind of server it is; none while that is not known.
+    /// Name of the server's kind; `None` while it is not known.
     fn likeness(&self) -> Option<&'static str> {
         (self.file > 0).then(|| self.known().map_or("a file", |kind| kind.name))
     }
@@ -296,7 +297,7 @@ impl Web {
         self.known().is_none() && self.file < MIN_FILE_BYTES
     }
 
-    /// What Weir's own protocol would have told.
+    /// Measurements that Weir's own protocol would have given, and that this test lacks.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = MISSING.map(str::to_owned).to_vec();
         if self.is_small_file() {

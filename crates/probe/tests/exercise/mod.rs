@@ -24,7 +24,7 @@ struct Run {
     test: Box<dyn Method>,
     now: Time,
     used: BTreeSet<Id>,
-    /// What something can happen to: connections that were not closed, and requests on them.
+    /// Connections that were not closed and requests on them, to which something can happen.
     live: Vec<Live>,
     wakes: BTreeSet<Time>,
     over: bool,
