@@ -56,7 +56,7 @@ _HOME = {
 
 
 def _html(kind: str, of: Any) -> str:
-    """What a notebook shows of a result; what makes it is loaded only then."""
+    """HTML of a result for a notebook; the module that makes it is loaded only then."""
     from weirlab.report.html import HTML  # noqa: PLC0415 - only notebooks need it
 
     return HTML[kind](of)

@@ -210,7 +210,13 @@ def run_into(
     jobs: int | None = None,
     watcher: Watcher | None = None,
 ) -> list[Record]:
-    """The same with a folder for each run, none of which may exist."""
+    """Runs all of `runs` in `world`, several at once, with the record of each in its folder of `folders`.
+
+    None of the folders may exist. Ctrl-C ends the runs early, as it does those of `run_all`.
+
+    Returns:
+        The records, in the order of `runs`; after Ctrl-C those that there are.
+    """
     _check(runs, world)
     return _carry_out(runs, world, folders, jobs=jobs, watcher=watcher)
 

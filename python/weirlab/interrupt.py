@@ -23,10 +23,10 @@ class Stop:
 
 
 class Requests:
-    """What happens on requests to end."""
+    """Handler of the signals that ask for the end: SIGINT, SIGTERM and SIGHUP."""
 
     def __init__(self, *, of_process: bool) -> None:
-        """Of the process, whose second request ends it at once; otherwise that raises KeyboardInterrupt."""
+        """A handler whose second request ends the process if `of_process`, else raises KeyboardInterrupt."""
         self._of_process = of_process
         self._ends_at_once = of_process
         self._first_s: float | None = None
@@ -47,11 +47,11 @@ class Requests:
             raise KeyboardInterrupt
 
     def started(self) -> None:
-        """From now on there may be something to keep, or to clear away."""
+        """Notes that there may be something to keep, or to clear away."""
         self._ends_at_once = False
 
     def ended(self) -> None:
-        """From now on there is not."""
+        """Notes that there is nothing more to keep or to clear away."""
         self._ends_at_once = True
 
 

@@ -22,7 +22,7 @@ class Shown:
     shown_as: ClassVar[str]
 
     def _repr_html_(self) -> str | None:
-        """Its HTML; None while no renderer is known, and the notebook then shows its text."""
+        """HTML of the value; None while no renderer is known, and the notebook then shows its text."""
         return None if _renderer is None else _renderer(self.shown_as, self)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """What came of one recording: its name, a verdict of `VERDICTS`, and a remark."""
+    """The outcome of one recording: its name, a verdict of `VERDICTS`, and a remark."""
 
     name: str
     verdict: str

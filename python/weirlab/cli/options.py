@@ -116,7 +116,7 @@ class Share(click.FloatRange):
     """A share, from 0 to 1."""
 
     def __init__(self) -> None:
-        """From 0 to 1."""
+        """Takes numbers from 0 to 1, both included."""
         super().__init__(0, 1)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:

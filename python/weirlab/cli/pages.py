@@ -101,7 +101,7 @@ def main() -> None:
 
 
 FOLDER = Path(__file__).parents[3] / "weirlab.data" / "data"
-"""What maturin takes for the files of a wheel beside the package, in a checkout."""
+"""Folder in a checkout from which maturin takes the files of a wheel beside the package."""
 
 if __name__ == "__main__":
     main()

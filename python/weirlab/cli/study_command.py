@@ -95,7 +95,7 @@ def _list(context: click.Context, *, as_json: bool) -> None:
 
 
 def _asks(context: click.Context, name: str) -> str:
-    """What a study asks, in a line."""
+    """The question of a study, in a line."""
     found = command.get_command(context, name)
     return found.get_short_help_str(limit=MAX_SUMMARY_CHARS) if found is not None else ""
 

@@ -41,7 +41,7 @@ class TestPlan:
 
     @classmethod
     def of(cls, words: dict[str, Any]) -> TestPlan:
-        """From the words of the command line."""
+        """A plan made of the words of the command line."""
         return cls(**{name: words[name] for name in cls.__dataclass_fields__})
 
 
@@ -137,10 +137,10 @@ INTERVAL_NS = 500_000_000
 """Between two looks whether the line is full."""
 GAP_NS = 2_000_000_000
 COOLDOWN_NS = 500_000_000
-"""At the end, so that the last pings of the load are answered."""
+"""Pause at the end, so that the last pings of the load are answered."""
 
 ROUTERS = 6
-"""How many are asked: the home's, the access line's and the provider's first."""
+"""Routers that are asked: the home's, the access line's and the provider's first."""
 
 PERIOD = "100ms"
 """Between two probes of one router: Linux answers a sender once a second after a burst of 6

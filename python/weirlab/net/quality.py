@@ -189,7 +189,7 @@ FAR_MS = 100.0
 BUSY_MS = 10.0
 MIN_PINGS = 100
 MIN_PHASE_SHARE = 0.9
-"""Of a phase in which data must have come: less is a truncated test."""
+"""Share of a phase in which data must have come: less is a truncated test."""
 MAX_WINDOW_SHARE = 0.2
 WEAK_DBM = -75.0
 """802.11n asks of a receiver -64 dBm for its fastest rate and -74 dBm for the middle one (20 MHz)."""
@@ -197,6 +197,9 @@ GSO_PACKET_BYTES = 65_536
 MIN_WAIT_MS = 1.0
 SHORT_WAIT_MS = 30.0
 MAX_SHARED = 0.8
-"""Of what a direction has alone: a full-duplex line gives all of it but what acknowledgements take."""
+"""Greatest share of its rate alone that a direction of a shared medium keeps beside the other.
+
+A full-duplex line gives all of it but what acknowledgements take.
+"""
 MAX_SUM_OF_SHARES = 1.3
-"""Of both shares: on a shared medium they add up to about 1."""
+"""Greatest sum of both directions' shares on a shared medium, where they add up to about 1."""

@@ -36,7 +36,7 @@ def agreement_table(one: Agreement) -> Table:
 
 
 def agreement_markdown(one: Agreement) -> str:
-    """The same in Markdown."""
+    """One set-up in Markdown: a row a figure, the sides beside each other."""
     lines = [f"**{one.name}**: {verdict_word(one.findings)}", ""]
     lines += [f"Caution: {text}." for text in one.warnings]
     lines += [line(_headings(one)), line(["---", *["---:"] * 3, "---", "---"])]
@@ -48,7 +48,7 @@ def agreement_markdown(one: Agreement) -> str:
 
 
 def agreement_verdict(found: Sequence[Agreement]) -> str:
-    """What it comes to, in a sentence or two."""
+    """The outcome of a comparison in a sentence or two: how many goals are met."""
     goals = [finding for one in found for finding in one.findings.values() if finding.met is not None]
     met = sum(1 for finding in goals if finding.met)
     scattered = sum(1 for finding in goals if finding.is_scatter)

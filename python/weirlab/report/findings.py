@@ -45,7 +45,7 @@ def cell(column: Column, finding: Finding | None) -> Text:
 
 
 def markdown_cell(column: Column, finding: Finding | None) -> str:
-    """The same on one line: `ours / reference (difference)`, bold if the goal is missed."""
+    """A figure in Markdown: `ours / reference (difference)`, bold if the goal is missed."""
     if finding is None:
         return ""
     both = f"{finding.ours:.{column.digits}f} / {finding.reference:.{column.digits}f}"

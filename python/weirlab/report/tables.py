@@ -251,7 +251,7 @@ def _cost(baseline: Comparison, best: Comparison) -> str:
 
 
 LOOK: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
-"""Of all tables about records: a line below the headings and nothing else."""
+"""Look of all tables about records: a line below the headings and nothing else."""
 
 PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 """Nobody expects these to shorten a wait."""

@@ -37,7 +37,10 @@ def goresponsiveness(foreign_ms: float, self_ms: float) -> float:
 
 
 def rpm(figures: Measured) -> list[dict[str, Any]]:
-    """Both, for each phase that has samples of both kinds; the least of the phases is the value."""
+    """Both scores of responsiveness, in round trips a minute; the least of the phases is the value.
+
+    A phase counts if it has samples of both kinds.
+    """
     parts = {name: _of(one) for name, one in figures.loaded.items() if one.in_flow_ms.size}
     if not parts:
         return []

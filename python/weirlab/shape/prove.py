@@ -181,11 +181,11 @@ def _increases(delays: Iterable[tuple[int, float, int]], idle: dict[int, float])
 
 
 SETTLE_OPEN_S = 3.0
-"""Until the queue of a bloated line is full, or empty again."""
+"""Time until the queue of a bloated line is full, or empty again, in seconds."""
 SETTLE_SHAPED_S = 5.0
-"""Until a controller that knows nothing of the line has found its rate; docs/shape.md has the figures."""
+"""Time in which a controller finds the rate of an unknown line, in seconds; docs/shape.md has figures."""
 MAX_START_S = 20.0
-"""Until a load that was started is there; what never comes is no load, and the proof says so."""
+"""Seconds to wait for a load that was started; if it never comes, the proof says so."""
 FIRST_PASSIVE = 1 << 16
 """Sources from here on are the user's connections (crates/shape/src/passive.rs): none of them is idle."""
 MIN_MBPS = 0.1

@@ -37,7 +37,7 @@ class SideView(TypedDict):
 
 
 class ShaperView(TypedDict):
-    """What a shaper shows a few times a second; `delays` are when, round trip (both ns), and source.
+    """A view of a shaper, a few times a second; `delays` are when, round trip (both ns), and source.
 
     `late_ns` is how late the shaper itself was at worst since the last view: a busy machine's part of all
     delays.
@@ -59,7 +59,7 @@ class ShaperView(TypedDict):
 SIDES = ("up", "down")
 """The sides by the names of their options."""
 METRIC_SIDES = ("egress", "ingress")
-"""The same as labels of metrics, which stay what dashboards ask for (docs/shape.md)."""
+"""The sides as labels of metrics, which stay what dashboards ask for (docs/shape.md)."""
 REASONS = {
     "start": "started",
     "delay": "queue of {value}",

@@ -230,7 +230,7 @@ class _Part:
 
 @dataclass(frozen=True, kw_only=True)
 class _Selection:
-    """Of what a figure is taken."""
+    """The flows or probes that a figure is taken of."""
 
     figure: str
     phase: str

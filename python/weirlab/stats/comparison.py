@@ -90,7 +90,7 @@ class Comparison(Shown):
     factor: Factor
 
     def __repr__(self) -> str:
-        """Its name and the figures that one looks for."""
+        """The name of the comparison and the figures that one looks for."""
         loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"
         less = "" if self.factor.factor is None else f", factor {self.factor.factor:.1f}"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"

@@ -33,7 +33,7 @@ class Pings:
 
     @property
     def lost(self) -> int:
-        """How many of them were lost, on either way."""
+        """Number of pings that were lost, on either way."""
         return self.sent - self.rtt_ms.len()
 
     @property

@@ -95,4 +95,4 @@ class RunProgress:
 
 
 STEPS = 2000
-"""How many there are to a whole bar: a study has a million reports of progress."""
+"""Steps of a whole bar: a study has a million reports of progress."""

@@ -110,4 +110,4 @@ SIOCGIWPOWER = 0x8B2D
 """linux/wireless.h."""
 
 LEVEL = 2
-"""Its column in `/proc/net/wireless`."""
+"""Index of the signal's level among the numbers of a line of `/proc/net/wireless`."""

@@ -78,7 +78,9 @@ class NetWorld:
         said: dict[str, Any] | None = None,
         speed_test: Callable[[], str | None] | None = None,
     ) -> bool:
-        """The same; `ramp` adds flows until the line is full, and `said` goes into the manifest.
+        """Runs a scenario and writes its record into `folder`; says whether it came to its end.
+
+        `ramp` adds flows until the line is full, and `said` goes into the manifest.
 
         `speed_test` is asked at the end for a foreign speed test that ran meanwhile, for the record.
 
