@@ -108,7 +108,7 @@ def _server(written: str) -> SplitResult:
 
 
 def hint(url: str, result: dict[str, Any], *, verify: bool) -> str:
-    """Words that name the speed test to run against a server that was measured over plain HTTP, or could not be.
+    """Words that name a speed test for a server that was measured over plain HTTP, or could not be.
 
     The words go behind a sentence; empty if nothing is known better than what was measured.
     """
