@@ -13,7 +13,19 @@ import pytest
 
 import weirlab
 from weirlab.errors import UsageError, WriteError
-from weirlab.plots import KINDS, axes, box, caption, cdf, distribution, draw, overlay, series, theme
+from weirlab.plots import (
+    KINDS,
+    axes,
+    box,
+    caption,
+    cdf,
+    distribution,
+    draw,
+    overlay,
+    series,
+    theme,
+    three_plot,
+)
 from weirlab.record import Record, open_record
 from weirlab.record.set_ups import run_names, set_ups
 from weirlab.stats import Pings, compare, describe, totals_mbps
@@ -50,6 +62,37 @@ def changed(record: Record, **tables: pl.DataFrame) -> Record:
     copy = open_record(record.path)
     vars(copy).update(tables)
     return copy
+
+
+def test_the_average_is_that_of_the_flows_that_run(repeated: list[Record]) -> None:
+    record = repeated[0]
+    before = series.throughput_mbps(record, "down")
+    # Seven of the eight stop a second before the end.
+    end = record.reached_ns
+    early = pl.when(pl.col("flow") > 0).then(end - 1_000_000_000).otherwise(end).cast(pl.Int64)
+    record = changed(record, flow_names=record.flow_names.with_columns(stop_ns=early))
+    after = series.throughput_mbps(record, "down")
+    assert before is not None
+    assert after is not None
+    late = before.t_s > end / 1e9 - 1
+    assert late.sum() >= 4
+    every = np.vstack(list(before.lines.values()))
+    assert np.array_equal(after.average[late], every[0][late])
+    assert np.array_equal(after.average[~late], before.average[~late])
+
+
+def test_more_flows_than_colours_are_thin_lines_in_the_colour_of_their_load(repeated: list[Record]) -> None:
+    flows = repeated[0].flow_names
+    named = [f"{('first', 'second')[number % 2]} download {number}" for number in range(flows.height)]
+    record = changed(repeated[0], flow_names=flows.with_columns(name=pl.Series(named)))
+    (chart,) = (three_plot.figure([one], None) for one in [record])
+    drawn = {line.get_color() for line in chart.axes[0].lines if line.get_linewidth() == 0.6}
+    assert len(drawn) == 2
+    legend = chart.axes[0].get_legend()
+    assert legend is not None
+    words = [text.get_text() for text in legend.get_texts()]
+    assert [text.split(",")[0] for text in words[1:3]] == ["first: 4 flows", "second: 4 flows"]
+    assert not any("lowest to highest" in text for text in words)
 
 
 def pings(*rtt_ms: float | None, probe: int = 0, start_ns: int = 1_000_000_000) -> pl.DataFrame:

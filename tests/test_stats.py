@@ -18,6 +18,7 @@ from weirlab.stats import (
     coefficient_of_variation,
     compare,
     describe,
+    goodputs_mbps,
     interval,
     jain_index,
     summarise,
@@ -174,6 +175,46 @@ def test_unknown_is_never_nought(rrul: list[Record]) -> None:
     assert kernel is not None
     assert kernel.timeouts is None
     assert kernel.retransmitted_segments is not None
+
+
+def of_two_tests(record: Record) -> Record:
+    """Downloads with 1 Mbit/s each, of which the second runs for the last second of four."""
+    second = 1_000_000_000
+    flows = pl.DataFrame(
+        {
+            "flow": [0, 1, 2],
+            "name": ["first", "second", "over"],
+            "direction": "down",
+            "start_ns": [0, 4 * second, 0],
+            "stop_ns": [6 * second, 5 * second, second],
+        }
+    )
+    rows = [(t, flow) for t in range(1, 7) for flow in (0, 1) if flow == 0 or t == 5]
+    throughput = pl.DataFrame(
+        {
+            "t_ns": [t * second for t, _ in rows],
+            "flow": pl.Series([flow for _, flow in rows], dtype=pl.UInt32),
+            "bytes": pl.Series([125_000] * len(rows), dtype=pl.UInt64),
+            "wire_bytes": pl.Series([130_000] * len(rows), dtype=pl.UInt64),
+        }
+    )
+    flows = flows.with_columns(pl.col("flow").cast(pl.UInt32))
+    return with_tables(record, flow_names=flows, throughput=throughput)
+
+
+def test_a_flow_that_runs_for_a_part_is_measured_while_it_runs(rrul: list[Record]) -> None:
+    # The load is from 1 s to 5 s.
+    record = of_two_tests(rrul[0])
+    assert goodputs_mbps(record, "down") == {"first": 1.0, "second": 1.0}
+    assert goodputs_mbps(record, "down", together=True) == {"first": 1.0, "second": 1.0}
+    assert goodputs_mbps(record, "down", names={"second"}) == {"second": 1.0}
+    # Fair while both run: over the whole load the second would have a quarter, and Jain's index be 0.74.
+    assert jain_index(list(goodputs_mbps(record, "down", together=True).values())) == 1.0
+    half = (2 * 10**9, 10**9 * 9 // 2)
+    assert goodputs_mbps(record, "down", span_ns=half) == {"first": pytest.approx(0.8), "second": 0.0}
+    # One of them is over before the other begins: there are no shares to compare.
+    assert goodputs_mbps(record, "down", span_ns=(0, 6 * 10**9), together=True) == {}
+    assert goodputs_mbps(record, "up") == {}
 
 
 def test_bytes_dropped_are_not_counted_among_packets(rrul: list[Record]) -> None:

@@ -30,7 +30,7 @@ class Lines:
         step_s: length of a step in seconds.
         t_s: middle of each step in seconds.
         lines: mean within each step, by name.
-        average: mean over the lines.
+        average: mean over the lines; of flows over those that run then.
         low, high: least and greatest of what lies behind: of the lines for throughput, of the
             single pings for latency.
     """
@@ -71,7 +71,7 @@ def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
         arrived = _bytes_until(samples.filter(pl.col("flow") == number), interval, edges)
         lines[name] = np.diff(arrived) * 8e3 / np.diff(edges)
     every = np.vstack(list(lines.values()))
-    return _lines(edges, lines, every.mean(axis=0), every.min(axis=0), every.max(axis=0))
+    return _lines(edges, lines, _mean_of_running(every, flows, edges), every.min(axis=0), every.max(axis=0))
 
 
 def latency_ms(record: Record) -> Lines | None:
@@ -197,6 +197,14 @@ def _bytes_until(samples: pl.DataFrame, interval: int, edges: NDArray[np.int64])
     times = np.column_stack([start, t]).ravel()
     totals = np.column_stack([np.concatenate([[0.0], total[:-1]]), total]).ravel()
     return np.asarray(np.interp(edges, times, totals))
+
+
+def _mean_of_running(lines: Numbers, flows: pl.DataFrame, edges: NDArray[np.int64]) -> Numbers:
+    """Mean over the flows that run in each step; over all where none does."""
+    starts, stops = (flows[column].to_numpy()[:, np.newaxis] for column in ("start_ns", "stop_ns"))
+    runs = (starts < edges[1:]) & (stops > edges[:-1])
+    counted = np.where(runs.any(axis=0), runs, True)
+    return np.asarray((lines * counted).sum(axis=0) / counted.sum(axis=0))
 
 
 def _placed(rows: pl.DataFrame, column: str, count: int) -> Numbers:

@@ -1,13 +1,15 @@
 """Three-plot: download, upload and latency of one run above each other (Flent's `all`).
 
 Throughput is goodput in Mbit/s of each flow, latency the round trip in ms of each probe, both as
-means of 200 ms; black is the average of the flows, or probes. Where there are more lines than can
-be told apart, a band from the least to the greatest stands for them.
+means of 200 ms; black is the average of the flows that run, or of the probes. More flows than there are
+colours are drawn as thin lines, those of each load in one colour; of more than can be told apart a band from
+the least to the greatest is drawn.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
@@ -43,6 +45,7 @@ class _Panel:
         average: what the black line is.
         values: a figure for each of the lines, by name.
         band: what the band is; empty if there is none.
+        groups: the loads that the lines belong to, if the lines are too many for a colour each.
         remark: a last line of the legend; may be empty.
     """
 
@@ -53,8 +56,22 @@ class _Panel:
     average: str
     values: dict[str, str]
     band: str
+    groups: dict[str, _Group] = field(default_factory=dict)
     remark: str = ""
     direction: Direction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """Flows of one load, such as the second of two tests.
+
+    Attributes:
+        names: of the flows.
+        words: what the legend says of them.
+    """
+
+    names: list[str]
+    words: str
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
@@ -65,8 +82,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     summary = summarise(record)
     during = "under load" if record.phase("load") else "in the whole run"
     possible = (
-        _throughput(series.throughput_mbps(record, "down"), summary.down, "down", during),
-        _throughput(series.throughput_mbps(record, "up"), summary.up, "up", during),
+        _throughput(record, summary.down, "down", during),
+        _throughput(record, summary.up, "up", during),
         _latency(series.latency_ms(record), summary, during),
     )
     panels = [panel for panel in possible if panel is not None]
@@ -94,14 +111,19 @@ def _note(lines: Lines, *, peaks: bool) -> str:
 
 
 def _throughput(
-    lines: Lines | None, summary: DirectionSummary | None, direction: Direction, during: str
+    record: Record, summary: DirectionSummary | None, direction: Direction, during: str
 ) -> _Panel | None:
+    lines = series.throughput_mbps(record, direction)
     if lines is None or summary is None or summary.goodput_mbps is None:
         return None
     count, total, steps = summary.flows, summary.goodput_mbps, _averaged_steps(lines)
-    average = f"average  {caption.number(total / count)}"
-    if count > 1:
-        average += f", {TIMES}{count} = {caption.number(total)}"
+    flows = record.flow_names.filter(direction=direction)
+    if flows.select("start_ns", "stop_ns").n_unique() > 1:
+        average = f"average of those that run; all: {caption.number(total)}"
+    else:
+        average = f"average  {caption.number(total / count)}"
+        if count > 1:
+            average += f", {TIMES}{count} = {caption.number(total)}"
     heading = "Download" if direction == "down" else "Upload"
     return _Panel(
         lines=lines,
@@ -111,8 +133,27 @@ def _throughput(
         title=f"Goodput {during}, Mbit/s",
         average=average,
         values={name: caption.number(mbps) for name, mbps in summary.per_flow_mbps.items()},
-        band=f"lowest to highest of {count}" if _folded(lines) else "",
+        band=f"lowest to highest of {count}" if len(lines.lines) > MAX_LINES else "",
+        groups=_groups(summary.per_flow_mbps) if len(theme.COLOURS) < len(lines.lines) <= MAX_LINES else {},
     )
+
+
+def _groups(per_flow_mbps: dict[str, float]) -> dict[str, _Group]:
+    """The flows by their load: by what their names begin with, before a direction or a number."""
+    groups: dict[str, list[str]] = {}
+    for name in per_flow_mbps:
+        groups.setdefault(LOAD.split(name)[0].strip() or name, []).append(name)
+    if len(groups) > len(theme.COLOURS):
+        groups = {"": list(per_flow_mbps)}
+    return {
+        load: _Group(names=names, words=_words(load, names, per_flow_mbps)) for load, names in groups.items()
+    }
+
+
+def _words(load: str, names: list[str], per_flow_mbps: dict[str, float]) -> str:
+    of_each = [per_flow_mbps[name] for name in names]
+    least, most = caption.number(min(of_each)), caption.number(max(of_each))
+    return f"{load + ': ' if load else ''}{len(names)} flows, {least} to {most}"
 
 
 def _latency(lines: Lines | None, summary: Summary, during: str) -> _Panel | None:
@@ -152,7 +193,14 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     legend: list[tuple[Artist, str]] = [(average, panel.average)]
     seen = [panel.black]
     # A line that its average would cover is left out: a single probe, or flow in a short run.
-    if not _folded(lines) and (count > 1 or panel.black is not lines.average):
+    loads = theme.styles(len(panel.groups))
+    for style, group in zip(loads, panel.groups.values(), strict=True):
+        for name in group.names:
+            axes.plot(lines.t_s, lines.lines[name], color=style.colour, linewidth=0.6, alpha=0.8)
+            seen.append(lines.lines[name])
+        legend.append((Line2D([], [], color=style.colour, linewidth=1.2), group.words))
+    few = not panel.groups and count <= len(theme.COLOURS)
+    if few and (count > 1 or panel.black is not lines.average):
         names = caption.short_names(list(lines.lines))
         for number, (name, values) in enumerate(lines.lines.items()):
             style = theme.styles(count)[number]
@@ -182,17 +230,18 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     )
 
 
-def _folded(lines: Lines) -> bool:
-    """Whether there are too many lines to be told apart."""
-    return len(lines.lines) > len(theme.COLOURS)
-
-
 def _averaged_steps(lines: Lines) -> int:
     """Over how many steps the average of throughput runs: one in a run of a few seconds."""
     return AVERAGED if lines.t_s.size >= 20 * AVERAGED else 1
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+
+LOAD = re.compile(r"\b(?:upload|download)\b|::")
+"""What ends the name of a load in the name of one of its flows, such as `first upload BE` or `cubic::3`."""
+
+MAX_LINES = 32
+"""More thin lines in a panel of 25 mm cover each other."""
 
 AVERAGED = 5
 """A lost packet holds up what arrived after it, which then reaches the application at once. Over

@@ -13,6 +13,7 @@ from weirlab.stats.summary import (
     LatencySummary,
     Summary,
     busy_share,
+    goodputs_mbps,
     summarise,
     totals_mbps,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "describe",
     "factor",
     "finding",
+    "goodputs_mbps",
     "idle_pings",
     "increases_ms",
     "interval",

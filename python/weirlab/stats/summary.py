@@ -14,6 +14,8 @@ from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from weirlab.record import Record
     from weirlab.scenario import Direction
     from weirlab.stats.distribution import Distribution
@@ -56,8 +58,9 @@ class DirectionSummary:
         throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`.
         utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
             the line is unlimited.
-        per_flow_mbps: goodput of each flow; empty if the run did not sample throughput.
-        jain_index, coefficient_of_variation: of the flows' goodputs; None for fewer than two.
+        per_flow_mbps: goodput of each flow while it runs; empty if the run did not sample throughput.
+        jain_index, coefficient_of_variation: of the goodputs in the part of the load in which all flows
+            run; None for fewer than two, and if there is no such part.
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
         retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short those up to
@@ -174,6 +177,55 @@ def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     )
 
 
+def goodputs_mbps(
+    record: Record,
+    direction: Direction,
+    *,
+    names: Container[str] | None = None,
+    span_ns: tuple[int, int] | None = None,
+    together: bool = False,
+) -> dict[str, float]:
+    """Goodput in Mbit/s of each flow of a direction while it runs, by name.
+
+    Args:
+        record: the run.
+        direction: `down` or `up`.
+        names: only these flows; without it all of the direction.
+        span_ns: within this span, its start and end in ns since the run began; without it that of the load.
+        together: only in the part of the span in which all of these flows run, so that their shares can be
+            compared; there is no goodput at all if there is no such part.
+
+    Returns:
+        Nothing for flows that do not run in the span, nor for any if the run did not sample throughput.
+    """
+    start, end = span_ns or load_window_ns(record)
+    flows = record.flow_names.filter(
+        (pl.col("direction") == direction) & (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+    )
+    if names is not None:
+        flows = flows.filter(pl.Series([name in names for name in flows["name"]], dtype=pl.Boolean))
+    if record.throughput.height == 0 or flows.height == 0:
+        return {}
+    spans = flows.select(
+        "flow",
+        "name",
+        starts=pl.max_horizontal(pl.col("start_ns"), pl.lit(start)),
+        ends=pl.min_horizontal(pl.col("stop_ns"), pl.lit(end)),
+    )
+    if together:
+        spans = spans.with_columns(starts=pl.col("starts").max(), ends=pl.col("ends").min())
+        spans = spans.filter(pl.col("starts") < pl.col("ends"))
+    arrived = (
+        record.throughput.join(spans, on="flow")
+        .filter((pl.col("t_ns") > pl.col("starts")) & (pl.col("t_ns") <= pl.col("ends")))
+        .group_by("flow")
+        .agg(pl.col("bytes").sum())
+    )
+    mbps = pl.col("bytes").fill_null(0) * 8e3 / (pl.col("ends") - pl.col("starts"))
+    each = spans.join(arrived, on="flow", how="left").select("flow", "name", mbps=mbps).sort("flow")
+    return dict(zip(each["name"], each["mbps"], strict=True))
+
+
 def _latency(record: Record) -> LatencySummary:
     during = loaded_pings([record])
     idle, loaded = increases_ms(record)
@@ -213,16 +265,16 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     flows = record.flows.filter((pl.col("direction") == direction) & during)
     if flows.height == 0:
         return None
-    per_flow = _goodputs(record, direction, flows["name"].to_list())
+    shares = list(goodputs_mbps(record, direction, together=True).values())
     sent = _total(record, flows, "sent_segments")
     return DirectionSummary(
         flows=flows.height,
-        goodput_mbps=sum(per_flow.values()) if per_flow else None,
-        throughput_mbps=_throughput(record, direction),
+        goodput_mbps=_rate(record, direction, "bytes"),
+        throughput_mbps=_rate(record, direction, "wire_bytes"),
         utilisation=busy_share(record, direction, start, end),
-        per_flow_mbps=per_flow,
-        jain_index=jain_index(list(per_flow.values())),
-        coefficient_of_variation=coefficient_of_variation(list(per_flow.values())),
+        per_flow_mbps=goodputs_mbps(record, direction),
+        jain_index=jain_index(shares),
+        coefficient_of_variation=coefficient_of_variation(shares),
         loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),
         mark_rate=_share(_packets(record, direction, flows, "marked"), sent),
         retransmitted_segments=_total(record, flows, "retransmitted_segments"),
@@ -238,22 +290,13 @@ def _arrived(record: Record, direction: Direction) -> pl.DataFrame | None:
     return _flows_of(record, direction).filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
 
 
-def _goodputs(record: Record, direction: Direction, names: list[str]) -> dict[str, float]:
-    arrived = _arrived(record, direction)
-    if arrived is None:
-        return {}
-    start, end = load_window_ns(record)
-    by_flow = arrived.group_by("name").agg(pl.col("bytes").sum())
-    got = dict(zip(by_flow["name"], by_flow["bytes"], strict=True))
-    return {name: got.get(name, 0) * 8e3 / (end - start) for name in names}
-
-
-def _throughput(record: Record, direction: Direction) -> float | None:
+def _rate(record: Record, direction: Direction, column: str) -> float | None:
+    """What arrived of all flows during the load, in Mbit/s; None if the run did not sample it."""
     arrived = _arrived(record, direction)
     if arrived is None:
         return None
     start, end = load_window_ns(record)
-    return int(arrived["wire_bytes"].sum()) * 8e3 / (end - start)
+    return int(arrived[column].sum()) * 8e3 / (end - start)
 
 
 def _total(record: Record, flows: pl.DataFrame, column: str) -> int | None:
