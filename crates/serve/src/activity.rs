@@ -38,7 +38,7 @@ impl Activity {
         })
     }
 
-    /// A request came.
+    /// Notes that a request came; the connection is busy until the result is dropped.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.asked.cancel();

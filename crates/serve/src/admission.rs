@@ -65,7 +65,7 @@ pub(crate) struct Permit {
     admission: Arc<Admission>,
     address: IpAddr,
     thing: Thing,
-    /// Of a connection.
+    /// Number of the connection; `None` for a test.
     number: Option<u64>,
     /// How fast the address may be; the same for all that it has.
     pub pace: Option<Arc<Pace>>,

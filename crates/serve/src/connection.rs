@@ -56,7 +56,7 @@ struct Silence {
 struct Turn {
     /// Bytes of it that have not passed; below zero: bytes of the next one that have.
     left: i64,
-    /// Until it comes.
+    /// Wakes the task when the turn comes.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -242,7 +242,7 @@ impl Turn {
         Poll::Ready(bucket.turn())
     }
 
-    /// So many bytes passed, of which `free` did not wait.
+    /// Notes that `bytes` passed; if `free` is not 0, they passed without waiting for a turn.
     fn passed(&mut self, bucket: Option<&Bucket>, bytes: usize, free: u64) {
         if free == 0 {
             self.left -= bytes as i64;
@@ -281,5 +281,5 @@ pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
 
 /// A client that neither takes nor sends a byte for so long is gone, or never meant to be there.
 const SILENCE: Duration = Duration::from_secs(30);
-/// More than handshakes and probes take, less than a load.
+/// Bytes that pass before a connection has to wait: more than handshakes and probes take, less than a load.
 const FREE: u64 = 64 << 10;

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-/// Up to [`MAX_CHUNK_BYTES`] bytes that no line compresses. All loads send the same ones: making new ones would be the
-/// slowest part of a test.
+/// Up to [`MAX_CHUNK_BYTES`] bytes that no line compresses.
+///
+/// All loads send the same ones: making new ones would be the slowest part of a test.
 pub(crate) fn bytes(length: usize) -> Bytes {
     DATA.slice(..length)
 }

@@ -26,7 +26,7 @@ use crate::shared::Shared;
 
 /// A UDP socket with its address, and the protocols that are answered on it.
 pub(crate) enum DatagramSocket {
-    /// Weir and Ookla.
+    /// The main port's socket, for Weir and Ookla.
     Main(Socket, SocketAddr),
     Irtt(Socket, SocketAddr, Box<Irtt>),
 }
@@ -147,11 +147,11 @@ async fn serve(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EchoOutcome {
     Answered,
-    /// Only counted.
+    /// The datagram was counted, and needs no answer.
     Taken,
-    /// From nobody that we know, or not to be understood.
+    /// The datagram came from an unknown client, or could not be understood.
     Unknown,
-    /// Too many, or too long.
+    /// The datagram was one too many, or too long.
     Limited,
     Failed,
 }

@@ -19,14 +19,14 @@ pub(crate) struct FrameReader<R> {
     longest: u64,
 }
 
-/// Something came.
+/// An event of a WebSocket: data or a control frame came.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes of messages.
+    /// Number of bytes of messages that came.
     Data(u64),
     /// A ping, which has to be answered with the same bytes.
     Ping(Vec<u8>),
-    /// The end.
+    /// A close frame, the end of the connection.
     Close,
 }
 

@@ -45,7 +45,7 @@ impl Listener {
 }
 
 impl Health {
-    /// Of a server with these listening sockets, which `stop` ends.
+    /// The health of a server with these listening sockets, which `stop` ends.
     pub fn new(listeners: Vec<Listener>, stop: CancellationToken) -> Self {
         Self { start: Instant::now(), listeners, stop, failure: OnceLock::new() }
     }

@@ -25,7 +25,7 @@ use crate::weir::Flow;
 pub(crate) type Request = hyper::Request<Incoming>;
 pub(crate) type Response = hyper::Response<Body>;
 
-/// Who asks, over which connection.
+/// The client that asks, and its connection.
 pub(crate) struct Client {
     pub server: Arc<Shared>,
     pub ends: Ends,
@@ -48,19 +48,19 @@ pub(crate) struct Load {
     counted: Counted,
 }
 
-/// Who counts the bytes of a load.
+/// The test or flow that counts the bytes of a load.
 pub(crate) enum Counted {
     Test(Test),
     Flow(Arc<Flow>),
 }
 
 impl Load {
-    /// So many bytes, whose number is announced; if they are not gone by `end`, the answer breaks off.
+    /// A load of `bytes`, with their number announced; if they are not gone by `end`, the answer breaks off.
     pub const fn sized(bytes: u64, end: Instant, test: Test) -> Self {
         Self { left: bytes, sized: true, end, counted: Counted::Test(test) }
     }
 
-    /// Bytes until `end`.
+    /// A load that lasts until `end`, without a number of bytes announced.
     pub const fn until(end: Instant, flow: Arc<Flow>) -> Self {
         Self { left: u64::MAX, sized: false, end, counted: Counted::Flow(flow) }
     }
@@ -175,12 +175,12 @@ pub(crate) fn empty(status: StatusCode) -> Response {
     with(Body::Whole(Bytes::new()), status, "text/plain; charset=utf-8")
 }
 
-/// Words.
+/// An answer with plain text.
 pub(crate) fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
     with(Body::Whole(words.into()), status, "text/plain; charset=utf-8")
 }
 
-/// Anything.
+/// An answer of the media type `kind`, with status 200.
 pub(crate) fn content(kind: &'static str, content: impl Into<Bytes>) -> Response {
     with(Body::Whole(content.into()), StatusCode::OK, kind)
 }
@@ -190,7 +190,7 @@ pub(crate) fn wrong(error: &QueryError) -> Response {
     text(StatusCode::BAD_REQUEST, format!("{error}\n"))
 }
 
-/// Too much at a time: the client may come again.
+/// The answer to a client that asks for too much at a time: it may come again in a minute.
 pub(crate) fn refuse(refusal: Refusal) -> Response {
     let status = match refusal {
         Refusal::Server => StatusCode::SERVICE_UNAVAILABLE,

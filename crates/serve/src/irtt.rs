@@ -32,7 +32,7 @@ struct Connection {
     last: Instant,
     /// Datagrams that may come now, at the rate of the connection's interval.
     credit: f64,
-    /// From the first echo on: only then it is sure that the address is the client's.
+    /// The test, from the first echo on: only then it is sure that the address is the client's.
     test: Option<Test>,
 }
 
@@ -231,7 +231,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const UNPROVED: Duration = Duration::from_secs(5);
 /// By how much an answer is longer.
 const TOKEN_BYTES: usize = 8;
-/// Longer than the pauses of a client that repeats its request: up to 8 s.
+/// Time for which unanswered requests are remembered: more than the pauses of a client that repeats, up to 8
+/// s.
 const CREDIT: Duration = Duration::from_secs(10);
 /// About 200 bytes each.
 const MAX_CONNECTIONS: usize = 4096;

@@ -70,12 +70,12 @@ impl Metrics {
         metrics
     }
 
-    /// Something was refused.
+    /// Counts a refusal with its reason.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&ReasonLabels { reason }).inc();
     }
 
-    /// All of them in OpenMetrics' text format.
+    /// All metrics in OpenMetrics' text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");

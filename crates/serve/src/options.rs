@@ -121,9 +121,9 @@ pub struct PublicUrl(String);
 /// A port, of one address or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Of all addresses.
+    /// The port of all addresses of this machine.
     Everywhere(u16),
-    /// Of one.
+    /// The port of one address.
     At(SocketAddr),
 }
 
@@ -134,7 +134,7 @@ impl Options {
         Self::parse_from(["weir serve"])
     }
 
-    /// Where to listen.
+    /// Addresses and ports to listen on.
     pub(crate) fn places(&self) -> Vec<Listen> {
         if self.listen.is_empty() { vec![Listen::Everywhere(PORT)] } else { self.listen.clone() }
     }

@@ -17,7 +17,7 @@ pub(crate) struct Pace {
 pub(crate) struct Bucket {
     start: Instant,
     bps: u64,
-    /// Nanoseconds since `start`.
+    /// Time at which the next byte may pass, in nanoseconds since `start`.
     next_ns: AtomicU64,
 }
 

@@ -97,7 +97,7 @@ impl Running {
         })
     }
 
-    /// Where it listens.
+    /// Addresses on which the server listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

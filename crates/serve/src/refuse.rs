@@ -69,7 +69,7 @@ where
     connection.await.map_err(io::Error::other)
 }
 
-/// Of the files that are set aside for other things.
+/// Clients that are refused at a time, bounded because each takes one of the files for other things.
 pub(crate) const MAX_AT_A_TIME: usize = 32;
-/// From the first byte to the last: several round trips.
+/// Longest time that a refusal takes, from the first byte to the last: several round trips.
 const MAX_REFUSAL_DURATION: Duration = Duration::from_secs(3);

@@ -13,7 +13,7 @@ use weir_protocol::{QueryError, cloudflare};
 use crate::head::{authority, path, query};
 use crate::http::{Client, Request, Response, content, empty, other_method, reads, text, wrong};
 
-/// `/__down` and `/__up`.
+/// Answers a request of Cloudflare's speed test: `/__down` or `/__up`.
 pub(crate) async fn cloudflare(client: &Client, request: Request) -> Response {
     let came = Instant::now();
     let answer = answers::cloudflare(&asked(client, &request, None));

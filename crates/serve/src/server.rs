@@ -109,7 +109,7 @@ impl Server {
         Ok(Self { shared, tls, listeners, addresses, irtt, datagrams })
     }
 
-    /// Where it listens.
+    /// Addresses on which the server listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -396,7 +396,7 @@ fn most_connections(open_files: u64) -> u32 {
     u32::try_from(open_files.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX).max(1)
 }
 
-/// `net.core.somaxconn` bounds it.
+/// Connections that may wait to be accepted; `net.core.somaxconn` bounds it, too.
 const BACKLOG: i32 = 4096;
 /// How long a client may take for what should take a round trip.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -37,9 +37,9 @@ pub(crate) struct Shared {
     pub congestion: Vec<String>,
     /// Whether Weir's datagrams are echoed.
     pub echoes: bool,
-    /// Ends everything.
+    /// Token that ends the whole server.
     pub stop: CancellationToken,
-    /// All that is to be waited for at the end.
+    /// Tasks that the server waits for at its end.
     pub tasks: TaskTracker,
 }
 
@@ -118,7 +118,7 @@ impl Shared {
 }
 
 impl Test {
-    /// So many more bytes went in its direction.
+    /// Counts bytes that went in the test's direction.
     pub fn passed(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub sizes: MessageSize,
     pub longest_message: u64,
     pub every: Interval,
-    /// Ends it early.
+    /// Bound that ends the test early.
     pub limit: Limit,
     /// Whether a ping follows each measurement.
     pub pings: bool,
@@ -38,9 +38,9 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     None,
-    /// So many bytes acknowledged by the client.
+    /// Bytes that the client has acknowledged.
     Acknowledged(u64),
-    /// So many bytes of messages sent, or received by the kernel in an upload.
+    /// Bytes of messages sent, or received by the kernel in an upload.
     Bytes(u64),
 }
 

@@ -73,7 +73,7 @@ impl Flow {
         })
     }
 
-    /// So many more bytes went in its direction.
+    /// Counts bytes that went in the flow's direction.
     pub fn passed(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl Flow {
         self.stop.cancel();
     }
 
-    /// How it stands.
+    /// State of the flow now: its bytes and, if it has a connection, its `TCP_INFO`.
     pub fn sample(&self) -> FlowSample {
         let socket = self.socket.lock().expect(HELD).clone();
         FlowSample {

@@ -463,7 +463,7 @@ fn decode(heard: Heard) -> Result<Option<ClientMessage>, Over> {
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
 const HELD: &str = "nothing panics while it is held";
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Longer than any test, and short enough that what was forgotten goes away.
+/// Longest session: longer than any test, and short enough that what was forgotten goes away.
 const SESSION: Duration = Duration::from_secs(3600);
 const TICKET: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -471,7 +471,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Five times what RRUL with all its classes opens.
 const MAX_FLOWS: usize = 64;
-/// Two for each flow, so that flows do not wait for a session that says something.
+/// Events that may wait for a session: two for each flow, so that flows need not wait for it.
 const NEWS: usize = 2 * MAX_FLOWS;
 const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_DSCP: u8 = 63;
