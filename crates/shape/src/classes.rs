@@ -53,7 +53,7 @@ impl Classes {
         self.caps[side as usize][class as usize].as_mut()
     }
 
-    /// All such.
+    /// All queues of classes with a greatest rate, of both sides.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
         self.caps.iter().flatten().flatten()
     }

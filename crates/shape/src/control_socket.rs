@@ -73,7 +73,7 @@ impl ControlSocket {
 }
 
 impl Drop for ControlSocket {
-    /// Another of the same name can be opened from then on, also by this process.
+    /// Closes the socket: another of the same name can be opened from then on, also by this process.
     fn drop(&mut self) {
         self.shared.shut.store(true, Ordering::Relaxed);
         let woken = address(&self.device).and_then(|at| UnixStream::connect_addr(&at));

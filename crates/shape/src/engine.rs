@@ -116,7 +116,7 @@ impl Observer {
 }
 
 impl Engine {
-    /// From here on packets are held back.
+    /// An engine for `settings`, which holds packets back from now on.
     pub fn new(
         settings: &Settings,
         choice: &Choice,
@@ -210,7 +210,8 @@ impl Engine {
         }
     }
 
-    /// Who is late holds back what would have passed, and lets it go in a burst.
+    /// Notes how late the loop is. A late wake-up delays packets that were due earlier, and they leave in a
+    /// burst.
     fn note_lateness(&mut self, now: Time) {
         let late = now.checked_since(self.due).unwrap_or(Duration::ZERO);
         self.late = self.late.max(late);
@@ -368,7 +369,7 @@ impl Engine {
         }
     }
 
-    /// Until something comes or is due.
+    /// Waits until a packet or an answer comes, or something is due.
     fn wait(&mut self, tick: Time) -> Result<(), ShapeError> {
         let due = [Some(tick), Some(self.observer.reflectors.next()), self.shaper.wake_at()];
         let due = due.into_iter().flatten().min().expect("there is a tick");
@@ -409,7 +410,7 @@ fn bounded(rate: Rate) -> Rate {
 
 /// Least rate in kbit/s, whatever a controller says: a full packet takes 120 ms, and TCP makes progress.
 const MIN_RATE_KBIT: u64 = 100;
-/// Later than this it matters: half of the queue that a controller takes for one.
+/// Lateness that the controller hears of: half of the queue that it takes for one.
 const LATE: Duration = Duration::from_millis(1);
 /// Views a second: 5.
 const SHOW: Duration = Duration::from_millis(200);

@@ -11,7 +11,7 @@ use crate::ShapeError;
 pub struct Found {
     /// The framing.
     pub framing: Framing,
-    /// Why this one.
+    /// Reason for this framing, in one sentence.
     pub why: &'static str,
 }
 

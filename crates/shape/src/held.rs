@@ -15,11 +15,11 @@ pub(crate) struct HeldPacket {
     pub headers: Headers,
     /// The class that the rules gave it, if they did.
     pub class: Option<Class>,
-    /// From the IP header on.
+    /// Bytes of the packet, from the IP header on.
     pub bytes: Vec<u8>,
 }
 
-/// All of them.
+/// All packets that are held, by their handles.
 #[derive(Debug, Default)]
 pub(crate) struct HeldPackets {
     slots: Vec<Option<HeldPacket>>,

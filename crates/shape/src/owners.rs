@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::ShapeError;
 
-/// Who has a socket.
+/// Process that has a socket: its names and its control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The process' name, and that of its file.
@@ -43,7 +43,7 @@ impl Owner {
 /// Sockets by protocol and port.
 type Table = BTreeMap<(u8, u16), Arc<Owner>>;
 
-/// Who has which port.
+/// Processes by the ports of their sockets.
 #[derive(Debug)]
 pub(crate) struct Owners {
     table: Arc<Mutex<Table>>,
@@ -78,7 +78,7 @@ impl Owners {
         table.iter().filter(|(_, owner)| is_meant(owner)).map(|(port, _)| *port).collect()
     }
 
-    /// Who has a port, if that is known; otherwise it is looked up, for packets to come.
+    /// The process that has a port, if it is known; otherwise it is looked up, for packets to come.
     pub fn of(&mut self, protocol: u8, port: u16) -> Option<Arc<Owner>> {
         if !PROTOCOLS.iter().any(|&(number, _)| number == protocol) {
             return None;

@@ -40,7 +40,7 @@ pub(crate) struct Reflectors {
 
 struct Source {
     reflector: Reflector,
-    /// Of its socket, as far as it was set here.
+    /// Priority of the reflector's socket (SO_PRIORITY), as far as it was set here.
     priority: i32,
     number: u32,
     /// The least time between two of its probes, and when the last one was sent.
@@ -337,7 +337,7 @@ const SILENT: Duration = Duration::from_secs(5);
 /// Between two connections to one host: a load that no server notices.
 const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
-/// After so long, those that could not be had are tried again: networks come and go.
+/// Time after which reflectors that could not be opened are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);
 /// How soon a controller that wants no probes is asked again.
 const WITHOUT_PROBES: Duration = Duration::from_millis(200);

@@ -25,7 +25,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// How many there are.
+    /// Number of classes.
     pub const COUNT: usize = 4;
 
     /// A code point that disciplines know the class by (RFC 4594, sch_cake.c).
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// Everything that is said about classes.
+/// Rules by which packets are classified, and the greatest rates of the classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
@@ -57,9 +57,9 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// For people.
+    /// Name of the rule, for people.
     pub name: String,
-    /// The class.
+    /// Class of the packets that the rule fits.
     pub class: Class,
     /// Names of programs of this machine.
     #[serde(default)]
@@ -67,7 +67,7 @@ pub struct Rule {
     /// Groups of processes (cgroups(7), version 2), those within them included.
     #[serde(default)]
     pub cgroups: Vec<String>,
-    /// Numbers of protocols.
+    /// Numbers of IP protocols; any if there are none.
     #[serde(default)]
     pub protocols: Vec<u8>,
     /// Ports of either end, first and last.
@@ -79,7 +79,7 @@ pub struct Rule {
     /// Code points that the packet carries.
     #[serde(default)]
     pub dscps: Vec<u8>,
-    /// Nothing but an acknowledgement of TCP.
+    /// Whether a packet must be nothing but an acknowledgement of TCP.
     #[serde(default)]
     pub acks: bool,
 }
@@ -178,7 +178,7 @@ impl Rule {
     }
 }
 
-/// Nothing but an acknowledgement: no data, and nothing that begins or ends a connection.
+/// Whether a TCP packet is nothing but an acknowledgement: no data, no begin or end of a connection.
 fn is_ack_alone(tcp: &TcpHeader) -> bool {
     let may_be = TcpFlags::PSH.with(TcpFlags::ECE).with(TcpFlags::CWR);
     tcp.payload == 0 && tcp.flags.without(may_be) == TcpFlags::ACK

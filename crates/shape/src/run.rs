@@ -14,13 +14,13 @@ use crate::{ShapeError, choose};
 /// Command of the caller that is shown the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Go on.
+    /// Go on shaping.
     Continue,
     /// Let everything through.
     Open,
     /// Shape, with a controller that begins anew.
     Shape,
-    /// End.
+    /// End the shaper.
     Stop,
 }
 

@@ -17,7 +17,7 @@ use crate::rules::Rules;
 pub struct Settings {
     /// The device.
     pub device: String,
-    /// Who sets the rates.
+    /// The controller that sets the rates.
     pub control: Control,
     /// The queue set-ups of egress and ingress, in tc syntax; `None` leaves a side alone.
     pub queues: [Option<String>; 2],
@@ -42,7 +42,7 @@ pub struct Settings {
     pub open: bool,
 }
 
-/// Who holds packets back.
+/// The part that holds packets back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -52,11 +52,11 @@ pub enum Backend {
     Userspace,
 }
 
-/// One to probe.
+/// A reflector to probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// By ICMP echo.
+    /// A host that is probed by ICMP echo.
     Icmp(IpAddr),
     /// By UDP echo of the `weir serve` whose TCP port is there, which tells its times.
     Udp(SocketAddr),

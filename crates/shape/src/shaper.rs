@@ -47,7 +47,7 @@ pub(crate) trait Shaper: Send {
 pub(crate) trait Watch {
     /// Whether a packet belongs to one of our own probes.
     fn is_probe(&self, key: &FlowKey, side: Side) -> bool;
-    /// One of our own probes has left at `at`: until then it was held back here.
+    /// Hears that one of our own probes left at `at`; until then it was held back here.
     fn probe_left(&mut self, key: &FlowKey, at: Time);
     /// The answer to one has come, at `at`.
     fn answer_came(&mut self, key: &FlowKey, at: Time);

@@ -91,10 +91,11 @@ impl Userspace {
         Ok(true)
     }
 
-    /// Everything goes that its queue and the rate let go by `now`.
+    /// Lets everything go that its queue and the rate allow by `now`.
     ///
-    /// Each at the time at which it was allowed to, not at which this thread woke up, so that a late wake-up
-    /// costs nothing of the rate; up to a bound, since what is made up for goes in a burst.
+    /// Each packet goes as if at the time at which it was allowed to, not at which this thread woke up, so
+    /// that a
+    /// late wake-up costs nothing of the rate. That has a bound, since what is made up for goes in a burst.
     fn let_go(&mut self, watch: &mut dyn Watch, now: Time) {
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
         for side in Side::ALL {
@@ -134,7 +135,7 @@ impl Shaper for Userspace {
         Some(self.intercept.fd())
     }
 
-    /// Everything that is due by `now` goes, and everything that has come is queued.
+    /// Lets everything go that is due by `now`, and queues everything that has come.
     fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError> {
         self.worked = now;
         self.let_go(watch, now);
@@ -212,7 +213,7 @@ impl Shaper for Userspace {
         })
     }
 
-    /// Nothing was changed: what is ours goes when this is dropped.
+    /// Does nothing: no setting was changed, and our own queues go when this is dropped.
     fn restore(&mut self) -> Result<(), ShapeError> {
         Ok(())
     }

@@ -22,7 +22,7 @@ pub struct View {
     /// Decisions since the last view, with their times.
     #[serde(skip)]
     pub decisions: Vec<(Time, Decision)>,
-    /// Who answers probes.
+    /// Reflectors that answer probes.
     pub reflectors: Vec<String>,
     /// Why a server that was named does not answer, if one does not.
     pub trouble: Option<String>,
@@ -34,18 +34,18 @@ pub struct View {
     pub warnings: Vec<String>,
 }
 
-/// One side.
+/// A view of one side of the shaper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SideView {
     /// The rate, bit/s; `None` lets everything through.
     pub rate_bps: Option<u64>,
     /// Rate on the line since the last view, bit/s.
     pub load_bps: u64,
-    /// The state's name.
+    /// Name of the side's state.
     pub state: &'static str,
     /// Why it was entered, in a word, a number and its unit.
     pub reason: &'static str,
-    /// The number.
+    /// Number of the reason, in `unit`.
     pub value: f64,
     /// Unit of the reason's number.
     pub unit: &'static str,
