@@ -10,7 +10,7 @@ use weir_world::{Scenario, TunnelKind};
 /// Encapsulation of a flow, probe or connection: labels, code point and sizes on the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encapsulation {
-    /// From the client, and from the server.
+    /// Flow labels of the packets from the client, and from the server.
     pub labels: [FlowLabel; 2],
     pub dscp: Dscp,
     /// Bytes of the IP header of what fits in.

@@ -23,7 +23,7 @@ pub(crate) struct PacketStore {
     /// By flow id: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
     /// they are opened, its two ends and the client's datagrams beside it.
     flow_info: Vec<FlowInfo>,
-    /// How many loads there are.
+    /// Number of loads.
     loads: u32,
     /// The first flow id that is a reflector of the shaper.
     first_reflector: u32,
@@ -44,7 +44,7 @@ pub(crate) struct PacketStore {
 /// A probe that was duplicated on its way.
 #[derive(Clone, Copy, Debug)]
 struct Copies {
-    /// How many are under way.
+    /// Copies of the probe that are under way.
     left: u32,
     /// Whether one was answered.
     answered: bool,

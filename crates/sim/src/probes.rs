@@ -18,7 +18,7 @@ pub(crate) struct PingTrain {
     packet: Packet,
     /// Length of the answer, as queues count it.
     answer_len: u32,
-    /// From the client, and from the server.
+    /// Flow labels of the pings from the client, and of the answers.
     labels: [FlowLabel; 2],
 }
 

@@ -87,17 +87,18 @@ pub enum SimError {
 /// Sources of events beyond the path's own, by what they are for.
 #[derive(Clone, Copy, Debug)]
 struct Agenda {
-    /// Two a connection: the client's timer, then the server's.
+    /// First source of the connections' timers; two each: the client's, then the server's.
     timers: Source,
-    /// Two a connection: start, then stop.
+    /// First source of the loads' times; two each: start, then stop.
     loads: Source,
-    /// One a train of pings.
+    /// First source of the trains of pings; one each.
     pings: Source,
-    /// One a ticker.
+    /// First source of the tickers; one each.
     tickers: Source,
     /// The shaper's tick, then its probe.
     shaper: Source,
-    /// One a speed test; behind them come the timers of their connections, as these are opened.
+    /// First source of the speed tests; one each. Behind them come the timers of their connections, as
+    /// opened.
     methods: Source,
 }
 
@@ -458,7 +459,7 @@ const TICKERS: usize = 4;
 const SHAPER: usize = 2;
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);
-/// After how many events and arrivals it hears of progress at the latest: a tenth of a second of work.
+/// Events and arrivals after which the sink hears of progress at the latest: a tenth of a second of work.
 const LOOK_EVERY: u32 = 1 << 18;
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ pub(crate) struct ShaperControl {
     hops: [Option<usize>; 2],
     probe: ShaperProbe,
     reflectors: Vec<ReflectorAtWork>,
-    /// Whose turn it is.
+    /// Index of the reflector whose turn it is.
     turn: usize,
     /// When the last probe was sent.
     probed_at: Option<Time>,

@@ -40,7 +40,7 @@ pub(crate) struct SpeedTests {
     seed: Seed,
     hash_key: u64,
     tests: Vec<Test>,
-    /// By number, with the test that opened them; `None` once closed.
+    /// Sessions by number of the connection, with the test that opened them; `None` once closed.
     sessions: Vec<Option<(usize, Box<Session>)>>,
     /// The first source of the tests' own times; one each.
     own: Source,
@@ -86,7 +86,7 @@ impl SpeedTests {
         }
     }
 
-    /// One of their sources is due.
+    /// Handles an event of `source`, a test's own time or a timer of one of its connections.
     pub fn on_event(
         &mut self,
         source: Source,
@@ -145,7 +145,7 @@ impl SpeedTests {
         }
     }
 
-    /// Both flows of each test, once the run is at its end.
+    /// Writes the rows of both flows of each test, once the run is at its end.
     pub fn rows(&self, network: &Network, sink: &mut dyn Sink) {
         for test in &self.tests {
             for from in [End::Server, End::Client] {
@@ -370,7 +370,7 @@ impl SpeedTests {
         }
     }
 
-    /// Both ends of a connection fall silent.
+    /// Closes a connection: both its ends fall silent.
     fn close(&mut self, connection: u32, network: &mut Network) {
         let Some((number, session)) = self.sessions[connection as usize].take() else { return };
         self.tests[number].close(&session);

@@ -15,7 +15,7 @@ use super::sizes::{FRAME, MAX_RECORD_BYTES, SECURED, web_socket_header};
 pub(crate) enum Meaning {
     /// TLS: the client's first flight.
     Hello,
-    /// TLS: the server's.
+    /// TLS: the server's first flight.
     Flight,
     /// TLS: the client's second.
     Finished,
@@ -25,9 +25,9 @@ pub(crate) enum Meaning {
     Settings,
     /// Asks for a WebSocket at a path.
     Upgrade(String),
-    /// Grants it.
+    /// Grants the request for a WebSocket.
     Upgraded,
-    /// Does not: why.
+    /// Refuses the request for a WebSocket, with the reason.
     Refused(String),
     /// The head of a request.
     Request(Request),
@@ -47,7 +47,7 @@ pub(crate) enum Meaning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub id: Id,
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
     /// POST so many bytes; GET if `None`.
     pub upload: Option<u64>,
@@ -95,7 +95,7 @@ enum Turn {
     Messages {
         id: Id,
         sizes: MessageSize,
-        /// Of the present message.
+        /// Bytes of the present message that are still to be written.
         left: u64,
         /// Bytes of its header that are still to be written.
         header: u64,
@@ -130,7 +130,7 @@ pub(crate) struct Pipe {
     under_way: VecDeque<Record>,
     /// Bytes handed to TCP.
     written: u64,
-    /// Of them, those of load.
+    /// Bytes of load handed to TCP; a part of all that was written.
     load_written: u64,
     /// Load that is not acknowledged: where each piece ends, whose it is, how long.
     unacked: VecDeque<(u64, Id, u64)>,
@@ -138,7 +138,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// From now on records are those of TLS.
+    /// Puts records into those of TLS from now on.
     pub const fn secure(&mut self) {
         self.secured = true;
     }

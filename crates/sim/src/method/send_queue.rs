@@ -26,7 +26,7 @@ impl SendQueue {
         Self { most_unsent, waits: false, staged: 0, most_staged, secured }
     }
 
-    /// So many bytes may wait unsent from now on.
+    /// Sets the bytes that may wait unsent.
     pub const fn bound(&mut self, most_unsent: u32) {
         *self = Self {
             waits: self.waits,
@@ -50,8 +50,9 @@ impl SendQueue {
         self.staged += bytes;
     }
 
-    /// How many bytes the socket takes now, whose send buffer has room or not, and in which so many wait
-    /// unsent. Who had to wait goes on once half of what may wait is sent (`sk_stream_memory_free`).
+    /// Bytes that the socket takes now, of which `unsent` wait in it; none if its send buffer has no room.
+    ///
+    /// A sender that had to wait goes on once half of what may wait is sent (`sk_stream_memory_free`).
     pub fn hand_over(&mut self, has_room: bool, unsent: u64) -> u64 {
         if !has_room {
             return 0;
@@ -78,7 +79,8 @@ pub(crate) struct LoadRate {
 }
 
 impl LoadRate {
-    /// So many bytes reached the other end by `now`, while there is load: the bound, if it was time to look.
+    /// The new bound of unsent bytes if it is time to look, under load; `reached` bytes reached the other end
+    /// by `now`.
     pub fn look(&mut self, reached: u64, now: Time) -> Option<u32> {
         let (then, before) = *self.looked.get_or_insert((now, reached));
         let span = now.since(then);
@@ -91,7 +93,7 @@ impl LoadRate {
         Some(self.bound.look(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
-    /// There is no load: the time until the next one says nothing about the rate.
+    /// Notes that there is no load: the time until the next one says nothing about the rate.
     pub const fn pause(&mut self) {
         self.looked = None;
     }

@@ -56,7 +56,7 @@ impl HttpServer {
         }
     }
 
-    /// So much more of a request's body came.
+    /// Takes `bytes` more of a request's body; `ended` says that it is complete.
     pub fn on_body(&mut self, id: Id, bytes: u64, ended: bool, pipe: &mut Pipe) {
         let Some((receipt, taken)) = self.taking.get_mut(&id) else { return };
         *taken += bytes;

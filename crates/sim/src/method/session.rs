@@ -22,7 +22,7 @@ use crate::pair::Pair;
 
 /// A connection of a speed test.
 pub(crate) struct Session {
-    /// Of the method: how it calls the connection.
+    /// Number by which the method calls the connection.
     pub id: Id,
     pub pair: Pair,
     kind: Connection,
