@@ -49,7 +49,7 @@ impl Auto {
         self.sides[side as usize].bounds()
     }
 
-    /// Whose a queue may be where the two ways are not told apart.
+    /// The sides that may have made a queue, where the two ways are not told apart.
     fn suspects(&self, excess: f64, now: Time) -> Suspects {
         let only = |side: Side| Suspects { sides: Side::ALL.map(|one| one == side), certain: true };
         // What stirs the line, or was found to be at fault and is still at it, is at fault.
@@ -199,7 +199,7 @@ impl Auto {
     }
 }
 
-/// Whose a queue may be.
+/// Sides that may have made a queue.
 #[derive(Clone, Copy, Debug)]
 struct Suspects {
     sides: [bool; 2],
@@ -290,8 +290,9 @@ impl Controller for Auto {
 const PRESSING: f64 = 0.7;
 /// The lower bound of what can.
 const NOTICEABLE: f64 = 0.15;
-/// Of two sides without a rate the one with so much of the other's load may have made a queue too:
-/// acknowledgements are a twentieth of a download, a fifth where a frame is that small.
+/// Share of the other side's load from which on a side may have made a queue, too, if neither has a rate.
+///
+/// Acknowledgements are a twentieth of a download, a fifth where a frame is that small.
 const BESIDE: f64 = 0.25;
 /// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
 const LONG: Duration = Duration::from_secs(2);
@@ -303,12 +304,14 @@ const ARRIVES: f64 = 0.8;
 const UNDENIABLE: f64 = 0.04;
 /// Samples older than this tell nothing of now.
 const SAMPLE_AGE: Duration = Duration::from_millis(500);
-/// So many mean differences of successive samples: for noise of any usual shape fewer than one sample in a
-/// hundred lies beyond, and the middle of three far fewer.
+/// Mean differences of successive samples by which a queue stands out from noise.
+///
+/// For noise of any usual shape fewer than one sample in a hundred lies beyond, and the middle of three far
+/// fewer.
 const JITTERS: f64 = 3.0;
 /// Seconds: no line is so erratic that a longer queue on it is not worth fighting.
 const MAX_JITTER_S: f64 = 0.05;
-/// Until something is known: the jitter of a wireless LAN.
+/// Seconds of jitter assumed until something is known: that of a wireless LAN.
 const QUIET_AT_FIRST: f64 = 0.005;
 /// Ticks that stay out for so long were slept through.
 const SLEPT: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use weir_core::{Duration, Time};
 pub(crate) struct Baseline {
     half: Duration,
     current: i64,
-    /// The half before.
+    /// Least value of the half before the present one.
     previous: i64,
     since: Time,
 }
@@ -29,7 +29,7 @@ impl Baseline {
         self.current = self.current.min(value);
     }
 
-    /// The least.
+    /// The least value of the present half and the one before.
     pub fn get(&self) -> i64 {
         self.current.min(self.previous)
     }

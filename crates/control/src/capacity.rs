@@ -22,11 +22,11 @@ pub(crate) struct Measured {
 /// Window of samples from which the capacity is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// So far back from the last one ...
+    /// Greatest span of the samples, back from the last one.
     pub span: Duration,
-    /// ... as long as they found a queue of more seconds than this ...
+    /// Seconds of queue at or below which a sample is the first of the window: the line was idle before.
     pub quiet: f64,
-    /// ... and not before this time.
+    /// Time before which no sample counts.
     pub since: Option<Time>,
 }
 
@@ -76,7 +76,7 @@ fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Opti
 const MIN_SPAN_S: f64 = 0.04;
 /// Three full packets: with one more or less at the ends it is right within a third.
 const MIN_BYTES: f64 = 4_500.0;
-/// Longer than any window.
+/// Time for which samples are looked back at: longer than any window.
 const LOOK_BACK: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ pub trait Controller: Send {
     /// A delay was measured at `now`.
     fn on_delay(&mut self, delay: &Delay, now: Time);
 
-    /// Who holds packets back and passes delays on was not there from `since` to `now`, as on a busy machine:
-    /// what waited for it has waited in no queue of the line.
+    /// Hears that the shaper's own process did not act from `since` to `now`, as on a busy machine.
+    ///
+    /// Packets and delays that waited for it have waited in no queue of the line.
     fn on_late(&mut self, _since: Time, _now: Time) {}
 
     /// Looks at the traffic of both sides, `None` for one that is not shaped, and tells what it changes.
@@ -42,7 +43,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both, in the order of arrays that hold something of each.
+    /// Both sides, in the order of arrays that hold something of each.
     pub const ALL: [Self; 2] = [Self::Egress, Self::Ingress];
 }
 
@@ -53,7 +54,7 @@ pub struct Delay {
     pub source: u32,
     /// When what was measured left the shaper.
     pub sent: Time,
-    /// There and back.
+    /// Round trip, there and back.
     pub rtt: Duration,
     /// The two ways, where the source tells its own time.
     pub one_way: Option<OneWay>,
@@ -63,9 +64,9 @@ pub struct Delay {
 /// unknown amount, in opposite directions, so that only changes mean something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneWay {
-    /// To the source, ns.
+    /// Delay of the way to the source, in ns, plus the clocks' difference.
     pub there_ns: i64,
-    /// Back from it, ns.
+    /// Delay of the way back from the source, in ns, less the clocks' difference.
     pub back_ns: i64,
 }
 
@@ -81,10 +82,10 @@ pub struct Traffic {
     pub backlog_bytes: u64,
 }
 
-/// A change.
+/// A decision of a controller: a new rate or state of a side, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// Of which side.
+    /// Side whose rate or state changes.
     pub side: Side,
     /// The rate from now on; `None` lets everything through.
     pub rate: Option<Rate>,
@@ -200,16 +201,16 @@ pub enum Control {
     Auto(AutoSettings),
     /// The published law of cake-autorate: the rates of egress and ingress that it must be told.
     CakeAutorate {
-        /// Of egress.
+        /// Bounds of the rate of egress.
         egress: Bounds,
-        /// Of ingress.
+        /// Bounds of the rate of ingress.
         ingress: Bounds,
     },
     /// Rates that stay, in bit/s; `None` lets everything through.
     Fixed {
-        /// Of egress.
+        /// Rate of egress, in bit/s.
         egress_bps: Option<u64>,
-        /// Of ingress.
+        /// Rate of ingress, in bit/s.
         ingress_bps: Option<u64>,
     },
 }
@@ -250,16 +251,16 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// The least.
+    /// Least rate, in bit/s.
     pub min_bps: u64,
-    /// The usual one, to which an idle side returns.
+    /// Usual rate, in bit/s, to which an idle side returns.
     pub base_bps: u64,
-    /// The greatest.
+    /// Greatest rate, in bit/s.
     pub max_bps: u64,
 }
 
 impl Control {
-    /// Makes the controller.
+    /// Makes the controller of these settings.
     #[must_use]
     pub fn build(&self) -> Box<dyn Controller> {
         match *self {

@@ -31,7 +31,7 @@ struct Source {
     /// Whether the source is probed when there is need, not only heard of in the user's traffic.
     probed: bool,
     rtt: Baseline,
-    /// Of the two ways, where it tells its own time.
+    /// Baselines of the two ways, where the source tells its own time.
     ways: Option<[Baseline; 2]>,
     /// Mean difference of successive samples, in seconds.
     jitter: f64,
@@ -119,7 +119,7 @@ impl Delays {
         })
     }
 
-    /// Up to how odd a source may be that is listened to: where all are, the path is, and none lies.
+    /// Greatest oddness of a source that is listened to: where all are odd, the path is, and none lies.
     fn oddness(&self, now: Time) -> f64 {
         let usual = median(self.voters(now).map(|source| source.odd)).unwrap_or(0.0);
         (ODD_TIMES * usual).max(ODD)
@@ -190,7 +190,7 @@ impl Delays {
         Some(now.since(asked))
     }
 
-    /// How many probes that left within `age` are lost: later ones to the same source were answered.
+    /// Number of lost probes that left within `age`: later ones to the same source were answered.
     pub fn lost_within(&self, age: Duration, now: Time) -> usize {
         let lost = self.lost.iter().rev().take_while(|&&sent| now.since(sent) <= age);
         lost.count()
@@ -313,11 +313,13 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// BBR keeps its least round trip for 10 s and then drains on purpose; here the queue is empty most of the
 /// time anyway, so that three times as long costs nothing and forgives a longer congestion.
 const RTT_HALF: Duration = Duration::from_secs(15);
-/// Two clocks drift apart by up to 100 ppm (the tolerance of cheap crystals): 1 ms in 10 s.
+/// Half the memory of a one-way baseline. Two clocks drift apart by up to 100 ppm: 1 ms in 10 s.
+///
+/// 100 ppm are the tolerance of cheap crystals.
 const WAY_HALF: Duration = Duration::from_secs(5);
 /// RFC 3550, section 6.4.1.
 const JITTER_GAIN: f64 = 1.0 / 16.0;
-/// So many probes in a row without an answer are not chance: with a loss of 20 % it is, once in 16 000.
+/// Probes in a row without an answer that are not chance: with a loss of 20 % they are, once in 16 000.
 const OVERDUE: usize = 6;
 /// Ways that together exceed the round trip by more are not measured with steady clocks: ten times the
 /// drift of [`WAY_HALF`].
@@ -330,21 +332,21 @@ const FAR: f64 = 0.01;
 const FAR_SHARE: f64 = 1.0;
 /// The last eight samples count for two thirds.
 const ODD_GAIN: f64 = 1.0 / 8.0;
-/// A source of whose samples more are far is not listened to ...
+/// Share of a source's samples that may lie far from the middle; a source with more is not listened to.
 const ODD: f64 = 0.3;
-/// ... unless the others are no better.
+/// Multiple of the usual oddness up to which a source is listened to, where that is more than [`ODD`].
 const ODD_TIMES: f64 = 2.0;
 /// A connection that began in a queue takes that for its baseline, and knows only what is beyond.
 const KNOWN: f64 = 0.5;
 /// How long the ways of a queue tell of one that is measured now.
 const SHARED: Duration = Duration::from_millis(200);
-/// Longer than any feedback delay that is believed.
+/// Time for which samples are kept: longer than any feedback delay that is believed.
 const KEEP: Duration = Duration::from_secs(4);
 /// No answer is waited for longer; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// A connection of the user's is a source too; of more than so many the longest silent makes room.
 const MAX_SOURCES: usize = 64;
-/// More votes would take in older samples.
+/// Sources that vote at most: more votes would take in older samples.
 const MAX_VOTES: usize = 7;
 
 #[cfg(test)]

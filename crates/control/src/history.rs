@@ -67,8 +67,9 @@ impl History {
     }
 }
 
-/// Longer than any span that is asked for: the longest feedback delay that is believed, and the window of
-/// an estimate in front of it.
+/// Time for which counters are kept: longer than any span that is asked for.
+///
+/// That is the longest feedback delay that is believed, and the window of an estimate in front of it.
 const KEEP: Duration = Duration::from_secs(8);
 
 #[cfg(test)]

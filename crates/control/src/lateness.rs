@@ -11,7 +11,7 @@ use weir_core::{Duration, Time};
 /// The last times at which it was late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
-    /// From when to when, oldest first.
+    /// Begin and end of each time of lateness, oldest first.
     spans: VecDeque<(Time, Time)>,
 }
 

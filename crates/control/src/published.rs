@@ -27,12 +27,12 @@ pub struct CakeAutorate {
 #[derive(Clone, Debug)]
 struct Line {
     bounds: Bounds,
-    /// Bit/s.
+    /// Rate of the side, in bit/s.
     rate: f64,
     /// Bit/s that crossed the line at the last look, and whether that is news.
     achieved: f64,
     fresh: bool,
-    /// Of the last samples: ms above the baseline.
+    /// Delays of the last samples above the baseline, in ms.
     deltas: VecDeque<f64>,
     bloated_at: Option<Time>,
     drifted_at: Time,
@@ -207,7 +207,7 @@ const REST: Duration = Duration::from_millis(300);
 const FULL_CUT_DELAY_MS: f64 = 60.0;
 const MIN_CUT: f64 = 0.99;
 const MAX_CUT: f64 = 0.75;
-/// Up to this mean delay the rate is raised most.
+/// Mean delay, in ms, up to which the rate is raised most.
 const FULL_RAISE_DELAY_MS: f64 = 10.0;
 const MIN_RAISE: f64 = 1.0;
 const MAX_RAISE: f64 = 1.04;

@@ -28,7 +28,7 @@ pub(super) struct Episode {
 }
 
 impl Default for Episode {
-    /// None was yet.
+    /// The state before any episode.
     fn default() -> Self {
         Self {
             began: Time::ZERO,
@@ -46,7 +46,7 @@ impl Default for Episode {
 }
 
 impl SideControl {
-    /// A queue showed.
+    /// Lowers the rate because a queue showed, with `excess` seconds of it.
     pub(super) fn back_off(&mut self, excess: f64, view: &View<'_>) -> (Reason, f64) {
         self.begin_episode(view.now);
         self.episode.certain = view.certain;
@@ -215,33 +215,39 @@ impl SideControl {
 const DRAIN_TIME: f64 = 0.1;
 /// However long the queue: a fifth of the line keeps TCP's clock going.
 const DRAIN_SHARE: f64 = 0.2;
-/// However many answers stay out, where it is certain that they do because of this side ...
+/// Share of the capacity below which the rate is not halved for overdue answers, if this side surely is the
+/// reason.
 const MIN_SHARE: f64 = 0.1;
-/// ... and where it is not.
+/// Share of the capacity below which the rate is not halved for overdue answers, if the other side may be the
+/// reason.
 const MIN_SHARE_BESIDE_OTHERS: f64 = 0.5;
 /// Seconds over which the capacity is measured while the queue drains.
 const MEASURE_SPAN: f64 = 0.2;
 /// A half-life of two ticks.
 const MEASURE_GAIN: f64 = 0.3;
-/// From the last sample without a queue to the first with one.
+/// Time by which an episode's measurement begins earlier: from the last sample without a queue to the first
+/// with one.
 const LEAD_IN: Duration = Duration::from_millis(500);
 /// Measurements of one line differ by less; a few packets more or less in 200 ms do.
 const SAME_LINE: f64 = 0.1;
-/// So many measurements: a line that varies every time is told from one that changed once or twice.
+/// Measurements of the line's spread: one that varies every time is told from one that changed once or twice.
 const SPREAD_COUNT: usize = 5;
 /// The first queue of a line must last so long: a slow start is over after some round trips.
 const FIRST_EPISODE: Duration = Duration::from_millis(100);
 /// Seconds after which what a line carried with a queue is what it carries.
 const LONG_EPISODE: f64 = 0.3;
-/// Seconds for which an excess must stay where it is ...
+/// Seconds for which an excess must not move before it is taken for a longer path.
 const UNMOVED_SPAN: f64 = 0.25;
-/// ... within this share of itself ...
+/// Share of itself within which an excess counts as unmoved.
 const UNMOVED_SHARE: f64 = 0.1;
-/// ... through so many halvings of the rate: while a short buffer overflows, the line is taken for a faster one
-/// than it is, and one halving does not empty it ...
+/// Halvings of the rate through which an excess must not move before it is taken for a longer path.
+///
+/// While a short buffer overflows, the line is taken for a faster one than it is, and one halving does not
+/// empty it.
 const TESTS: u32 = 2;
-/// ... and so many where probes are lost: a line that became more than ten times slower is rarer than one
-/// that took another route and loses packets.
+/// Halvings of the rate through which an excess must not move where probes are lost.
+///
+/// A line that became more than ten times slower is rarer than one that took another route and loses packets.
 const MAX_TESTS: u32 = 3;
 /// Measurements of a steady line differ by so much.
 const NOISE: f64 = 0.04;

@@ -74,7 +74,7 @@ struct Step {
 pub(crate) struct View<'a> {
     pub facts: Facts,
     pub delays: &'a Delays,
-    /// Since when whoever acts for the controller was there all the time.
+    /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
     pub late: Option<Time>,
 }
 
@@ -525,7 +525,7 @@ const STEADY: f64 = 0.1;
 const SLACK: f64 = 0.2;
 /// Seconds at least on a line that nothing is known of: the bursts with which connections begin.
 const UNKNOWN_SLACK: f64 = 0.01;
-/// ... and no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
+/// Seconds of slack at most: no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
 const MAX_SLACK_S: f64 = 0.05;
 /// A spread of 5 % halves the time for which a rate is held.
 const HOLD_SPREAD: f64 = 20.0;
@@ -533,7 +533,7 @@ const HOLD_SPREAD: f64 = 20.0;
 const MIN_HOLD_S: f64 = 0.2;
 /// A rate of which so much is used limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED: f64 = 0.9;
-/// ... as does one for which packets wait, if it is not far above what comes.
+/// Share of a rate that limits the traffic if packets wait for it and it is not far above what comes.
 const USED_IF_WAITS: f64 = 0.7;
 /// Factor by which the load may still grow where a higher rate was not used: a step of probing.
 const ROOM: f64 = 1.25;
@@ -541,9 +541,9 @@ const ROOM: f64 = 1.25;
 const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
 /// One packet more or less among so many is 6 %.
 const LOAD_PACKETS: f64 = 16.0;
-/// Less than this share of the rate is no load.
+/// Share of the rate that is no load if less is used.
 const IDLE_SHARE: f64 = 0.02;
-/// ... and less than this never is: probes, name look-ups, calls that pause.
+/// Rate in bit/s that is never a load: probes, name look-ups, calls that pause.
 const IDLE_BPS: f64 = 100_000.0;
 /// A page takes pauses of up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -565,7 +565,7 @@ const OPEN_AFTER: f64 = 10.0;
 /// Lowering the rate of one side must show its effect within this, beside twice the feedback delay,
 /// before the other side is suspected of the same queue.
 const TRYING: f64 = 0.2;
-/// Before the other side may stir the line.
+/// Time before the other side may stir the line.
 const SETTLED: Duration = Duration::from_millis(300);
 /// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
 const STIRRED: f64 = 0.4;
