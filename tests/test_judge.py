@@ -31,7 +31,7 @@ def claims(generator: np.random.Generator, *, true: bool) -> list[list[Claim]]:
         [Claim(what="between", ours=made_up(5 if true else 9, 0.5, generator), above=3, below=7)],
         [Claim(what="a multiple, paired", ours=paired, other=beside, above=1.0)],
         [Claim(what="a multiple, other seeds", ours=some, other=made_up(10, 0.3, generator, 30), above=1.0)],
-        [Claim(what="more than half", ours=share, above=0.5)],
+        [Claim(what="more than half", ours=share, above=0.5, share=True)],
         [
             Claim(what="one of two", ours=made_up(5, 0.5, generator), above=3, below=7),
             Claim(what="two of two", ours=some, above=10.0),
@@ -112,6 +112,13 @@ def test_a_rule_that_cannot_fail_decides_nothing() -> None:
     assert ruling.why == "a rule that cannot fail: no value can be above 1"
     [sound] = judge([Claim(what="Jain's index", ours=jain, below=0.99, most=1.0)], LOOKS)
     assert sound.seen is True
+
+
+def test_a_share_has_its_exact_interval() -> None:
+    """Five of five is no certainty: the share may be 0.48 (Clopper and Pearson)."""
+    [ruling] = judge([Claim(what="x", ours=dict.fromkeys(range(5), 1.0), above=0.5, share=True)], (5,))
+    assert ruling.low == pytest.approx(0.025**0.2)
+    assert ruling.seen is None
 
 
 def test_a_rule_without_room_is_refused() -> None:

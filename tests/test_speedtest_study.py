@@ -12,7 +12,17 @@ import polars as pl
 import pytest
 
 from weirlab.errors import LabError, UsageError
-from weirstudies.speedtest_aqm import calibration, charts, cross, design, findings, lab, measure, page
+from weirstudies.speedtest_aqm import (
+    calibration,
+    charts,
+    cross,
+    design,
+    findings,
+    lab,
+    measure,
+    page,
+    rules,
+)
 from weirstudies.speedtest_aqm.design import Cell, all_cells, chosen, lab_cells, study, usual_cells
 from weirstudies.speedtest_aqm.figures import Run, Way, spread
 
@@ -33,9 +43,13 @@ def test_the_grid_is_the_issues() -> None:
     assert len(whole) == 9 * 2 * 7 * 3 * 4 * count
     assert set(whole.values()) == {10}
     assert [one.name for one in OF.method] == ["ndt7", "cloudflare", "librespeed", "ookla", "rpm", "weir"]
-    # What runs if nothing is said is a part of it, but for the authors' own set.
+    # What runs if nothing is said is a part of it, but for the authors' own sets and senders.
     strangers = {cell for cell in usual_cells(OF) if cell not in whole}
-    assert {(cell.cross, cell.client_cc) for cell in strangers} == {("cubic-up", "bbr")}
+    assert {(cell.cross, cell.client_cc) for cell in strangers} == {
+        ("cubic-up", "bbr"),
+        ("cubic-up", None),
+        ("none", "bbr"),
+    }
     assert len(lab_cells(OF)) == 7 * 6 + 4 * 2 + 3 * 3 * 3
     assert set(lab_cells(OF)) <= set(usual_cells(OF))
 
@@ -335,39 +349,92 @@ def _cross(queue: str, rate: int, mbps: float, srtt: float) -> tuple[Cell, list[
         method="ndt7",
         client_cc="bbr",
     )
-    return cell, [_run(cell, {}, up=_way(srtt, 20, 20, mbps=mbps))]
+    return cell, _seeds(_run(cell, {}, up=_way(srtt, 20, 20, mbps=mbps)))
+
+
+def _seeds(run: Run) -> list[Run]:
+    """Five repetitions that are alike."""
+    return [run.model_copy(update={"seed": seed}) for seed in range(1, 6)]
 
 
 def _judge(found: dict[Cell, list[Run]], beginning: str) -> findings.Judged:
-    (one,) = [one for one in findings.judged(found, OF) if one.says.startswith(beginning)]
+    (one,) = [one for one in findings.judged(found, OF) if one.rule.says.startswith(beginning)]
     return one
 
 
 def test_statements_are_judged_by_their_rules() -> None:
     fair = dict(
         _cross(queue, rate, share * rate / 6, 30)
-        for rate in findings.COMPARED
+        for rate in rules.COMPARED
         for queue, share in (("fq_codel", 1.0), ("sfq", 0.95), ("codel", 2.5))
     )
     assert _judge(fair, "Beside five flows a queue for each").seen is True
     bbr = _judge(fair, "Beside five CUBIC")
     assert bbr.seen is True
-    assert "100: 2.50 (2.82)" in bbr.evidence
+    assert "of a sixth at 100 2.5 [2.5, 2.5]" in bbr.evidence[0]
     unfair = fair | dict([_cross("sfq", 300, 0.8 * 50, 30)])
     assert _judge(unfair, "Beside five flows a queue for each").seen is False
-    baseline = fair | dict(_cross("pfifo-100", rate, 10, 25) for rate in findings.COMPARED)
+    baseline = fair | dict(_cross("pfifo-100", rate, 10, 25) for rate in rules.COMPARED)
     assert _judge(baseline, "The drop-tail baseline").seen is True
-    assert _judge({}, "The drop-tail baseline").seen is None
+    missing = _judge({}, "The drop-tail baseline")
+    assert missing.seen is None
+    assert missing.evidence == [findings.NOT_RUN]
+    # What was not run cannot be decided by more repetitions.
+    assert findings.wanting([missing]) == set()
+
+
+def test_more_repetitions_are_wanted_where_an_interval_holds_the_bound() -> None:
+    """Codel's share of a sixth differs from run to run, on both sides of the bound."""
+    found = dict(_cross("codel", rate, 2.5 * rate / 6, 30) for rate in (100, 200, 300))
+    cell, runs = _cross("codel", 100, 1, 30)
+    found[cell] = [
+        run.model_copy(update={"ways": {"up": _way(30, 20, 20, mbps=1.8 * 100 / 6 + run.seed - 3)}})
+        for run in runs
+    ]
+    one = _judge(found, "Beside five CUBIC")
+    assert one.seen is None
+    assert findings.wanting([one]) == set(found)
+
+
+def test_the_sender_of_the_first_set_is_an_assumption_that_is_shown() -> None:
+    """With BBR the uploads are the authors', with CUBIC a tenth less: BBR counts, CUBIC stands beside it."""
+    published = OF.published["g0"]
+    found = {}
+    for rate in rules.COMPARED:
+        for sender, share in (("bbr", 1.0), (None, 0.9)):
+            cell = Cell(
+                rate_mbps=rate,
+                rtt_ms=10,
+                queue="sfq",
+                burst="g0",
+                cross="none",
+                method="ndt7",
+                client_cc=sender,
+            )
+            mbps = published.at("upload_mbps", "sfq", rate) * share
+            found[cell] = _seeds(_run(cell, {"upload_mbps": mbps}))
+    one = _judge(found, "Upload through sfq")
+    assert one.seen is True
+    assert "BBR" in one.rule.changed
+    assert any(line.startswith("With a CUBIC sender: **not seen**") for line in one.evidence)
 
 
 def test_min_rtt_says_nothing_of_the_queue() -> None:
     def runs(low: float, usual: float) -> dict[Cell, list[Run]]:
         cells = {}
-        for number, queue in enumerate(findings.QUEUES_OF_AUTHORS):
-            cell = Cell(rate_mbps=100, rtt_ms=10, queue=queue, burst="g0", cross="none", method="ndt7")
-            cells[cell] = [
-                _run(cell, {"latency_ms": 10 + low * number}, up=_way(12 + usual * number, 10, 10)),
-            ]
+        for number, queue in enumerate(("codel", "fq_codel", "sfq")):
+            for rate in rules.COMPARED:
+                cell = Cell(
+                    rate_mbps=rate,
+                    rtt_ms=10,
+                    queue=queue,
+                    burst="g0",
+                    cross="none",
+                    method="ndt7",
+                    client_cc="bbr",
+                )
+                up = _way(12 + usual * number, 10, 10)
+                cells[cell] = _seeds(_run(cell, {"latency_ms": 10 + low * number}, up=up))
         return cells
 
     assert _judge(runs(0.1, 3.0), "MinRTT").seen is True
@@ -375,10 +442,19 @@ def test_min_rtt_says_nothing_of_the_queue() -> None:
     assert _judge(runs(0.1, 0.1), "MinRTT").seen is False
 
 
+def test_every_statement_says_when_it_is_seen() -> None:
+    assert len({one.says for one in rules.RULES}) == len(rules.RULES) == 21
+    for one in rules.RULES:
+        assert one.rule
+        assert one.by
+    captions = [one for one in rules.RULES if one.says.startswith("Figure ")]
+    assert [one.says[7] for one in captions] == list("12345")
+
+
 def test_the_page_says_what_was_run() -> None:
     cell, runs = _cross("codel", 100, 40, 30)
     text = page.page({cell: runs}, OF, None)
-    assert "Simulator: 1 cells, 1 runs. Lab: 0 cells, 0 runs." in text
+    assert "Simulator: 1 cells, 5 runs. Lab: 0 cells, 0 runs." in text
     assert "| codel | 40 |" in text
     assert text.count("## ") >= 5
     ndt7 = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ndt7")

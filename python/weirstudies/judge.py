@@ -12,7 +12,7 @@ seen, as far as the noise is normal; see `ERROR_IF_SKEWED`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +38,7 @@ class Claim:
         other: values of the quantity of which the bounds are multiples, by seed; None for plain bounds.
         least, most: between what the quantity can lie at all; None where there is no end.
         digits: decimal places of the quantity in texts; three significant ones if None.
+        share: whether it is the share of repetitions in which something is so, whose values are 0 and 1.
     """
 
     what: str
@@ -48,6 +49,7 @@ class Claim:
     least: float | None = None
     most: float | None = None
     digits: int | None = None
+    share: bool = False
 
     def __post_init__(self) -> None:
         """Refuses a rule without a bound, and one whose bounds leave no room.
@@ -71,16 +73,7 @@ class Claim:
         seeds = sorted({*self.ours, *(self.other or {})})[:count]
         ours = {seed: self.ours[seed] for seed in seeds if seed in self.ours}
         other = self.other and {seed: self.other[seed] for seed in seeds if seed in self.other}
-        return Claim(
-            what=self.what,
-            ours=ours,
-            above=self.above,
-            below=self.below,
-            other=other,
-            least=self.least,
-            most=self.most,
-            digits=self.digits,
-        )
+        return replace(self, ours=ours, other=other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +186,7 @@ def _rule(claim: Claim, level: float) -> Ruling:
     if other is not None and other.mean() <= 0:
         return none("what it is a multiple of is not above 0")
     value = float(ours.mean() / (1.0 if other is None else other.mean()))
-    low, high = _interval(ours, other, level, paired=paired)
+    low, high = _share(ours, level) if claim.share else _interval(ours, other, level, paired=paired)
     if not (np.isfinite(low) and np.isfinite(high)):
         return none("what it is a multiple of may be 0", value)
     idle = _cannot_fail(claim, other)
@@ -245,10 +238,7 @@ def _interval(ours: Numbers, other: Numbers | None, level: float, *, paired: boo
 
     Percentiles are expanded as Hesterberg has it (2015, section 5.3), for they are too narrow for few
     repetitions; for very few even their ends are no further apart than the sample's, which Student's are.
-    A share of repetitions (values of 0 and 1 alone) has its exact interval in place of both.
     """
-    if other is None and np.isin(ours, (0.0, 1.0)).all():
-        return _share(ours, level)
     if np.ptp(ours) == 0 and (other is None or np.ptp(other) == 0):
         value = float(ours[0] / (1.0 if other is None else other[0]))
         return value, value
@@ -288,7 +278,7 @@ def _standard_error(ours: Numbers, other: Numbers | None, *, paired: bool) -> tu
 
 
 def _share(ours: Numbers, level: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a share."""
+    """Clopper and Pearson's exact interval of a share."""
     from scipy.stats import binomtest  # noqa: PLC0415 - loads slowly
 
     found = binomtest(int(ours.sum()), ours.size).proportion_ci(1 - level)

@@ -22,6 +22,7 @@ from weirstudies.command import (
     repeat_option,
     world_option,
 )
+from weirstudies.judge import LOOKS
 from weirstudies.speedtest_aqm import calibration, design, findings, lab, measure, page
 from weirstudies.statements import verdict
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 )
 @world_option
 @option("--full", is_flag=True, help="The whole grid, 10 runs of each cell; a day.")
-@repeat_option("3 to 10; in the lab 1")
+@repeat_option("3 to 20, until all statements are decided; in the lab 1")
 @only_option("Only cells of this pattern, such as '100mbit 20ms * ndt7'.")
 @out_option("Folder for figures, page and charts; it goes on with what is there.  [default: none]")
 @printing_options
@@ -76,6 +77,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
             lab.experiment(cells, folder, of=of, watching=watching)
         else:
             measure.simulate(cells, folder, of=of, jobs=jobs, watching=watching)
+            for count in LOOKS if repeat is None else ():
+                open_cells = findings.wanting(findings.judged(measure.everything(folder, of), of))
+                more = {cell: max(count, runs) for cell, runs in cells.items() if cell in open_cells}
+                measure.simulate(more, folder, of=of, jobs=jobs, watching=watching)
         found = measure.everything(folder, of)
         took = f"It took {time.monotonic() - start:.0f} s, without what was there already."
         if out:

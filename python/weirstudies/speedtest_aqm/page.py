@@ -55,7 +55,7 @@ def statements_table(found: Sequence[Judged]) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("statement and what was found", overflow="fold")
     for one in found:
-        table.add_row(seen_word(one.seen), Text(f"{one.says}\n{one.evidence}"))
+        table.add_row(seen_word(one.seen), Text("\n".join([one.rule.says, *one.evidence])))
     return table
 
 
@@ -185,8 +185,16 @@ def _statements(found: Sequence[Judged]) -> str:
         verdict([one.seen for one in found]),
         "",
     ]
-    rows = [[f"{one.says} ({one.by})", f"**{seen_word(one.seen)}**", one.rule, one.evidence] for one in found]
-    return "\n".join([*lines, *_table(["who says what", "", "seen if", "figures"], rows, words=4)])
+    rows = [
+        [
+            f"{one.rule.says} ({one.rule.by})",
+            f"**{seen_word(one.seen)}**",
+            one.rule.rule,
+            "<br>".join(one.evidence),
+        ]
+        for one in found
+    ]
+    return "\n".join([*lines, *_table(["who says what", "", "seen if", "intervals"], rows, words=4)])
 
 
 def _calibration(rows: Sequence[Row], stand_in: Range | None, of: Study) -> Iterable[str]:
