@@ -31,7 +31,7 @@ pub(crate) struct AckInfo {
     pub duplicate_reported: bool,
     /// The duplicate that was reported is the tail loss probe.
     pub probe_was_duplicate: bool,
-    /// Nothing new at all.
+    /// Whether the acknowledgement reports nothing new at all.
     pub duplicate_ack: bool,
     /// New data acknowledged, or the window changed.
     pub not_duplicate: bool,
@@ -166,8 +166,9 @@ impl Sender {
         self.fastretrans_alert(info, profile, now)
     }
 
-    /// Nothing is under way any more, but a report of duplicates may still show that the last
-    /// retransmission or probe was needless.
+    /// Handles an acknowledgement when nothing is under way any more.
+    ///
+    /// A report of duplicates may still show that the last retransmission or probe was needless.
     fn on_late_duplicate(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) {
         if info.duplicate_reported {
             self.fastretrans_alert(info, profile, now);

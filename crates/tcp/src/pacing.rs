@@ -6,10 +6,10 @@ use weir_core::{Duration, Time};
 
 use crate::sender::Sender;
 
-/// Whose turn it is.
+/// Pacing state: when the next segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Until then the data sent so far fills the rate.
+    /// Time until which the data sent so far fills the rate.
     pub until: Time,
     /// Something waits for that.
     pub timer: Option<Time>,

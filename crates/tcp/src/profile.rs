@@ -106,7 +106,7 @@ pub enum RtoRule {
 /// How timers tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timers {
-    /// To the nanosecond.
+    /// Timers fire exactly, to the nanosecond.
     Exact,
     /// At the tick by which the time is up.
     Ticks(Duration),
@@ -129,7 +129,7 @@ pub enum DelayedAck {
 /// How many segments are handed to the line at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bursts {
-    /// One by one.
+    /// Segments are sent one by one.
     None,
     /// As Linux with segmentation offload: about a millisecond's worth at the pacing rate, two
     /// segments at least, held back a moment for more to come.

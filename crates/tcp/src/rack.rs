@@ -14,7 +14,7 @@ use crate::sender::{Sender, TIMEOUT_MIN_US, Timer};
 pub(crate) struct Rack {
     /// When it was sent, in microseconds.
     sent_us: u64,
-    /// One behind its segment; decides between transmissions of one instant.
+    /// Number behind the newest segment that arrived; decides between transmissions of one instant.
     end: u32,
     rtt_us: u32,
     /// Whether it has moved since losses were last looked for.

@@ -14,13 +14,13 @@ use crate::window::Window;
 /// Remembers with each segment under way what had arrived when it left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateSampler {
-    /// By number of the segment.
+    /// States at the sending of the segments under way, by number of the segment.
     ring: Vec<Stamp>,
     /// When something was last found to have arrived, in microseconds.
     pub delivered_us: u64,
     /// When the segment was sent whose arrival was noted last.
     first_sent_us: u64,
-    /// Until more has arrived than this, samples tell of the application rather than of the path.
+    /// Count of delivered segments up to which samples tell of the application, not of the path.
     app_limited: Option<u32>,
     /// State that the latest transmission carried which the present acknowledgement reports.
     newest: Option<Newest>,
@@ -33,7 +33,7 @@ struct Stamp {
     first_sent_us: u64,
     /// When anything had arrived last.
     delivered_us: u64,
-    /// How many had.
+    /// Number of segments that had arrived by then.
     delivered: u32,
     app_limited: bool,
 }
@@ -105,7 +105,7 @@ impl RateSampler {
         *self.at(seq) = stamp;
     }
 
-    /// An acknowledgement comes.
+    /// Begins to handle an acknowledgement.
     pub fn start(&mut self) {
         self.newest = None;
     }

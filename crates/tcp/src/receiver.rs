@@ -46,7 +46,7 @@ struct SackRecency {
     count: usize,
 }
 
-/// When to acknowledge.
+/// State of the decision when to acknowledge.
 #[derive(Debug)]
 struct AckState {
     /// Acknowledgements that are still sent at once (`quick`).
@@ -87,9 +87,9 @@ pub(crate) struct OwnRtt {
 /// Action that follows when a segment was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckNeed {
-    /// Nothing, or a timer will see to it.
+    /// No acknowledgement is needed, or a timer will send it.
     Later,
-    /// An acknowledgement now.
+    /// An acknowledgement is due at once.
     Now,
 }
 
@@ -519,7 +519,7 @@ const DELAY_LIMIT_US: u32 = 500_000;
 const BLOCKS_EXPECTED: usize = 2;
 /// Acknowledgements that one may stand for (`tcp_comp_sack_nr`).
 const COMPRESSED_MAX: u32 = 44;
-/// `tcp_comp_sack_delay_ns`.
+/// Longest time that acknowledgements are compressed for (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 /// How much later the timer may fire, and does unless another happens to fire meanwhile
 /// (`tcp_comp_sack_slack_ns`).

@@ -13,7 +13,7 @@ use crate::window::Window;
 /// Where a connection stands (`icsk_ca_state`). The order matters: later phases are graver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// All is well.
+    /// No sign of loss or congestion.
     Open,
     /// Something arrived out of order; perhaps it is only that.
     Disorder,
@@ -21,7 +21,7 @@ pub(crate) enum Phase {
     Cwr,
     /// Fast recovery: something is lost and is being sent again.
     Recovery,
-    /// After a retransmission timeout.
+    /// The retransmission timeout has expired.
     Loss,
 }
 
@@ -236,7 +236,7 @@ impl Sender {
         self.delivered += self.board.sacked_out.saturating_sub(before);
     }
 
-    /// More duplicates than segments that could have arrived mean reordering.
+    /// Bounds the count of duplicates: more than could have arrived mean reordering.
     pub fn limit_duplicates(&mut self, acked: u32) {
         let packets_out = self.board.packets_out();
         let holes = self.board.lost_out.max(1).min(packets_out);
@@ -421,7 +421,7 @@ impl Sender {
         self.f_rto_running = profile.f_rto && (fresh || self.retransmits > 0);
     }
 
-    /// All that has not arrived is lost; by RACK only what was sent a round trip ago.
+    /// Takes for lost all that has not arrived; by RACK only what was sent a round trip ago.
     fn mark_lost_by_timeout(&mut self, profile: &Profile) {
         if !profile.sack {
             self.board.sacked_out = 0;
@@ -484,5 +484,5 @@ impl Sender {
     }
 }
 
-/// `tcp_max_reordering`.
+/// Largest degree of reordering that is believed, in segments (`tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;

@@ -17,7 +17,7 @@ pub(crate) struct RttEstimator {
     mdev4_max: u32,
     /// Four times the variance.
     rttvar4: u32,
-    /// Until this segment is acknowledged the round trip lasts.
+    /// Segment whose acknowledgement ends the present round trip.
     round_end: u32,
     rule: RtoRule,
     rto_min: u32,

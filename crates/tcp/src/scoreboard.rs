@@ -80,7 +80,7 @@ pub(crate) struct Scoreboard {
     ring: Vec<Entry>,
     /// The first segment in the queue.
     una: u32,
-    /// One behind the last.
+    /// Number behind the last segment in the queue.
     nxt: u32,
     /// Segments that arrived out of order; without SACK, the number of duplicate acknowledgements.
     pub sacked_out: u32,
@@ -88,7 +88,7 @@ pub(crate) struct Scoreboard {
     pub lost_out: u32,
     /// Retransmissions under way.
     pub retrans_out: u32,
-    /// One behind the highest segment that arrived; `una` if none did.
+    /// Number behind the highest segment that arrived; `una` if none did.
     highest_sacked: u32,
     /// Pieces of memory in which the segments lie: bursts at first, then as SACK blocks cut and join
     /// them.
@@ -143,7 +143,7 @@ impl Scoreboard {
         self.nxt
     }
 
-    /// One behind the highest segment that arrived; `una` if none did.
+    /// Number behind the highest segment that arrived; `una` if none did.
     pub const fn highest_sacked(&self) -> u32 {
         self.highest_sacked
     }
@@ -261,7 +261,7 @@ impl Scoreboard {
         self.unlink(seq);
     }
 
-    /// Nothing is lost after all.
+    /// Takes back all marks of loss: nothing is lost after all.
     pub fn unmark_all_lost(&mut self) {
         for seq in self.una..self.nxt {
             self.at(seq).state.0 &= !State::LOST;
@@ -285,8 +285,9 @@ impl Scoreboard {
         None
     }
 
-    /// One behind the last segment that leaves with `seq` if that is sent again: of the same piece, lost
-    /// like it, and `most` at most.
+    /// Number behind the last segment that leaves with `seq` if that is sent again.
+    ///
+    /// It is of the same piece, lost like `seq`, and the stretch has `most` segments at most.
     pub fn end_of_resend(&self, seq: u32, most: u32) -> u32 {
         let end = self.nxt.min(seq.saturating_add(most));
         let leaves_alone = |&next: &u32| {
@@ -299,7 +300,7 @@ impl Scoreboard {
         (seq + 1..end).find(leaves_alone).unwrap_or(end)
     }
 
-    /// Of a piece of memory only these segments are sent again (`tcp_fragment`).
+    /// Cuts a piece of memory so that only these segments of it are sent again (`tcp_fragment`).
     pub fn cut_out(&mut self, segments: Range<u32>) {
         self.cut_before(segments.start);
         self.cut_before(segments.end);

@@ -68,9 +68,9 @@ pub struct SackBlocks {
 /// Segments from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The first segment.
+    /// Number of the first segment.
     pub start: u32,
-    /// One behind the last segment.
+    /// Number behind the last segment.
     pub end: u32,
 }
 
@@ -111,7 +111,7 @@ impl SackBlocks {
         received.map(move |index| blocks[index])
     }
 
-    /// How many blocks there are, the report of duplicates included.
+    /// Number of blocks, the report of duplicates included.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
@@ -167,7 +167,7 @@ impl Segment {
         }
     }
 
-    /// One behind the last data segment that this one carries.
+    /// Number behind the last data segment that this segment carries.
     #[must_use]
     pub const fn end_seq(&self) -> u32 {
         if self.len > 0 { self.seq + 1 } else { self.seq }

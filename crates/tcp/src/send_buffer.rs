@@ -18,7 +18,7 @@ pub(crate) struct Buffered {
     pub is_full: bool,
     /// Where the last piece of unsent data began when it was made.
     last_piece: u64,
-    /// Up to here data was to be sent without waiting for more (`pushed_seq`).
+    /// Offset up to which data was to be sent without waiting for more (`pushed_seq`).
     pushed: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Push {
     Nothing,
     /// A burst of what was written to an empty queue, without waiting for company (`tcp_push_one`).
     OneBurst,
-    /// Everything, once that is half of the peer's window (`forced_push`).
+    /// All data, once that is half of the peer's window (`forced_push`).
     All,
 }
 
@@ -144,7 +144,7 @@ const SHARED_INFO: u64 = 320;
 const SKB: u64 = 256;
 /// Memory of a piece beside its data (`SKB_TRUESIZE`).
 pub(crate) const OVERHEAD: u64 = HEADERS + SHARED_INFO + SKB;
-/// Largest piece (`sk_gso_max_size`).
+/// Bytes of the largest piece (`sk_gso_max_size`).
 const OFFLOAD_MAX: u64 = 65_536 - HEADERS - 1;
 /// RFC 6928 (`TCP_INIT_CWND`).
 const INITIAL_WINDOW: u32 = 10;

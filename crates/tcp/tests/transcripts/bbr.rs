@@ -48,8 +48,10 @@ fn the_first_rate_is_the_window_in_a_round_trip() {
     t.writes_on().leaves(&all(0..10));
 }
 
-/// ... and what an acknowledgement releases is: the rate of 10 segments in 100 ms is not above the
-/// first one, and a pair leaves every 7.0 ms. The first comes late, and has half of that forgiven.
+/// Startup is paced: the rate of 10 segments in 100 ms is not above the first one, and a pair leaves every
+/// 7.0 ms.
+///
+/// The first pair comes late, and has half of that forgiven.
 #[test]
 fn startup_is_paced() {
     let mut t = linux().bbr().connected();

@@ -68,8 +68,9 @@ fn nothing_is_held_back_for_longer_than_a_millisecond() {
     }
 }
 
-/// ... nor if the next acknowledgement is not due: the oldest segment left less than a round trip,
-/// less a millisecond, ago.
+/// No segment is held back if the next acknowledgement is not due.
+///
+/// The oldest segment left less than a round trip, less a millisecond, ago.
 #[test]
 fn nothing_is_held_back_if_no_acknowledgement_is_due() {
     let mut t = in_avoidance(bursty(), 12, ms(100));
@@ -93,7 +94,7 @@ fn a_faster_flow_sends_larger_bursts() {
     t.later(us(20)).arrives(ack(106)).leaves(&all(151..156));
 }
 
-/// ... nor if there is room for a third of the window: one segment of three.
+/// No segment is held back if there is room for a third of the window: one segment of three.
 #[test]
 fn a_small_window_does_not_wait() {
     let mut t = in_avoidance(bursty(), 6, ms(100));

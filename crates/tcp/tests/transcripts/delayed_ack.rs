@@ -35,7 +35,7 @@ fn linux_acknowledges_the_first_16_segments_at_once() {
     t.arrives(data(19)).leaves(&[ack(20)]);
 }
 
-/// ... half the window: five segments of a window of ten, and two of none at all (`tcp_incr_quickack`).
+/// Linux acknowledges at once up to half the window: five segments of ten, two of none (`tcp_incr_quickack`).
 #[test]
 fn a_small_window_shortens_the_start() {
     for (window, at_once) in [(10_000, 5), (3_000, 1), (1_999, 2)] {
@@ -90,7 +90,7 @@ fn a_pushed_segment_is_acknowledged_at_once() {
     t.arrives(data(20)).leaves(&[ack(21)]);
 }
 
-/// ... full-sized: small ones add up until they are worth more than one (`__tcp_ack_snd_check`).
+/// Small segments add up until they are worth more than a full-sized one (`__tcp_ack_snd_check`).
 #[test]
 fn small_segments_add_up() {
     let mut t = behind_the_start(linux());
@@ -147,8 +147,10 @@ fn a_slow_sender_is_waited_for_longer() {
     t.leaves_at(ms(604), &[ack(19)]);
 }
 
-/// ... and a fast one brings the delay back towards 40 ms: half of it and 20 ms with each segment that
-/// follows within 20 ms, in whole ticks (`tcp_event_data_recv`).
+/// A fast sender brings the delay of acknowledgements back towards 40 ms.
+///
+/// It is half of the delay and 20 ms with each segment that follows within 20 ms, in whole ticks
+/// (`tcp_event_data_recv`).
 #[test]
 fn a_fast_sender_shortens_the_delay_again() {
     let mut t = behind_the_start(linux());
@@ -193,7 +195,7 @@ fn own_data_on_its_way_does_not_hold_the_acknowledgement_back() {
     t.leaves_at(ms(416), &[again(0).acks(17)]);
 }
 
-/// ... nor beside it.
+/// An acknowledgement that is sent at once leaves with data that is released, and not beside it.
 #[test]
 fn an_acknowledgement_at_once_leaves_with_data_that_is_released() {
     let mut t = linux().with(fixed_window).accepted();
@@ -260,7 +262,8 @@ fn acknowledgements_behind_a_gap_are_compressed() {
     t.leaves_at(us(151_100), &[ack(25).sack(&[(26, 30)])]);
 }
 
-/// ... the twentieth part, to the nanosecond: 200.05 us of 4.001 ms, and the slack.
+/// Compression lasts the twentieth part of a short round trip, to the nanosecond: 200.05 us of 4.001 ms, and
+/// the slack.
 #[test]
 fn a_short_round_trip_shortens_the_compression() {
     for (rtt, delay) in [(ms(5), us(250)), (us(4_001), ns(200_050))] {

@@ -90,8 +90,8 @@ fn a_repeated_syn_does_not_ask_again() {
     t.writes(1).leaves(&[data(0).ecn(Ecn::Ect0)]);
 }
 
-/// ... or with both flags again: "A host MUST NOT set ECT on data packets unless ... [it] has sent no
-/// non-ECN-setup SYN" (section 6.1.1).
+/// A repeated SYN may ask for ECN again: "A host MUST NOT set ECT on data packets unless ... [it] has sent no
+/// non-ECN-setup SYN" (RFC 3168, section 6.1.1).
 #[test]
 fn by_the_plain_rules_a_repeated_syn_asks_again() {
     let mut t = rfc().with(|profile| profile.ecn = true).closed();

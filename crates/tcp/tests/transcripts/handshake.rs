@@ -175,7 +175,7 @@ fn one_lost_syn_leaves_the_initial_window() {
     t.at(ms(1_100)).arrives(syn_ack()).leaves(&[&[ack(0)], &all(0..10)[..]].concat());
 }
 
-/// ... and two are more than one.
+/// Two lost SYNs make the initial window one segment (RFC 6928, section 2: "more than one SYN").
 #[test]
 fn two_lost_syns_make_the_initial_window_one() {
     let mut t = linux().with(|profile| profile.timers = Timers::Exact).closed();
@@ -186,8 +186,9 @@ fn two_lost_syns_make_the_initial_window_one() {
     assert_eq!(t.cwnd(), 1);
 }
 
-/// ... "or true loss detection has been made": an echo of the first SYN's timestamp says that the
-/// others were sent in vain (`tcp_try_undo_spurious_syn`).
+/// An echo of the first SYN's timestamp says that the later SYNs were needless: the initial window stays.
+///
+/// RFC 6928, section 2: "or true loss detection has been made" (`tcp_try_undo_spurious_syn`).
 #[test]
 fn a_late_answer_to_the_first_syn_leaves_the_initial_window() {
     let mut t = linux().with(|profile| profile.timers = Timers::Exact).closed();
@@ -210,8 +211,9 @@ fn two_lost_syn_acks_make_the_initial_window_one() {
     t.writes(20).leaves(&[data(0)]);
 }
 
-/// ... but SYN-ACKs that only answer repeated SYNs do not: none of them is known to be lost
-/// (`tcp_create_openreq_child` looks for timeouts).
+/// SYN-ACKs that only answer repeated SYNs leave the initial window: none of them is known to be lost.
+///
+/// `tcp_create_openreq_child` looks for timeouts.
 #[test]
 fn answers_to_repeated_syns_leave_the_initial_window() {
     let mut t = linux().closed();

@@ -48,7 +48,8 @@ fn a_round_trip_that_grows_by_more_than_an_eighth_ends_slow_start() {
     }
 }
 
-/// ... of the round: one packet that came through fast shows that there is no queue.
+/// HyStart looks at the smallest sample of the round: one packet that came through fast shows that there is
+/// no queue.
 #[test]
 fn one_short_round_trip_keeps_slow_start_going() {
     let mut t = second_round(ms(100));
@@ -82,7 +83,7 @@ fn a_train_of_acknowledgements_over_half_a_round_trip_ends_slow_start() {
     assert_eq!(t.windows(), (31, Some(31)));
 }
 
-/// ... and a pause of more than 2 ms breaks the train.
+/// A pause of more than 2 ms breaks the train of acknowledgements that HyStart looks for.
 #[test]
 fn a_pause_breaks_the_train() {
     let mut t = second_round(ms(40));

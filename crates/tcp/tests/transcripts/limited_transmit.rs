@@ -29,7 +29,7 @@ fn duplicates_without_sack_do_the_same() {
     t.arrives(ack(0)).leaves(&[again(0)]);
 }
 
-/// ... but not beyond the receive window.
+/// Limited transmit does not go beyond the receive window.
 #[test]
 fn the_receive_window_stops_it() {
     let mut t = linux().peer_window(11_000).connected();
@@ -38,7 +38,7 @@ fn the_receive_window_stops_it() {
     t.arrives(ack(0).sack(&[(1, 3)])).leaves(&[]);
 }
 
-/// ... and only with data at hand.
+/// Limited transmit needs data at hand.
 #[test]
 fn it_needs_data() {
     let mut t = linux().connected();
@@ -58,7 +58,9 @@ fn without_it_the_first_two_duplicates_send_nothing() {
     t.arrives(ack(0).sack(&[(1, 4)])).leaves(&[again(0)]);
 }
 
-/// ... or, with fewer behind the gap, for the time that reordering may take (RFC 8985, section 6.3).
+/// Without limited transmit the sender waits for the time that reordering may take (RFC 8985, section 6.3).
+///
+/// That holds if fewer than three segments arrived behind the gap.
 #[test]
 fn without_it_the_reordering_timer_still_runs() {
     let mut t = linux().with(|profile| profile.limited_transmit = false).connected();

@@ -153,8 +153,8 @@ fn data_is_not_a_duplicate_acknowledgement() {
     assert_eq!(t.info().counters.fast_recoveries, 0);
 }
 
-/// ... and "(e) the advertised window in the incoming acknowledgment equals the advertised window in
-/// the last incoming acknowledgment".
+/// RFC 5681, section 2: of a duplicate "(e) the advertised window in the incoming acknowledgment equals the
+/// advertised window in the last incoming acknowledgment".
 #[test]
 fn a_window_update_is_not_a_duplicate_acknowledgement() {
     let mut t = without_sack().peer_window(10_000).connected();

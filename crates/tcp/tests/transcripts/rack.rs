@@ -122,8 +122,9 @@ fn a_needless_retransmission_widens_the_window() {
     t.leaves_at(ms(452), &[again(10)]);
 }
 
-/// ... but not a needless probe, which says nothing about reordering (`tcp_dsack_seen`:
-/// `FLAG_DSACK_TLP`).
+/// A needless probe does not widen the reordering window: it says nothing about reordering.
+///
+/// (`tcp_dsack_seen`: `FLAG_DSACK_TLP`.)
 #[test]
 fn a_needless_probe_does_not_widen_the_window() {
     let mut t = after_reordering();

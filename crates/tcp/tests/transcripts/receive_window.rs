@@ -20,7 +20,7 @@ fn the_sender_stops_at_the_window() {
     t.arrives(ack(3)).leaves(&[data(7), data(8)]);
 }
 
-/// ... which a segment must fit into as a whole: here half a segment of room is left.
+/// A segment must fit into the receive window as a whole: here half a segment of room is left.
 #[test]
 fn a_segment_that_does_not_fit_waits() {
     let mut t = linux().peer_window(6_500).connected();

@@ -41,7 +41,7 @@ fn three_blocks_fit_beside_timestamps() {
     t.arrives(data(13)).leaves(&[ack(4).sack(&[(13, 14), (11, 12), (9, 10)])]);
 }
 
-/// ... without for four.
+/// Without timestamps there is room for four SACK blocks (RFC 2018, section 3).
 #[test]
 fn four_blocks_fit_without_timestamps() {
     let mut t = receiver(|profile| profile.timestamps = false);
@@ -82,7 +82,7 @@ fn a_duplicate_above_the_gap_is_followed_by_its_block() {
     t.arrives(again(7)).leaves(&[ack(4).duplicate(7, 8).sack(&[(7, 8), (5, 6)])]);
 }
 
-/// ... and takes the place of one of the three.
+/// A report of a duplicate takes the place of one of the three SACK blocks.
 #[test]
 fn a_duplicate_takes_the_place_of_a_block() {
     let mut t = receiver(|_| ());

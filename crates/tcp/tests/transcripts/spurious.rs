@@ -56,7 +56,7 @@ fn behind_a_needless_timeout_losses_are_found_as_before() {
     assert_eq!((t.info().ssthresh, t.info().counters.fast_recoveries), (Some(10), 1));
 }
 
-/// ... and one that echoes the retransmission does not.
+/// An acknowledgement that echoes the retransmission's timestamp confirms the timeout.
 #[test]
 fn an_answer_to_the_retransmission_confirms_the_timeout() {
     let mut t = delayed(exact());
@@ -132,7 +132,7 @@ fn a_repeated_timeout_may_be_needless_as_well() {
     assert_eq!(t.windows(), (11, None));
 }
 
-/// ... but not at one during fast recovery, when losses are known.
+/// F-RTO does not look at a timeout during fast recovery, when losses are known.
 #[test]
 fn a_timeout_during_recovery_is_not_doubted() {
     let mut t = exact().with(|profile| profile.timestamps = false).connected();
@@ -165,8 +165,9 @@ fn by_the_timestamp_a_needless_fast_retransmission_is_taken_back() {
     assert_eq!(t.info().counters.undos, 1);
 }
 
-/// ... with all that was taken for lost along with it, and not yet sent again: it gets the time that
-/// reordering takes by now, a quarter of a round trip (`tcp_try_undo_partial`).
+/// Segments that were needlessly taken for lost, and not yet sent again, are in flight again.
+///
+/// The gap gets the time that reordering takes by now, a quarter of a round trip (`tcp_try_undo_partial`).
 #[test]
 fn what_was_taken_for_lost_needlessly_is_in_flight_again() {
     let mut t = exact().connected();
@@ -193,7 +194,7 @@ fn without_timestamps_a_reported_duplicate_takes_the_reduction_back() {
     assert_eq!(t.info().counters.undos, 1);
 }
 
-/// ... of every one: with two retransmissions one duplicate is not enough.
+/// A reduction is undone only if every retransmission was a duplicate: of two, one duplicate is not enough.
 #[test]
 fn one_duplicate_of_two_retransmissions_takes_nothing_back() {
     let mut t = exact().with(|profile| profile.timestamps = false).connected();
@@ -208,8 +209,9 @@ fn one_duplicate_of_two_retransmissions_takes_nothing_back() {
     assert_eq!(t.windows(), (10, None));
 }
 
-/// ... of those since this reduction: a duplicate from an earlier recovery says nothing about a later
-/// one (`tcp_check_dsack` compares with `undo_marker`).
+/// Duplicates count only since this reduction: one from an earlier recovery says nothing about a later one.
+///
+/// (`tcp_check_dsack` compares with `undo_marker`.)
 #[test]
 fn a_duplicate_from_an_earlier_recovery_does_not_count() {
     let mut t = exact().with(|profile| profile.timestamps = false).connected();

@@ -40,8 +40,10 @@ fn the_wait_starts_anew_with_each_acknowledgement_and_each_new_segment() {
     assert_eq!(t.timer(), Some(ms(302)));
 }
 
-/// ... "If Now() + PTO > TCP_RTO_expiration()", it is brought forward to that: with a new segment Linux
-/// looks at the timeout of the oldest one, sent at 0, which ends at 300 ms (`tcp_rto_delta_us`).
+/// RFC 8985, section 7.2: "If Now() + PTO > TCP_RTO_expiration()", the probe is brought forward to that.
+///
+/// With a new segment Linux looks at the timeout of the oldest one, sent at 0, which ends at 300 ms
+/// (`tcp_rto_delta_us`).
 #[test]
 fn the_probe_comes_no_later_than_the_timeout_would() {
     let mut t = exact().connected();
@@ -66,7 +68,7 @@ fn a_lone_segment_leaves_time_for_a_delayed_acknowledgement() {
     t.leaves_at(us(300_000 + 247_500 + 200_000), &[again(1)]);
 }
 
-/// ... but not beyond the timeout, which at a steady round trip is sooner: 300 ms, not 400 ms.
+/// A lone segment is probed no later than its timeout: at a steady round trip after 300 ms, not 400 ms.
 #[test]
 fn a_lone_segment_is_probed_when_its_timeout_is_up() {
     let mut t = exact().connected();
@@ -90,7 +92,8 @@ fn new_data_is_probed_with_first() {
     assert_eq!(t.cwnd(), 10);
 }
 
-/// ... else the last segment is sent again.
+/// The probe is the last segment, sent again, if no new one fits into the receive window (RFC 8985, section
+/// 7.3).
 #[test]
 fn without_room_in_the_receive_window_the_last_segment_is_the_probe() {
     let mut t = exact().peer_window(10_000).connected();
@@ -160,7 +163,7 @@ fn a_loss_that_the_probe_repaired_reduces_the_window() {
     assert_eq!(t.windows(), (10, Some(10)));
 }
 
-/// ... and a duplicate that is reported (RFC 2883) says that nothing was lost.
+/// A reported duplicate (RFC 2883) of the probe says that nothing was lost: the window stays.
 #[test]
 fn a_needless_probe_leaves_the_window() {
     let mut t = exact().connected();

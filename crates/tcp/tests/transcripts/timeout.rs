@@ -36,7 +36,7 @@ fn the_timer_wheel_never_fires_early() {
     }
 }
 
-/// ... and from 63 ticks on, 252 ms, in steps of eight, 32 ms (`calc_wheel_index`).
+/// Linux' timer wheel counts in steps of eight ticks, 32 ms, from 63 ticks, 252 ms, on (`calc_wheel_index`).
 #[test]
 fn the_timer_wheel_is_coarser_for_long_times() {
     for (sent, fires) in [(ms(0), ms(320)), (ms(16), ms(320)), (ms(20), ms(352))] {
@@ -83,8 +83,9 @@ fn in_linux_a_falling_round_trip_does_not_lengthen_the_timeout() {
     assert_eq!(t.info().rto, us(450_000 + 1_000_000 + 18_750));
 }
 
-/// ... and the variation follows a steady round trip only slowly: once a round trip by a quarter of
-/// what it lies above the largest mean deviation seen in it.
+/// In Linux the variation follows a steady round trip only slowly.
+///
+/// It does so once a round trip, by a quarter of what it lies above the largest mean deviation seen in it.
 #[test]
 fn in_linux_the_variation_falls_slowly() {
     let mut t = exact().rtt(ms(500)).connected();

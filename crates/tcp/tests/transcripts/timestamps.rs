@@ -17,7 +17,7 @@ fn the_answer_to_a_syn_echoes_its_timestamp() {
     t.at(ms(3)).listens().arrives(syn().stamp(1)).leaves(&[syn_ack().stamp(3).echo(1)]);
 }
 
-/// ... and so does the answer to that.
+/// RFC 7323, section 3.2: the answer to a SYN-ACK echoes its timestamp.
 #[test]
 fn the_answer_to_a_syn_ack_echoes_its_timestamp() {
     let mut t = linux().closed();

@@ -9,7 +9,7 @@ use super::Bandwidth;
 /// The largest excess over the expected acknowledgements in the last 5 to 10 round trips.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregation {
-    /// Of the present five round trips, and of the ones before.
+    /// Largest excess of the present five round trips, and of the ones before, in segments.
     excess: [u32; 2],
     present: usize,
     rounds: u32,

@@ -237,7 +237,7 @@ impl RateControl for Bbr {
     }
 }
 
-/// The model.
+/// BBR's model of the path.
 impl Bbr {
     /// The rate that the path is thought to carry.
     fn bandwidth(&self) -> Bandwidth {
@@ -374,7 +374,7 @@ impl Bbr {
     }
 }
 
-/// The modes.
+/// BBR's modes, and the changes between them.
 impl Bbr {
     /// Startup is over once the pipe is full, draining once what is under way fits into it.
     fn drain(&mut self, window: &mut Window, path: &Path, rate: &RateSampler) {
@@ -436,7 +436,7 @@ impl Bbr {
 
 /// Pacing rate and window, which follow from model and mode.
 impl Bbr {
-    /// Before anything is known of the rate: the window a round trip.
+    /// Sets the first rate, before anything is known of the path: the window a round trip.
     fn set_first_rate(&mut self, window: &mut Window, path: &Path) {
         let rtt_us = if path.srtt8_us > 0 { (path.srtt8_us >> 3).max(1) } else { NOMINAL_RTT_US };
         self.knows_rtt |= path.srtt8_us > 0;
@@ -515,15 +515,18 @@ impl Bbr {
         self.with_bursts(product, window, path)
     }
 
-    /// ... three bursts, and an even number of segments, for every second one is acknowledged.
+    /// Adds three bursts to `segments`, and makes them even, for every second one is acknowledged.
+    ///
+    /// In the phase that probes for bandwidth there are two more.
     fn with_bursts(&self, segments: u32, window: &Window, path: &Path) -> u32 {
         let segments = (segments + 3 * burst(window, path)).next_multiple_of(2);
         let probes = matches!(self.mode, Mode::ProbeBandwidth(Cycle { phase: 0, .. }));
         segments + if probes { 2 } else { 0 }
     }
 
-    /// Of `in_flight` segments those that will be under way when the next burst leaves, that included if
-    /// there are to be more.
+    /// Segments that will be under way when the next burst leaves, of `in_flight` ones now.
+    ///
+    /// The burst is included if the pacing gain is to put more under way.
     fn in_network(&self, in_flight: u32, window: &Window, path: &Path) -> u32 {
         let more = if self.pacing_gain > UNIT { burst(window, path) } else { 0 };
         let arrived = self.bandwidth().segments_in(path.next_burst_us);

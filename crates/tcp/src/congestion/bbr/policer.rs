@@ -47,13 +47,14 @@ impl Policer {
         self.bandwidth.filter(|_| self.found)
     }
 
-    /// Forgets everything.
+    /// Forgets the policer and its samples, and starts anew at `now`.
     pub fn reset(&mut self, now: Progress) {
         *self = Self { start: now, ..Self::default() };
     }
 
-    /// One more round trip at the policer's rate: whether it was the last, and the path is to be tried
-    /// anew.
+    /// Whether the time at the policer's rate is over, and the path is to be tried anew.
+    ///
+    /// Counts a round trip if one starts.
     pub fn is_over(&mut self, starts_round: bool, now: Progress) -> bool {
         self.rounds += u32::from(starts_round);
         let over = starts_round && self.rounds >= KEEP_ROUNDS;
@@ -101,7 +102,7 @@ impl Policer {
         self.rounds = 0;
     }
 
-    /// Two intervals of about the same rate are a policer's.
+    /// Ends an interval: two of about the same rate are a policer's.
     fn end_interval(&mut self, bandwidth: Bandwidth, news: News) -> bool {
         if let Some(last) = self.bandwidth {
             let difference = bandwidth.difference(last);
@@ -127,7 +128,7 @@ const MIN_INTERVAL_ROUNDS: u32 = 4;
 const LOSSY: u64 = 50;
 /// Rates are the same if they differ by an eighth at most, in units of [`UNIT`] (`bbr_lt_bw_ratio`) ...
 const SAME_SHARE: u64 = UNIT / 8;
-/// ... or by 4 kbit/s (`bbr_lt_bw_diff`).
+/// Rates are the same if they differ by 4 kbit/s at most (`bbr_lt_bw_diff`), here in bytes per second.
 const SAME_BYTES_PER_SECOND: u64 = 4_000 / 8;
 /// Round trips at a policer's rate before the path is tried anew (`bbr_lt_bw_max_rtts`).
 const KEEP_ROUNDS: u32 = 48;
