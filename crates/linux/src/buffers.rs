@@ -8,7 +8,7 @@ use weir_wire::{Checksum, Headers, Segmenter};
 /// The bytes of one packet out of the kernel, or of one GSO packet whose segments queue one by one.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// From the IP header on.
+    /// Bytes of the packet, from the IP header on.
     pub bytes: Vec<u8>,
     /// Parsed headers of the packet.
     pub headers: Headers,
@@ -45,11 +45,11 @@ pub(crate) struct Buffers {
 /// Counts of a flow's data packets that queues on the path dropped or marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowDrops {
-    /// How many were dropped.
+    /// Number of packets dropped.
     pub dropped_packets: u64,
     /// IP bytes of the dropped packets.
     pub dropped_bytes: u64,
-    /// How many were marked CE.
+    /// Number of packets marked CE.
     pub marked_packets: u64,
 }
 
@@ -150,7 +150,7 @@ impl DropSink for Buffers {
         })
     }
 
-    /// Both lead to the same bytes, which stay until both have left.
+    /// Gives a duplicate the same bytes, which stay until both packets have left.
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         self.get_mut(packet.handle).left += 1;
         packet.handle

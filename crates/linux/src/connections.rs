@@ -92,17 +92,17 @@ impl ConnectionWatch {
         Ok(Self { stop, thread })
     }
 
-    /// Ends it, and returns all connections that were seen, in the order in which they were.
+    /// Ends the watch, and returns all connections that were seen, in the order in which they were.
     ///
     /// # Errors
-    /// What went wrong on the way.
+    /// The first error while the kernels were asked.
     pub fn finish(self) -> Result<Vec<Connection>, LinuxError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Whose kernel tells.
+/// Side whose kernel tells of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Client,

@@ -54,7 +54,7 @@ pub enum PathSample {
 }
 
 impl OwnedQueueRow {
-    /// The row.
+    /// The row that borrows its names from this one.
     #[must_use]
     pub fn row(&self) -> QueueRow<'_> {
         QueueRow { queue: &self.queue, class: &self.class, ..self.numbers }
@@ -148,7 +148,7 @@ impl DataPath {
     }
 }
 
-/// The thread's own.
+/// State of the data path's thread.
 struct Carrier {
     router: Router,
     /// The client's and the server's.
@@ -214,7 +214,7 @@ impl Carrier {
         })
     }
 
-    /// Everything that is due happens, and what has arrived goes to the kernels.
+    /// Carries out everything that is due, and hands what has arrived to the kernels.
     fn advance(&mut self) -> Result<Time, LinuxError> {
         let now = self.clock.now();
         let outbox = &mut self.outbox;

@@ -63,7 +63,7 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETH_SS_FEATURES: u32 = 4;
-/// ETH_GSTRING_LEN, in words.
+/// Words of 32 bits in a name of a feature (`ETH_GSTRING_LEN`).
 const WORDS_A_NAME: usize = 8;
 /// `struct ethtool_get_features_block`: available, requested, active, never changed.
 const WORDS_A_BLOCK: usize = 4;

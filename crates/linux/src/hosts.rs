@@ -29,7 +29,7 @@ pub enum Device {
     Veth,
 }
 
-/// The two ends.
+/// The two ends of a lab's path, in namespaces of their own.
 pub struct Hosts {
     /// The client's namespace.
     pub client: Arc<Namespace>,

@@ -85,7 +85,7 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 /// Type, length, and the length again.
 const AROUND_BLOCK: usize = 12;
-/// By which a reader knows in which order the bytes of all numbers stand: the writer's own.
+/// Mark by which a reader knows the order of bytes in all numbers: the writer's own.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const VERSION: [u16; 2] = [1, 0];
 /// The section ends where the file does.

@@ -1,4 +1,4 @@
-//! From the bytes that a kernel sends to descriptors on the path, and back.
+//! Conversion between the bytes that a kernel sends and descriptors on the path.
 
 use std::net::IpAddr;
 
@@ -97,8 +97,9 @@ impl Router {
         }
     }
 
-    /// Everything that is due by `now` happens; what arrives at a host is handed to `deliver` with the
-    /// time at which it was due.
+    /// Carries out everything that is due by `now`, and hands what arrives at a host to `deliver`.
+    ///
+    /// `deliver` also gets the time at which it was due.
     pub fn advance(&mut self, now: Time, mut deliver: impl FnMut(Packet, End, Time)) {
         while let Some((due, source)) = self.path.events.next_by(now) {
             self.path.on_event(source, due);

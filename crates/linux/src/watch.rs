@@ -52,10 +52,10 @@ impl QueueWatch {
         Ok(Self { stop, thread })
     }
 
-    /// Ends it.
+    /// Ends the watch.
     ///
     /// # Errors
-    /// What went wrong on the way.
+    /// The first error while the kernel was asked.
     pub fn finish(self) -> Result<(), LinuxError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

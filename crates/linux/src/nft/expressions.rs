@@ -11,9 +11,9 @@ pub(crate) struct Expressions<'a> {
 /// A value of a packet that rules look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// `NFT_META_*`.
+    /// Metadata of the packet, by its key `NFT_META_*`.
     Meta(u32),
-    /// So many bytes from there on, counted from the IP header on.
+    /// Bytes of the packet from the IP header on: offset and length.
     Network(u32, u32),
     /// Bytes of the transport header (TCP, UDP, ...): offset and length.
     Transport(u32, u32),
@@ -22,11 +22,11 @@ pub(crate) enum Of {
 /// A comparison of a value in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Test {
-    /// The value.
+    /// Value that is compared.
     pub of: Of,
     /// The bits of it that count; all, if there are none.
     pub mask: Vec<u8>,
-    /// `NFT_CMP_*`.
+    /// Comparison, one of `NFT_CMP_*`.
     pub is: u32,
     /// Value to compare with, in the packet's order of bytes.
     pub value: Vec<u8>,

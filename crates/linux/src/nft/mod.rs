@@ -36,7 +36,7 @@ pub(crate) enum Family {
 /// Where a chain begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hook<'a> {
-    /// `NF_INET_*` or `NF_NETDEV_*`.
+    /// Number of the hook, `NF_INET_*` or `NF_NETDEV_*`.
     pub number: u32,
     /// Lower ones go first.
     pub priority: i32,
@@ -119,7 +119,7 @@ impl<'a> Requests<'a> {
         requests
     }
 
-    /// Nothing yet for a table that is there.
+    /// An empty list of requests for a table that is there.
     pub const fn within(family: Family, table: &'a str) -> Self {
         Self { family, table, messages: Vec::new() }
     }

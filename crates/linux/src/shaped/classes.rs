@@ -44,9 +44,9 @@ pub struct KernelClasses {
 /// Conditions of a rule: a packet must meet all of them, and of each list any one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelRule {
-    /// From 0, bulk, to 3, voice.
+    /// Class of the rule's packets, from 0, bulk, to 3, voice.
     pub class: usize,
-    /// Numbers of protocols.
+    /// Numbers of IP protocols.
     pub protocols: Vec<u8>,
     /// Ports of either end, first and last.
     pub ports: Vec<(u16, u16)>,
@@ -54,7 +54,7 @@ pub struct KernelRule {
     pub hosts: Vec<(IpAddr, u8)>,
     /// Code points that the packet carries.
     pub dscps: Vec<u8>,
-    /// Nothing but an acknowledgement of TCP.
+    /// Whether a packet must be nothing but an acknowledgement of TCP.
     pub acks: bool,
     /// Whether it is only for packets of the ports of [`Table::set_ports`].
     pub by_owner: bool,
@@ -63,7 +63,7 @@ pub struct KernelRule {
 /// Protocol and port of a socket of this machine.
 pub type OwnPort = (u8, u16);
 
-/// The tables.
+/// The tables of nf_tables with a shaper's rules.
 #[derive(Debug)]
 pub(super) struct Table {
     name: String,
@@ -80,7 +80,7 @@ pub(super) struct Scope<'a> {
     pub past_out: Option<u32>,
     /// The device that packets are to be sent to on their way in, if that is shaped.
     pub ifb: Option<u32>,
-    /// Whose packets by UDP pass it.
+    /// Servers whose packets by UDP are not to be touched.
     pub servers: &'a [IpAddr],
 }
 
@@ -99,7 +99,7 @@ impl Table {
         Nft::open()?.transact(&requests(&name, scope, classes), false).map_err(refused)
     }
 
-    /// From here on the rule of that number holds for the packets of `ports`.
+    /// Makes the rule of that number hold for the packets of `ports` from now on.
     pub fn set_ports(&mut self, rule: usize, ports: BTreeSet<OwnPort>) -> Result<(), LinuxError> {
         let before = &self.ports[rule];
         let bytes = |some: Vec<&OwnPort>| some.into_iter().map(element).collect::<Vec<_>>();

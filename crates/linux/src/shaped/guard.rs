@@ -54,7 +54,7 @@ impl Post {
 }
 
 impl Guard {
-    /// From here on `undo` is done when this process ends, however it does.
+    /// Starts a guard that carries out `undo` when this process ends, however it does.
     pub fn start(undo: &Undo, post: Post) -> Result<Self, LinuxError> {
         let fail = |error: nix::Error| LinuxError::io("cannot start a guard", error);
         // This process lets go of the name when the guard has it.

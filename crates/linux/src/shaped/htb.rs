@@ -132,7 +132,7 @@ fn guaranteed(rate: Rate) -> [Rate; 4] {
 const ONLY: u32 = 1;
 /// The tiers from below, bulk to voice: the numbers by which `cake diffserv4` knows its tins too.
 const TIERS: [u32; 4] = [1, 2, 3, 4];
-/// Best effort.
+/// Class of best effort, which takes what no filter names.
 const REST: u32 = 2;
 /// The class above the tiers.
 const WHOLE: u32 = 0x10;

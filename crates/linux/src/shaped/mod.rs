@@ -91,7 +91,7 @@ pub struct KernelShaper {
     table: Option<Table>,
     undo: Undo,
     record: Record,
-    /// Until everything is as it was.
+    /// Guard that is kept until everything is as it was.
     guard: Option<Guard>,
 }
 

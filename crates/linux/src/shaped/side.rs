@@ -6,7 +6,7 @@ use super::KernelQueue;
 use crate::tc::{CodelCounts, Counts};
 use crate::watch::wire_bytes;
 
-/// One way.
+/// Counters of one way of the shaper.
 #[derive(Debug)]
 pub(super) struct Side {
     /// The device whose root holds packets back.

@@ -77,7 +77,7 @@ pub(crate) struct Queue {
 /// Counts of a hop's disciplines so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueCounts {
-    /// Everything together.
+    /// Counts of the whole hop.
     pub whole: Counts,
     /// The classes, by name.
     pub classes: Vec<(String, Counts)>,

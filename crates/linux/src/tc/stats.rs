@@ -26,11 +26,11 @@ pub(crate) struct CodelCounts {
     pub drops_itself: bool,
     /// Dropped because a limit in packets was reached.
     pub over_limit: u32,
-    /// Of them, because of the limit of memory.
+    /// Packets dropped because of the limit of memory, which [`over_limit`](Self::over_limit) includes.
     pub over_memory: u32,
-    /// Marked.
+    /// Packets marked.
     pub marks: u32,
-    /// Marked by `ce_threshold`.
+    /// Packets marked because of `ce_threshold`.
     pub threshold_marks: u32,
 }
 
