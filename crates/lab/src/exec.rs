@@ -129,7 +129,7 @@ fn await_port(server: &mut Program, command: &str) -> Result<(), LinuxError> {
 
 /// How often somebody looks whether the program has ended.
 const POLL: WallDuration = WallDuration::from_millis(5);
-/// Longer than a Python program takes to open its port on a machine with other work.
+/// Time that a server has to open its port: more than a Python program takes on a machine with other work.
 const SERVER_HEAD_START: WallDuration = WallDuration::from_secs(5);
 /// How long a program that is asked to end may take.
 const PATIENCE: WallDuration = WallDuration::from_secs(2);

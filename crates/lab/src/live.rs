@@ -14,7 +14,7 @@ use weir_world::{
 pub struct View {
     /// Nanoseconds of the run so far.
     pub t_ns: u64,
-    /// By name, such as `up/modem`.
+    /// Views of the queues by name, such as `up/modem`.
     pub queues: BTreeMap<String, QueueView>,
 }
 

@@ -11,11 +11,11 @@ use weir_linux::PathReport;
 pub struct Quality {
     /// Packets that the data path handed over.
     pub packets: u64,
-    /// How much later than computed it did: the median, in nanoseconds.
+    /// Median of the lateness of packets that were handed over, in nanoseconds.
     pub late_p50_ns: u64,
-    /// The 99th percentile.
+    /// 99th percentile of the lateness of packets that were handed over, in nanoseconds.
     pub late_p99_ns: u64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the lateness of packets that were handed over, in nanoseconds.
     pub late_p999_ns: u64,
     /// Share of one processor that the data path used, in percent.
     pub cpu_percent: f64,
@@ -45,7 +45,7 @@ pub enum Warning {
     },
     /// Packets were lost that no queue of the scenario has dropped.
     Overrun {
-        /// How many.
+        /// Number of packets lost.
         packets: u64,
     },
 }
@@ -108,6 +108,6 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Later than this is too late: a packet of 1500 bytes takes 120 us at 100 Mbit/s.
+/// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
 const LATE: Duration = Duration::from_micros(1_000);
 const BUSY_PERCENT: f64 = 90.0;

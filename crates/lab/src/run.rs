@@ -33,11 +33,11 @@ pub struct Outcome {
     pub totals: Totals,
 }
 
-/// Who has the queues and lines.
+/// The part that has the queues and lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Datapath {
-    /// This process.
+    /// The queues and lines are in this process.
     #[default]
     Userspace,
     /// The kernel, as queue disciplines; this process delays and loses packets only.
@@ -47,7 +47,7 @@ pub enum Datapath {
 /// How a scenario is run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Who has the queues and lines.
+    /// The part that has the queues and lines.
     pub datapath: Datapath,
     /// How packets leave and enter the kernel; what this user may have without a wish.
     pub device: Option<Device>,

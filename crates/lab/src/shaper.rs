@@ -82,7 +82,7 @@ impl LabShaper {
         }
     }
 
-    /// Ends it.
+    /// Ends the shaper's thread, after its last rows are passed on.
     pub fn finish(self, sink: &mut dyn Sink) -> Result<(), LabError> {
         self.stop.store(true, Ordering::Relaxed);
         while !self.thread.is_finished() {
@@ -143,6 +143,6 @@ fn settings(scenario: &Scenario, shaper: &Shaper) -> Settings {
     }
 }
 
-/// Nothing waits in front of a line without a rate.
+/// Queue in front of a line without a rate, where nothing waits.
 const PASSES: &str = "pfifo limit 1000";
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
