@@ -15,7 +15,7 @@ use crate::statistics::{
 /// How far departures may differ in time: the grain of the recordings.
 pub const TOLERANCE: Duration = FINE;
 
-/// How many runs of ours, each with a seed of its own, stand against a recording that depends on random numbers.
+/// Number of our runs, each with a seed of its own, held against a recording that depends on random numbers.
 pub const SEEDS: u64 = 60;
 
 /// A recording fails if chance alone sets it so far apart in fewer than one of a thousand cases. All tests of one
@@ -28,16 +28,16 @@ pub const SIGNIFICANCE: f64 = 0.001;
 pub enum Verdict {
     /// Packet by packet the same.
     Exact {
-        /// How many packets arrived.
+        /// Number of packets that arrived.
         packets: usize,
     },
     /// No test tells our runs from those of Linux.
     Agrees {
-        /// Our means.
+        /// Means over our runs.
         ours: Shares,
         /// The test that came nearest to it.
         nearest: Test,
-        /// How many tests there were.
+        /// Number of tests.
         tests: usize,
     },
     /// The discipline does not agree; this sentence gives the first difference.
@@ -261,5 +261,5 @@ const ENOUGH: u64 = 10;
 /// The recordings give shares and delays with five digits.
 const ROUNDING: f64 = 1e-5;
 
-/// Of means of many numbers, in units of their scatter.
+/// Rounding errors of means of many numbers, in units of their scatter.
 const ROUNDING_ERRORS: f64 = 1e-6;

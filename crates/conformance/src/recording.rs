@@ -25,7 +25,7 @@ pub struct Recording {
     pub arrivals: Vec<Arrival>,
     /// Packets that are pure acknowledgements without options, and their numbers.
     pub tcp_acks: BTreeMap<u64, u32>,
-    /// In order.
+    /// Packets that left, in order.
     pub departures: Vec<Departure>,
     /// The packets that never left.
     pub dropped: BTreeSet<u64>,
@@ -50,7 +50,7 @@ pub enum Kind {
 /// Figures of runs of Linux with several random seeds.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct SeedRuns {
-    /// How many.
+    /// Number of runs.
     #[serde(rename = "n")]
     pub runs: u32,
     /// Share of the packets that never left, of each run.
@@ -123,7 +123,7 @@ pub struct Departure {
 /// A fault of a recording's text.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// Not JSON, or not what the format asks for.
+    /// The text is no JSON, or not what the format asks for.
     #[error("this is no recording of a discipline: {0}")]
     Format(#[from] serde_json::Error),
     /// An arrival names a flow that is not there.
@@ -149,7 +149,7 @@ pub enum RecordingError {
     /// A discipline of that age would not have the phase of the recording's clocks.
     #[error("`age_ns` is {age_ns}; write a multiple of 16000000, 1024000000000 at most")]
     Age {
-        /// The age.
+        /// Age of the discipline, in nanoseconds.
         age_ns: u64,
     },
     /// The recording was made with several hash keys, and does not say how many gave just this one.
@@ -158,7 +158,7 @@ pub enum RecordingError {
         /// Text of the recording's `other_seeds`.
         text: String,
     },
-    /// Nothing to replay.
+    /// The recording has no arrivals to replay.
     #[error("the recording has no arrivals")]
     Empty,
 }

@@ -10,7 +10,7 @@ use crate::recording::{CE, Departure, Recording};
 /// A run of our discipline with a recording's arrivals.
 #[derive(Debug)]
 pub struct Run {
-    /// In order.
+    /// Packets that left, in order.
     pub departures: Vec<Departure>,
     /// Shares of dropped and marked packets over the whole run.
     pub shares: Shares,
