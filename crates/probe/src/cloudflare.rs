@@ -273,19 +273,19 @@ fn sequence() -> Vec<Step> {
     steps
 }
 
-/// `estimatedHeaderFraction`.
+/// Factor for the bytes of headers (`estimatedHeaderFraction`).
 const HEADERS: f64 = 1.005;
-/// `bandwidthMinRequestDuration`.
+/// Shortest request that counts for the bandwidth, in ms (`bandwidthMinRequestDuration`).
 const MIN_REQUEST_MS: f64 = 10.0;
-/// `bandwidthFinishRequestDuration`.
+/// Length of a request, in ms, after which no larger ones follow (`bandwidthFinishRequestDuration`).
 const FINISH_MS: f64 = 1_000.0;
-/// `loadedRequestMinDuration`.
+/// Shortest request, in ms, beside which latency counts as loaded (`loadedRequestMinDuration`).
 const MIN_LOADED_REQUEST_MS: f64 = 250.0;
-/// `loadedLatencyThrottle`.
+/// Pause between two probes of loaded latency (`loadedLatencyThrottle`).
 const PAUSE: Duration = Duration::from_millis(400);
-/// After the beginning of a set.
+/// Time of the first probe after the beginning of a set.
 const FIRST_PROBE: Duration = Duration::from_millis(20);
-/// `loadedLatencyMaxPoints`.
+/// Probes of loaded latency that count at most, the last ones (`loadedLatencyMaxPoints`).
 const LAST: usize = 20;
 
 #[cfg(test)]

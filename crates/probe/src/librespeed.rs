@@ -19,9 +19,9 @@ pub struct Librespeed {
     streams: Streams,
     /// Start of all request paths, before `empty.php` and the like.
     prefix: &'static str,
-    /// How many requests there were, which keeps caches away.
+    /// Number of requests so far, by which their URLs differ, so that no cache answers.
     asked: u32,
-    /// Since when the stage's bytes count.
+    /// Time since which the stage's bytes count.
     since: Time,
     begun: Time,
     next_tick: Time,
@@ -31,7 +31,7 @@ pub struct Librespeed {
     pongs: usize,
     pings: Vec<f64>,
     jitter_ms: f64,
-    /// Download, upload.
+    /// Rates of download and upload in Mbit/s.
     mbps: [Option<f64>; 2],
     failure: Option<String>,
 }
@@ -260,28 +260,28 @@ const PREFIX: &str = "/backend";
 /// `xhr_dlMultistream`, `xhr_ulMultistream`; Chrome takes 5 down.
 const DOWN_STREAMS: usize = 6;
 const UP_STREAMS: usize = 3;
-/// `xhr_multistreamDelay`.
+/// Time between the starts of two streams (`xhr_multistreamDelay`).
 const STAGGER: Duration = Duration::from_millis(300);
 /// `time_dlGraceTime`, `time_ulGraceTime`.
 const DOWN_GRACE: Duration = Duration::from_millis(1_500);
 const UP_GRACE: Duration = Duration::from_millis(3_000);
-/// `time_dl_max`, `time_ul_max`.
+/// Longest time that a direction is measured (`time_dl_max`, `time_ul_max`).
 const MAX_DIRECTION_DURATION: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(200);
-/// `_` in `test_order`.
+/// Pause between two tests (`_` in `test_order`).
 const PAUSE: Duration = Duration::from_secs(1);
 /// Of `time_auto`, a tick: of the bytes a second, and at most.
 const BONUS_MS: f64 = 5.0 / 1e5;
 const MAX_BONUS_MS: f64 = 400.0;
-/// `garbagePhp_chunkSize`, MiB.
+/// Size of a download's file in MiB (`garbagePhp_chunkSize`).
 const CHUNK: u32 = 100;
-/// `xhr_ul_blob_megabytes`.
+/// Bytes of an upload (`xhr_ul_blob_megabytes`).
 const BLOB: u64 = 20 << 20;
-/// `count_ping`.
+/// Number of pings (`count_ping`).
 const PINGS: usize = 10;
 /// The worker: some browsers show 0 ms.
 const MIN_PING_MS: f64 = 1.0;
-/// `overheadCompensationFactor`.
+/// Factor for the bytes of headers (`overheadCompensationFactor`).
 const OVERHEAD: f64 = 1.06;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::method::{Action, Connection, Event, Id};
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     stage: Stage,
-    /// Under which name the server counts.
+    /// Name under which the server counts the datagrams.
     name: String,
     nonce: u64,
     /// The index of the next datagram.
@@ -48,7 +48,7 @@ impl Loss {
         }
     }
 
-    /// Connects.
+    /// Opens the connection to the server.
     pub fn begin(actions: &mut Vec<Action>) {
         actions.push(Action::Open { id: ID, kind: Connection::Lines });
     }

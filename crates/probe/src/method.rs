@@ -20,9 +20,9 @@ pub trait Method: Send {
 /// Direction of data, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// To the client.
+    /// Download, to the client.
     Down,
-    /// From the client.
+    /// Upload, from the client.
     Up,
 }
 
@@ -58,7 +58,7 @@ pub enum Action {
     Request {
         /// Number of the request.
         id: Id,
-        /// On which connection.
+        /// Number of the connection that carries the request.
         on: Id,
         /// Path and query.
         path: String,
@@ -74,9 +74,9 @@ pub enum Action {
     },
     /// Send a line over a connection of lines.
     Say {
-        /// Over which.
+        /// Number of the connection of lines.
         id: Id,
-        /// It, without its end.
+        /// The line, without its end.
         line: String,
     },
     /// Send a datagram to where a connection of lines leads. Nobody tells whether it arrives.
@@ -113,7 +113,7 @@ pub enum Event<'a> {
     },
     /// The head of a response has come.
     Head {
-        /// Of which request.
+        /// Number of the request.
         id: Id,
         /// HTTP status of the response.
         status: u16,
@@ -122,24 +122,24 @@ pub enum Event<'a> {
     },
     /// Bytes of a response's body or of binary messages have come.
     Received {
-        /// Of which request or connection.
+        /// Number of the request or connection.
         id: Id,
-        /// How many.
+        /// Bytes that came.
         bytes: u64,
     },
     /// The other end has acknowledged so much more of a request's body, or the kernel has taken so much more
     /// of binary messages.
     Sent {
-        /// Of which request or connection.
+        /// Number of the request or connection.
         id: Id,
-        /// How many.
+        /// Bytes that were acknowledged or taken.
         bytes: u64,
     },
     /// A text has come: a message, a line without its end, or the body of a response that is JSON.
     Text {
-        /// Over which connection, or of which request.
+        /// Number of the connection or request.
         id: Id,
-        /// It.
+        /// The text.
         text: &'a str,
     },
     /// A response is complete, or a connection was closed in order.
@@ -151,7 +151,7 @@ pub enum Event<'a> {
     Failed {
         /// Number of the connection or request.
         id: Id,
-        /// Why, in words.
+        /// Reason of the failure, in words.
         reason: &'a str,
     },
     /// A time that was asked for has come.
@@ -161,20 +161,20 @@ pub enum Event<'a> {
 /// An [`Event`] that keeps, for whoever tells it later than it happens.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// One without words.
+    /// An event without words.
     Event(Event<'static>),
-    /// [`Event::Text`].
+    /// Owned form of [`Event::Text`].
     Text {
-        /// Over which connection, or of which request.
+        /// Number of the connection or request.
         id: Id,
-        /// It.
+        /// The text.
         text: String,
     },
-    /// [`Event::Failed`].
+    /// Owned form of [`Event::Failed`].
     Failed {
         /// Number of the connection or request.
         id: Id,
-        /// Why, in words.
+        /// Reason of the failure, in words.
         reason: String,
     },
 }

@@ -29,11 +29,11 @@ enum Stage {
     Over,
 }
 
-/// One direction.
+/// State of one direction of the test.
 #[derive(Clone, Debug, Default)]
 struct Half {
     bytes: u64,
-    /// From the handshake to the last byte or message.
+    /// Time from the handshake to the last byte or message.
     elapsed: Duration,
     /// The last message of the server that had `TCPInfo`.
     last: Option<Value>,

@@ -24,7 +24,7 @@ pub struct Ookla {
     loads: Streams,
     probes: Streams,
     loss: Loss,
-    /// How many requests there were, which keeps caches away.
+    /// Number of requests so far, by which their URLs differ, so that no cache answers.
     asked: u32,
     /// Rate in Mbit/s of a small file, or of a small chunk.
     estimate_mbps: f64,
@@ -48,7 +48,7 @@ pub struct Ookla {
 enum Stage {
     Before,
     Latency,
-    /// One small file or chunk.
+    /// One small file or chunk is transferred, to estimate the rate.
     Estimate(Direction),
     Load(Direction),
     /// Both directions are done; datagrams are still being counted.
@@ -56,7 +56,7 @@ enum Stage {
     Over,
 }
 
-/// How many bytes had passed at a time.
+/// A time, and the bytes that had passed by then.
 type Sample = (Time, u64);
 
 /// Result of one direction.
@@ -378,13 +378,13 @@ const FASTEST_SLICES_LEFT_OUT: usize = 2;
 const SLOWEST_SLICES_LEFT_OUT: usize = 6;
 /// Article: up to 30 samples a second.
 const SAMPLE: Duration = Duration::from_nanos(33_333_333);
-/// `initialtest` of `speedtest-config.php`.
+/// Bytes of the first transfer (`initialtest` of `speedtest-config.php`).
 const FIRST_BYTES: u64 = 250_000;
 /// A later version of the article: more than two connections from 4 Mbit/s on; at most 8.
 const SLOW_MBPS: f64 = 4.0;
 const FEW: usize = 2;
 const MANY: usize = 8;
-/// `testlength`.
+/// Time that a direction is loaded (`testlength`).
 const LENGTH: Duration = Duration::from_secs(10);
 /// Ours: a file or chunk that takes a connection less than this is followed by a larger one.
 const MIN_REQUEST_DURATION: Duration = Duration::from_millis(500);

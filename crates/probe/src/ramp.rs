@@ -12,7 +12,7 @@
 pub struct RampSettings {
     /// Flows to begin with.
     pub first: u32,
-    /// Flows at most.
+    /// Largest number of flows.
     pub most: u32,
     /// Growth that is worth more flows, in percent of the best interval.
     pub gain_percent: u32,
@@ -37,19 +37,19 @@ impl Ramp {
         Self { settings, flows, best: 0, without_growth: 0, intervals: 0, full_after: None }
     }
 
-    /// How many flows are to run.
+    /// Number of flows that are to run.
     #[must_use]
     pub const fn flows(&self) -> u32 {
         self.flows
     }
 
-    /// After how many intervals the line was full; `None` while it is not.
+    /// Number of intervals after which the line was full; `None` while it is not.
     #[must_use]
     pub const fn full_after(&self) -> Option<u32> {
         self.full_after
     }
 
-    /// So many bytes arrived in the interval that just ended; says how many flows come on top.
+    /// Takes the bytes that arrived in the interval that just ended, and returns how many flows to add.
     pub fn interval(&mut self, bytes: u64) -> u32 {
         self.intervals += 1;
         let wanted = self.best.saturating_mul(100 + u64::from(self.settings.gain_percent)) / 100;

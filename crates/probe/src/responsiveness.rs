@@ -172,7 +172,7 @@ impl Responsiveness {
         }
     }
 
-    /// Both formulas, and the four times they are made of, over the last intervals.
+    /// Both rates of responsiveness, and the four times they are made of, over the last intervals.
     fn rates(&self) -> (Option<f64>, Option<f64>, [Option<f64>; 4]) {
         let all = |field: fn(&Interval) -> &Vec<f64>| {
             let values: Vec<f64> =
@@ -351,7 +351,7 @@ fn draft(foreign: f64, own: f64) -> f64 {
     (60_000.0 / foreign + 60_000.0 / own) / 2.0
 }
 
-/// `rpm/calculations.go`.
+/// Round trips a minute as in goresponsiveness (`rpm/calculations.go`), of times in milliseconds.
 fn goresponsiveness(foreign: f64, own: f64) -> f64 {
     60_000.0 / ((foreign + own) / 2.0)
 }
@@ -385,11 +385,11 @@ const CONTROL: Id = 1;
 const CONFIG_REQUEST: Id = 2;
 /// Section 4.4: moving averages are over so many intervals.
 const MAD: usize = 4;
-/// Section 4.4: `SDT`.
+/// Share by which values may vary and count as stable (section 4.4: `SDT`).
 const TOLERANCE: f64 = 0.05;
 /// Section 4.3.1: `TMP`, the share that is kept.
 const TRIMMED: f64 = 0.95;
-/// Section 4.4: `MNP`.
+/// Largest number of connections that load the line (section 4.4: `MNP`).
 const MAX_CONNECTIONS: usize = 16;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A tenth of `MPS`: new connections of a hundred a second would be a load themselves on slow lines.

@@ -158,16 +158,16 @@ impl Script {
 enum Due {
     Wake,
     Refused(Id),
-    /// With its end.
+    /// A line of the server, with its end.
     Line(Id, String),
-    /// After so many milliseconds.
+    /// A connection that was opened, and how many milliseconds that took.
     Opened(Id, u64),
     Head(Id),
     /// Status of an answer, and its number of bytes.
     Answer(Id, u16, u64),
 }
 
-/// How many bytes a request moves.
+/// Bytes that a request moves.
 fn size(path: &str, upload: Option<u64>) -> u64 {
     let number = |name: &str| {
         let (_, query) = path.split_once('?')?;

@@ -33,7 +33,7 @@ struct Request {
 pub(crate) enum Heard {
     /// The connection at this place was opened and waits for a request.
     Ready(usize),
-    /// So many bytes of a body have passed, in the direction that its request loads.
+    /// Bytes of a body that have passed, in the direction that their request loads.
     Moved(u64),
     /// The request at this place is answered; the connection waits for the next one.
     Done(usize, Answer),
@@ -44,9 +44,9 @@ pub(crate) enum Heard {
 /// A request with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// From the request to the head of its answer.
+    /// Time from the request to the head of its answer.
     pub to_head: Duration,
-    /// From the request to the end of its answer.
+    /// Time from the request to the end of its answer.
     pub took: Duration,
     pub status: u16,
 }
@@ -59,12 +59,12 @@ impl Answer {
 }
 
 impl Streams {
-    /// None yet; their connections and requests will have numbers above `id`.
+    /// An empty set, whose connections and requests will have numbers above `id`.
     pub fn numbered_above(id: Id) -> Self {
         Self { next_id: id, ..Self::default() }
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub fn count(&self) -> usize {
         self.streams.len()
     }

@@ -154,7 +154,7 @@ impl Web {
         actions.push(Action::WakeAt(now));
     }
 
-    /// More than a few bytes is no answer to a question for a few, and enough of a file.
+    /// Handles an answer of many bytes: no answer to a question for a few, but enough of a file.
     fn on_many(&mut self, now: Time, actions: &mut Vec<Action>) {
         let bytes = std::mem::take(&mut self.small);
         if self.known().is_none() && self.streams.has_success(0) {
@@ -402,7 +402,7 @@ const KINDS: [Kind; 4] = [
         upload: Some("/upload"),
     },
 ];
-/// Always.
+/// Measurements that every test of this kind lacks.
 const MISSING: [&str; 3] = [
     "pings within one flow over UDP, and their loss",
     "which direction waits",
@@ -418,7 +418,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const SETTLING: Duration = Duration::from_secs(1);
 /// Ten connections a second trouble no server.
 const PING: Duration = Duration::from_millis(100);
-/// Of an upload: LibreSpeed's blob, which servers are set up to take.
+/// Bytes of an upload: LibreSpeed's blob, which servers are set up to take.
 const CHUNK: u64 = 20 << 20;
 /// A smaller file is over before a line is full.
 const MIN_FILE_BYTES: u64 = 1_000_000;
