@@ -16,7 +16,7 @@ pub struct Request<'a> {
     pub query: Query<'a>,
     /// Verb of the request.
     pub verb: Verb,
-    /// Who asks.
+    /// Address of the client.
     pub client: IpAddr,
     /// How the client reaches the server over HTTPS: host, port unless 443, and a path that a proxy puts
     /// before the server's own. `None` if it does not say.
@@ -37,11 +37,11 @@ pub enum Verb {
 /// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// So many random bytes.
+    /// Random bytes, so many.
     RandomPayload(u64),
     /// Words: their type, and they.
     Words(&'static str, String),
-    /// Nothing, but that all is well.
+    /// A response without a body, that all is well.
     Empty,
     /// The body is read to its end and thrown away, then this is said.
     Take(Receipt),
@@ -49,16 +49,16 @@ pub enum Answer {
     OnlyVerb(&'static str),
     /// The header `Host` is missing.
     NoHost,
-    /// There is nothing here.
+    /// The path is not known.
     NotFound,
 }
 
 /// Response after the body of an upload was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// Nothing.
+    /// A response without a body.
     Empty,
-    /// `ok`.
+    /// The word `ok`.
     Ok,
     /// `size=` and how many bytes there were.
     Size,

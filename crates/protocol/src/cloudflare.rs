@@ -4,10 +4,10 @@ use crate::{Query, QueryError};
 
 /// Where downloads are asked for.
 pub const DOWN: &str = "/__down";
-/// Where uploads go.
+/// Path of uploads.
 pub const UP: &str = "/__up";
 
-/// How many bytes a request for a download wants; 0, the probe for latency, if it does not say.
+/// Bytes that a request for a download wants; 0, the probe for latency, if it does not say.
 ///
 /// # Errors
 /// If it is no number, or more than Cloudflare's own server gives.

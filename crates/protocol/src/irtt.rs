@@ -36,11 +36,11 @@ pub enum Request {
 /// How a connection is to be. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
-    /// 1.
+    /// Version of the protocol: 1.
     pub version: i64,
     /// How long the client will send.
     pub duration_ns: i64,
-    /// How often.
+    /// Time between two requests, in nanoseconds.
     pub interval_ns: i64,
     /// How long datagrams are, in bytes.
     pub length: i64,
@@ -72,9 +72,9 @@ pub struct Answer {
 /// A time on both clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Since 1970.
+    /// Time since 1970, in nanoseconds.
     pub wall: u64,
-    /// Since some start.
+    /// Time since some start on a monotonic clock, in nanoseconds.
     pub monotonic: u64,
 }
 

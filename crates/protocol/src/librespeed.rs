@@ -32,7 +32,7 @@ impl Endpoint {
     }
 }
 
-/// How many bytes a request for a download wants.
+/// Bytes that a request for a download wants.
 ///
 /// # Errors
 /// If `ckSize` is no number. As LibreSpeed does, one that is too large counts as the largest.

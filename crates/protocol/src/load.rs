@@ -30,9 +30,9 @@ impl MessageSize {
 pub struct Interval {
     /// The mean, in nanoseconds, if there were no bounds.
     pub mean_ns: u64,
-    /// The shortest.
+    /// Shortest time, in nanoseconds.
     pub min_ns: u64,
-    /// The longest.
+    /// Longest time, in nanoseconds.
     pub max_ns: u64,
 }
 

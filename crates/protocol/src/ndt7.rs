@@ -16,7 +16,9 @@ pub const UPLOAD: &str = "/ndt/v7/upload";
 pub const SUBPROTOCOL: &str = "net.measurementlab.ndt.v7";
 /// How long a test takes, in nanoseconds.
 pub const DURATION_NS: u64 = 10_000_000_000;
-/// After how long the server closes it whatever happens ("Requirements for non-interactive clients").
+/// Time after which the server closes a test whatever happens, in nanoseconds.
+///
+/// "Requirements for non-interactive clients" of the specification.
 pub const MAX_TEST_NS: u64 = 15_000_000_000;
 /// The longest message that a receiver takes.
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 24;
@@ -59,11 +61,11 @@ impl Options {
 pub struct Measurement {
     /// Counters of the application.
     pub app_info: AppInfo,
-    /// Who talks to whom.
+    /// Addresses of both ends and the connection's name.
     pub connection_info: ConnectionInfo,
-    /// `server`.
+    /// Sender of the measurement: `server`.
     pub origin: &'static str,
-    /// `download` or `upload`.
+    /// Kind of the test: `download` or `upload`.
     pub test: &'static str,
     /// Counters of the kernel (`TCP_INFO`), with `ElapsedTime`.
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none")]
@@ -74,19 +76,19 @@ pub struct Measurement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AppInfo {
-    /// Since the start, in microseconds.
+    /// Time since the start, in microseconds.
     pub elapsed_time: u64,
     /// Bytes of messages sent or received.
     pub num_bytes: u64,
 }
 
-/// Who talks to whom.
+/// Addresses of both ends and the connection's name.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionInfo {
     /// The client's address.
     #[serde(rename = "Client")]
     pub client: SocketAddr,
-    /// The server's.
+    /// The server's address.
     #[serde(rename = "Server")]
     pub server: SocketAddr,
     /// The connection's name.

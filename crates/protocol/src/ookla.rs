@@ -15,16 +15,16 @@ pub enum Command<'a> {
     Download(u64),
     /// Will send so many bytes, this line included, which has so many of them.
     Upload {
-        /// All bytes.
+        /// Bytes of the upload, this line included.
         total: u64,
         /// Datagrams that are still to come.
         rest: u64,
     },
-    /// Will send datagrams.
+    /// Announces datagrams.
     StartLoss,
     /// Wants to hear how many of them arrived.
     Loss,
-    /// Ends.
+    /// Ends the connection.
     Quit,
 }
 
@@ -132,7 +132,7 @@ pub struct LossCount {
 }
 
 impl LossCount {
-    /// One arrived. An index that [`LossDatagram::parse`] would not give is left out.
+    /// Counts a datagram that arrived; an index that [`LossDatagram::parse`] would not give is left out.
     pub fn arrived(&mut self, index: u32) {
         if index >= MAX_DATAGRAMS {
             return;

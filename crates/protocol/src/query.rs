@@ -46,7 +46,7 @@ impl<'a> Query<'a> {
         Self(text)
     }
 
-    /// All of them, in order.
+    /// All parameters, in order.
     pub fn pairs(self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
         form_urlencoded::parse(self.0.as_bytes())
     }

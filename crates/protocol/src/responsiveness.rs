@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 /// Where the configuration is.
 pub const CONFIG: &str = "/.well-known/nq";
-/// One byte.
+/// Path of an answer of one byte.
 pub const SMALL: &str = "/small";
-/// [`LARGE_BYTES`].
+/// Path of an answer of [`LARGE_BYTES`].
 pub const LARGE: &str = "/large";
-/// Takes everything.
+/// Path that takes uploads of any size.
 pub const UPLOAD: &str = "/slurp";
 /// The draft: "at least 8 GiB".
 pub const LARGE_BYTES: u64 = 8 << 30;
@@ -17,7 +17,7 @@ pub const LARGE_BYTES: u64 = 8 << 30;
 /// The object at [`CONFIG`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// 1.
+    /// Version of the configuration: 1.
     pub version: u32,
     /// All of one host.
     pub urls: Urls,
@@ -26,11 +26,11 @@ pub struct Config {
 /// The URLs under both sets of names: those of the draft, and the older ones that goresponsiveness reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Urls {
-    /// [`SMALL`].
+    /// URL of [`SMALL`].
     pub small_download_url: String,
-    /// [`LARGE`].
+    /// URL of [`LARGE`].
     pub large_download_url: String,
-    /// [`UPLOAD`].
+    /// URL of [`UPLOAD`].
     pub upload_url: String,
     /// Older name of `small_download_url`, with the same value.
     pub small_https_download_url: String,

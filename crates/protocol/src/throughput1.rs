@@ -79,7 +79,7 @@ pub struct Measurement {
     /// Bytes on the connection.
     #[serde(rename = "Network")]
     pub network: Bytes,
-    /// Since the start, in microseconds.
+    /// Time since the start, in microseconds.
     #[serde(rename = "ElapsedTime")]
     pub elapsed_time: u64,
     /// Counters of the kernel (`TCP_INFO`), with `ElapsedTime`.
@@ -91,9 +91,9 @@ pub struct Measurement {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Bytes {
-    /// Sent.
+    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Received.
+    /// Bytes received.
     pub bytes_received: u64,
 }
 

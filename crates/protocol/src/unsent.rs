@@ -54,7 +54,7 @@ impl UnsentBound {
     }
 }
 
-/// 5 ms.
+/// Number of bounds in a second: a bound is 5 ms of the load's rate.
 const SHARES_OF_SECOND: u64 = 200;
 const MAX_RECORD_BYTES: u32 = 64 << 10;
 

@@ -37,7 +37,7 @@ pub enum ClientMessage {
     CountEchoes,
     /// Asks for an answer at once, over this connection; answered by [`ServerMessage::Pong`].
     Ping {
-        /// Comes back.
+        /// Number that comes back with the answer.
         id: u32,
     },
 }
@@ -72,32 +72,32 @@ pub enum ServerMessage {
     Opened {
         /// Number of the flow.
         flow: u32,
-        /// Names the flow.
+        /// Token by which the flow's connection names the flow.
         ticket: Token,
     },
     /// A flow's connection has come: now it runs.
     Started {
         /// Number of the flow.
         flow: u32,
-        /// When.
+        /// Time of the start, in ns on the server's clock.
         t_ns: u64,
         /// The congestion control that this end has.
         congestion: String,
     },
     /// How flows are doing.
     Samples {
-        /// When.
+        /// Time of the samples, in ns on the server's clock.
         t_ns: u64,
-        /// All that run.
+        /// Samples of all flows that run.
         flows: Vec<FlowSample>,
     },
     /// A flow has ended.
     Done {
         /// State of the flow at its end.
         last: FlowSample,
-        /// When.
+        /// Time of the end, in ns on the server's clock.
         t_ns: u64,
-        /// Why.
+        /// Reason of the end.
         reason: EndReason,
     },
     /// Answers [`ClientMessage::CountEchoes`].
@@ -109,9 +109,9 @@ pub enum ServerMessage {
     },
     /// Answers [`ClientMessage::Ping`].
     Pong {
-        /// As asked.
+        /// Number of the [`ClientMessage::Ping`].
         id: u32,
-        /// When.
+        /// Time of the answer, in ns on the server's clock.
         t_ns: u64,
     },
     /// Something cannot be done. Without a flow it ends the session.
@@ -132,7 +132,7 @@ pub struct FlowRequest {
     pub direction: Direction,
     /// How long data is sent, in nanoseconds.
     pub duration_ns: u64,
-    /// How many bytes are sent at most, for a download.
+    /// Bytes that are sent at most, for a download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Congestion control of the server's end; its system's default if not given.
@@ -156,9 +156,9 @@ pub struct FlowRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// To the client.
+    /// Download, to the client.
     Down,
-    /// To the server.
+    /// Upload, to the server.
     Up,
 }
 
@@ -239,7 +239,7 @@ pub struct TcpSample {
     pub delivery_rate_bps: u64,
     /// Bytes of data sent, repetitions included.
     pub sent_bytes: u64,
-    /// Of them, repetitions.
+    /// Bytes of data sent again, a part of [`sent_bytes`](Self::sent_bytes).
     pub retransmitted_bytes: u64,
     /// Bytes of data that were acknowledged.
     pub acked_bytes: u64,
@@ -253,9 +253,9 @@ pub struct TcpSample {
     pub timeouts: Option<u64>,
     /// Time with data to send.
     pub busy_ns: u64,
-    /// Of it, time stalled by the receive window.
+    /// Time stalled by the receive window, a part of [`busy_ns`](Self::busy_ns).
     pub receive_window_limited_ns: u64,
-    /// Of it, time stalled by the send buffer.
+    /// Time stalled by the send buffer, a part of [`busy_ns`](Self::busy_ns).
     pub send_buffer_limited_ns: u64,
     /// Whether both ends agreed on ECN.
     pub ecn: bool,
@@ -268,9 +268,9 @@ pub struct TcpSample {
 pub struct EchoCount {
     /// Number of the train of probes.
     pub train: u8,
-    /// How many.
+    /// Requests of the train that arrived.
     pub received: u32,
-    /// Of them, those with a CE mark.
+    /// Requests of the train that arrived with a CE mark.
     pub ce: u32,
     /// The highest sequence number.
     pub highest_seq: u32,

@@ -37,7 +37,7 @@ pub struct EchoRequest {
 pub struct EchoReply {
     /// The session.
     pub token: Token,
-    /// The request's train.
+    /// Number of the request's train of probes.
     pub train: u8,
     /// The request's sequence number.
     pub seq: u32,
@@ -140,7 +140,7 @@ fn long(header: &[u8; ECHO_BYTES], at: usize) -> u64 {
     u64::from_be_bytes(header[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The shortest request.
+/// Length in bytes of the shortest request.
 pub const ECHO_BYTES: usize = 48;
 const MAGIC: &[u8] = b"WEIR";
 const VERSION: u8 = super::VERSION as u8;

@@ -128,7 +128,7 @@ impl FromStr for Token {
     }
 }
 
-/// Both are text in JSON: JavaScript has no integers of 64 bits.
+/// Makes tokens and MACs text in JSON: JavaScript has no integers of 64 bits.
 macro_rules! as_text {
     ($type:ty) => {
         impl Serialize for $type {
@@ -150,9 +150,9 @@ as_text!(Mac);
 
 /// Keeps an answer from being good for anything else that the same secret may be used for.
 const CONTEXT: &[u8] = b"weir.v1 session";
-/// Shorter ones are found by trying.
+/// Shortest secret, in bytes: shorter ones are found by trying.
 const MIN_SECRET_BYTES: usize = 8;
-/// Longer ones are a wrong file.
+/// Longest secret, in bytes: longer ones are a wrong file.
 const MAX_SECRET_BYTES: usize = 256;
 
 #[cfg(test)]
