@@ -37,7 +37,7 @@ pub struct Limits {
     /// Bytes of the joined IP packet; above 65535 counts as 65535, which is all that the IP header
     /// can tell.
     pub max_len: usize,
-    /// Segments.
+    /// Segments of the joined packet at most.
     pub max_segments: usize,
     /// Whether UDP datagrams are joined: only for a device that took `TUN_F_USO4` and `TUN_F_USO6`.
     pub udp: bool,
@@ -128,7 +128,7 @@ impl Coalescer {
         true
     }
 
-    /// How many segments are in it.
+    /// Number of segments in the joined packet.
     #[must_use]
     pub const fn segments(&self) -> usize {
         self.segments
@@ -257,8 +257,9 @@ fn is_whole_datagram(header: &[u8], headers: &Headers) -> bool {
 
 /// Largest length that the field of an IPv4 header can hold, in bytes.
 const MAX_IP_LEN: usize = 65_535;
-/// More than 64 KB of full segments; keeps the list of slices of one write short (`UIO_MAXIOV` is
-/// 1024).
+/// Segments of a joined packet at most: more than 64 KB of full ones.
+///
+/// The bound keeps the list of slices of one write short (`UIO_MAXIOV` is 1024).
 const MAX_SEGMENTS: usize = 64;
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub enum Malformed {
     TotalLength {
         /// Bytes by the total length field.
         total: usize,
-        /// Bytes of header.
+        /// Bytes of the header.
         header: usize,
     },
     /// An IPv6 jumbogram (RFC 2675), as in Linux' GSO packets above 64 KB.

@@ -15,7 +15,7 @@ pub struct Echo<'a> {
     pub reply: bool,
     /// Tells one pinger from another.
     pub id: u16,
-    /// Counts pings.
+    /// Sequence number of the ping.
     pub seq: u16,
     /// Payload, which an echo reply returns unchanged.
     pub payload: &'a [u8],

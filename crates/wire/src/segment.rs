@@ -110,7 +110,7 @@ impl Segmenter {
         Ok(cut)
     }
 
-    /// How many segments there are; at least one.
+    /// Number of segments; at least one.
     #[must_use]
     pub const fn count(&self) -> usize {
         if self.payload_len == 0 { 1 } else { self.payload_len.div_ceil(self.size) }

@@ -40,7 +40,7 @@ pub enum Checksum {
 /// How a GSO packet is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
-    /// Into what.
+    /// Protocol and IP version of the segments.
     pub kind: GsoKind,
     /// Bytes of payload of every segment but the last; above 0.
     pub size: u16,
