@@ -30,7 +30,7 @@ pub struct Recorder<'a> {
 /// Why a record cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is something in the folder already.
+    /// The folder of the record is not empty.
     #[error("`{}` exists and is not empty: choose another folder for the record", .0.display())]
     Occupied(PathBuf),
     /// The manifest is not a JSON object.

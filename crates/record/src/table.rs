@@ -24,7 +24,7 @@ pub(crate) struct Table {
     rows: usize,
     parts: usize,
     rows_written: usize,
-    /// Over the bytes of all part files, one after the other.
+    /// SHA-256 over the bytes of all part files, one after the other.
     digest: Sha256,
 }
 
