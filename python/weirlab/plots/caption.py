@@ -36,8 +36,9 @@ def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
         runs: how many runs there are of the set-up of each, if only one of them is drawn.
     """
     worlds = sorted({record.manifest.world for record in records})
-    seeds = _seeds(record.manifest.seed for record in records)
-    parts = [f"world {', '.join(worlds)}", seeds + _of_runs(runs)]
+    seeds = _seeds(seed for seed in (record.manifest.seed for record in records) if seed is not None)
+    parts = [f"world {', '.join(worlds)}", (seeds + _of_runs(runs)).removeprefix(" ")]
+    parts = [part for part in parts if part]
     if len(records) > 1:
         parts.insert(1, f"{len(records)} runs")
     cut = [record for record in records if not record.manifest.complete]
@@ -119,6 +120,8 @@ def _of_runs(runs: Sequence[int]) -> str:
 
 def _seeds(seeds: Iterable[int]) -> str:
     different = sorted(set(seeds))
+    if not different:
+        return ""
     first, last = different[0], different[-1]
     if first == last:
         return f"seed {first}"

@@ -93,7 +93,7 @@ def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
 
 
 def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
-    if one.lost == one.sent:
+    if one.percent.size == 0 or one.lost == one.sent:
         # Lines without a point have no place, and the layout would make room for one.
         return
     axes.plot(
@@ -111,6 +111,8 @@ def _ms(value: float | None) -> str:
 
 
 def _lost(one: Cumulative) -> str:
+    if one.lost is None:
+        return "-"
     return caption.per_cent(one.lost / one.sent) if one.lost else "0"
 
 

@@ -32,7 +32,7 @@ class Cumulative:
     rtt_ms: Numbers
     percent: Numbers
     sent: int
-    lost: int
+    lost: int | None
     median_ms: float | None
     p95_ms: float | None
     p99_ms: float | None

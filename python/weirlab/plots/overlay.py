@@ -140,14 +140,13 @@ def _cells(one: Comparison) -> list[str]:
     def figure_of(value: Interval | None) -> str:
         return "-" if value is None else caption.number(value.mean)
 
-    sent = sum(run.latency.sent for run in one.runs)
-    lost = sum(run.latency.lost for run in one.runs)
+    lost = one.lost_share
     return [
         figure_of(one.idle_ms),
         figure_of(one.loaded_ms),
         figure_of(one.increase_ms),
         "-" if one.factor.factor is None else caption.number(one.factor.factor),
-        caption.per_cent(lost / sent) if lost else "0",
+        "-" if lost is None else caption.per_cent(lost) if lost else "0",
     ]
 
 

@@ -123,7 +123,7 @@ def pings(record: Record) -> Pings:
     )
 
 
-def need_pings(record: Record, sent: int, lost: int) -> None:
+def need_pings(record: Record, sent: int, lost: int | None) -> None:
     """Sees to it that there is a ping to draw.
 
     Raises:

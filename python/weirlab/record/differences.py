@@ -201,6 +201,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
 
 def _phrase(key: str, value: Any) -> str:
     """A setting and its value: `bbr`, `ECN`, `no SACK`, `delay 5 ms`."""
+    if value is None and key in THEMSELVES:
+        return f"unknown {key.rpartition('.')[2].replace('_', ' ')}"
     if key in THEMSELVES or (key == "rate" and isinstance(value, dict)):
         return _worded(key, value)
     last = WORDS.get(key) or _without_unit(key.rpartition(".")[2]).replace("_", " ")

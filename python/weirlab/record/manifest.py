@@ -36,6 +36,36 @@ class Written(BaseModel):
     sha256: str
 
 
+class Imported(BaseModel):
+    """Which file of another tool a record was made of.
+
+    Attributes:
+        tool: the tool that measured, such as `Flent`.
+        tool_version: its version; None if the file does not tell it.
+        format: version of the file's format.
+        test: the tool's name of the test.
+        file: the file's name.
+        t0_ns: time 0 of the file in times of the record.
+        losses_unknown: numbers of the probes of which the file does not tell what was lost, such as means
+            over intervals.
+        left_out: why the record does not hold a series of the file, by its name.
+        metadata, series: what the file says of itself, and of each series.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    tool: str
+    tool_version: str | None
+    format: int
+    test: str
+    file: str
+    t0_ns: int = 0
+    losses_unknown: list[int] = []
+    left_out: dict[str, str] = {}
+    metadata: dict[str, Any] = {}
+    series: dict[str, dict[str, Any]] = {}
+
+
 class Manifest(BaseModel):
     """What a record says of itself.
 
@@ -43,7 +73,7 @@ class Manifest(BaseModel):
         schema_version: version of the record's format.
         complete: whether the run came to its end.
         world: which world made it.
-        seed: seed of the run.
+        seed: seed of the run; None of an imported one.
         queue: the queue set-up as the user wrote it.
         title: the test's title.
         set_up: link and queue, for people.
@@ -65,6 +95,8 @@ class Manifest(BaseModel):
         note: what the user wrote of the run.
         tags: words of the user's by which runs are found again.
         routers: numbers of the probes that routers on the way answer, and not the other end (`--locate`).
+        probes_apart: numbers of the probes that are no pings, such as fetches of web pages beside pings.
+        imported: which file of another tool it was made of; None of a run of Weir's own.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -72,7 +104,7 @@ class Manifest(BaseModel):
     schema_version: int
     complete: bool
     world: str
-    seed: int
+    seed: int | None
     queue: str
     title: str
     set_up: str
@@ -95,6 +127,8 @@ class Manifest(BaseModel):
     note: str = ""
     tags: list[str] = []
     routers: list[int] = []
+    probes_apart: list[int] = []
+    imported: Imported | None = None
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:

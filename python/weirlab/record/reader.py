@@ -143,7 +143,7 @@ class Record(Shown):
                 "direction": flow["direction"],
                 "dscp": flow["dscp"],
                 "congestion_control": flow["tcp"]["congestion_control"],
-                "ecn": bool(flow["tcp"]["overrides"].get("ecn")),
+                "ecn": _ecn(flow["tcp"]["overrides"]),
                 "start_ns": flow["start_ns"],
                 "stop_ns": flow["stop_ns"],
             }
@@ -183,10 +183,12 @@ class Record(Shown):
     def pings(self) -> pl.DataFrame:
         """The rows of `latency` that are pings over the whole path.
 
-        Neither what speed tests saw within their own flows, nor what routers on the way answered.
+        Neither what speed tests saw within their own flows, nor what routers on the way answered, nor other
+        probes that are no pings.
         """
         pings = pl.col("probe") < len(self.manifest.scenario["probes"])
-        return self.latency.filter(pings & ~pl.col("probe").is_in(self.manifest.routers))
+        apart = [*self.manifest.routers, *self.manifest.probes_apart]
+        return self.latency.filter(pings & ~pl.col("probe").is_in(apart))
 
     def phase(self, name: str) -> tuple[int, int] | None:
         """Start and end of a phase in nanoseconds, cut to what was reached; None if there is none."""
@@ -320,6 +322,11 @@ def pack(record: Path, archive: Path) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = READABLE
             out.writestr(entry, store.read(name))
+
+
+def _ecn(overrides: dict[str, Any] | None) -> bool | None:
+    """Whether a flow asks for ECN; None if the record does not tell its settings."""
+    return None if overrides is None else bool(overrides.get("ecn"))
 
 
 def _last(table: pl.DataFrame) -> int:

@@ -75,10 +75,11 @@ def run_names(records: Sequence[Record]) -> list[str]:
     """
     names = [words or queue_name(record) for words, record in zip(differences(records), records, strict=True)]
     places = _places([record.path for record in records])
-    for more in ([f"seed {record.manifest.seed}" for record in records], places):
+    seeds = [record.manifest.seed for record in records]
+    for more in ([f"seed {seed}" for seed in seeds if seed is not None], places):
         if len(set(names)) == len(names):
             break
-        if len(set(more)) > 1:
+        if len(set(more)) > 1 and len(more) == len(names):
             names = [f"{name} · {word}" for name, word in zip(names, more, strict=True)]
     return numbered(names)
 

@@ -31,10 +31,12 @@ def record_html(record: Record) -> str:
         rows.append(["ping, loaded", *_pings(summary.latency.loaded)])
     if summary.latency.increase_mean_ms is not None:
         rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
-    rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
+    if summary.latency.lost is not None:
+        rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
     heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.set_up)}"
     path = f"<code>{escape(str(record.path))}</code>"
-    origin = f"world {escape(manifest.world)}, seed {manifest.seed}{state}, {path}"
+    seed = "" if manifest.seed is None else f", seed {manifest.seed}"
+    origin = f"world {escape(manifest.world)}{seed}{state}, {path}"
     return f"<p>{heading}<br><small>{origin}</small></p>{_table([], rows)}"
 
 
@@ -44,7 +46,7 @@ def records_html(records: Sequence[Record]) -> str:
     for record in records:
         manifest = record.manifest
         complete = "yes" if manifest.complete else "no"
-        names = [manifest.title, manifest.set_up, manifest.world, str(manifest.seed), complete]
+        names = [manifest.title, manifest.set_up, manifest.world, _seed(manifest.seed), complete]
         rows.append([*names, str(record.path)])
     return _table(["test", "set-up", "world", "seed", "complete", "record"], rows)
 
@@ -54,6 +56,10 @@ def comparisons_html(comparisons: Sequence[Comparison]) -> str:
     headings = ["set-up", *(column.heading for column in COLUMNS), "runs"]
     rows = [[one.name, *(column.cell(one) for column in COLUMNS), str(len(one.runs))] for one in comparisons]
     return _table(headings, rows)
+
+
+def _seed(seed: int | None) -> str:
+    return "-" if seed is None else str(seed)
 
 
 def _pings(found: Distribution) -> list[str]:

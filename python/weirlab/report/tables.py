@@ -232,9 +232,7 @@ def _factor(one: Comparison) -> str:
 
 
 def _lost(one: Comparison) -> str:
-    sent = sum(run.latency.sent for run in one.runs)
-    lost = sum(run.latency.lost for run in one.runs)
-    return f"{lost / sent:.2%}" if sent else "-"
+    return "-" if one.lost_share is None else f"{one.lost_share:.2%}"
 
 
 def _cost(baseline: Comparison, best: Comparison) -> str:

@@ -89,6 +89,13 @@ class Comparison(Shown):
     up_jain: Interval | None
     factor: Factor
 
+    @property
+    def lost_share(self) -> float | None:
+        """Share of the pings under load that was lost, of all runs together; None if that is not known."""
+        lost = [run.latency.lost for run in self.runs if run.latency.lost is not None]
+        sent = sum(run.latency.sent for run in self.runs)
+        return sum(lost) / sent if sent and len(lost) == len(self.runs) else None
+
     def __repr__(self) -> str:
         """The name of the comparison and the figures that one looks for."""
         loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"

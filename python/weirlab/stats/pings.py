@@ -25,21 +25,23 @@ class Pings:
 
     Attributes:
         rtt_ms: round trips in milliseconds of those that were answered, by the time of sending.
-        sent: how many were sent.
+        sent: how many were sent; where losses are not known how many samples there are.
+        losses_known: whether the record tells what was lost (`Imported.losses_unknown`).
     """
 
     rtt_ms: pl.Series
     sent: int
+    losses_known: bool = True
 
     @property
-    def lost(self) -> int:
-        """Number of pings that were lost, on either way."""
-        return self.sent - self.rtt_ms.len()
+    def lost(self) -> int | None:
+        """Number of pings that were lost, on either way; None if that is not known."""
+        return self.sent - self.rtt_ms.len() if self.losses_known else None
 
     @property
     def loss_rate(self) -> float | None:
-        """Share of them that was lost; None if none was sent."""
-        return self.lost / self.sent if self.sent else None
+        """Share of them that was lost; None if none was sent, or if that is not known."""
+        return self.lost / self.sent if self.sent and self.lost is not None else None
 
     @property
     def distribution(self) -> Distribution | None:
@@ -96,7 +98,9 @@ def _idle_window_ns(record: Record) -> tuple[int, int] | None:
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
     rows = record.pings if probe is None else record.latency.filter(pl.col("probe") == probe)
     inside = _inside(rows, window)
-    return Pings(rtt_ms=inside["rtt_ns"].drop_nulls() / 1e6, sent=inside.height)
+    imported = record.manifest.imported
+    known = imported is None or not inside["probe"].is_in(imported.losses_unknown).any()
+    return Pings(rtt_ms=inside["rtt_ns"].drop_nulls() / 1e6, sent=inside.height, losses_known=known)
 
 
 def _answered(record: Record, window: tuple[int, int]) -> pl.DataFrame:
@@ -111,4 +115,5 @@ def _inside(rows: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
 
 def _pooled(found: Sequence[Pings]) -> Pings:
     round_trips = [one.rtt_ms for one in found] or [pl.Series(dtype=pl.Float64)]
-    return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found))
+    known = all(one.losses_known for one in found)
+    return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found), losses_known=known)

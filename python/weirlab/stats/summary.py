@@ -32,8 +32,8 @@ class LatencySummary:
             the idle one of the same kind, of pings that each count from their own probe's idle mean;
             None without idle pings.
         sent: pings sent during the load.
-        lost: how many of them were lost, on either way.
-        loss_rate: lost / sent; None if none was sent.
+        lost: how many of them were lost, on either way; None if the record does not tell.
+        loss_rate: lost / sent; None if none was sent, or `lost` is.
     """
 
     idle: Distribution | None
@@ -43,7 +43,7 @@ class LatencySummary:
     increase_p95_ms: float | None
     increase_p99_ms: float | None
     sent: int
-    lost: int
+    lost: int | None
     loss_rate: float | None
 
 
@@ -55,7 +55,8 @@ class DirectionSummary:
         flows: how many there are.
         goodput_mbps: bytes that applications received, each once, of all flows; Mbit/s. None if the run
             did not sample throughput.
-        throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`.
+        throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`, and if
+            the record does not tell packets.
         utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
             the line is unlimited.
         per_flow_mbps: goodput of each flow while it runs; empty if the run did not sample throughput.
@@ -91,7 +92,7 @@ class Summary:
         started_at: when the run started, UTC.
         note, tags: what the user said of the run.
         queue: the queue set-up.
-        seed: the run's seed.
+        seed: the run's seed; None of an imported one.
         complete: whether the run came to its end.
         latency: round trips.
         probes: round trips of each probe by itself, during the load.
@@ -107,7 +108,7 @@ class Summary:
     note: str
     tags: list[str]
     queue: str
-    seed: int
+    seed: int | None
     complete: bool
     latency: LatencySummary
     probes: dict[str, Distribution | None]
@@ -296,6 +297,8 @@ def _rate(record: Record, direction: Direction, column: str) -> float | None:
     if arrived is None:
         return None
     start, end = load_window_ns(record)
+    if arrived[column].null_count():
+        return None
     return int(arrived[column].sum()) * 8e3 / (end - start)
 
 
