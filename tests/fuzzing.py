@@ -13,6 +13,7 @@ import argparse
 import faulthandler
 import random
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -21,12 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from weirlab.errors import WeirError
+from weirlab.errors import UsageError, WeirError
+from weirlab.flent import import_flent
+from weirlab.flent.exporting import flent_document
 from weirlab.record import open_record
 from weirlab.scenario import load_link, load_scenario, load_test, resolve
 from weirlab.scenario.catalogue import load_trace
 from weirlab.shape.rules import read_rules
 from weirlab.shape.settings import read_config, settings_of
+from weirlab.stats import compare, summarise
 from weirlab.stats.assertions import Assertion
 
 if TYPE_CHECKING:
@@ -79,6 +83,19 @@ def manifest(data: bytes, folder: Path) -> object:
     return open_record(folder)
 
 
+def flent_file(data: bytes, folder: Path) -> object:
+    """A file of Flent, packed or bare, and its record: summarised, compared and written."""
+    record = import_flent(_file(data, folder, "one.flent"), folder / "record")
+    record.check()
+    summarise(record)
+    compare(record)
+    try:
+        return flent_document(record)
+    except UsageError:
+        # Flent has no test of that name.
+        return record
+
+
 def _numbers_only(host: str, *_: object, **__: object) -> list[Any]:
     """Addresses are known, names are not: no input asks a name server."""
     try:
@@ -96,7 +113,10 @@ def check(target: Target, data: bytes, folder: Path) -> bool:
         AssertionError: if it is refused by more than a sentence.
     """
     for old in folder.iterdir():
-        old.unlink()
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink()
     try:
         target(data, folder)
     except WeirError as error:
@@ -207,6 +227,7 @@ TARGETS: dict[str, Target] = {
     "shaper_toml": shaper_toml,
     "assertion": assertion,
     "manifest": manifest,
+    "flent_file": flent_file,
 }
 
 

@@ -36,6 +36,11 @@ say "speedtest-cli (Python)"
     .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.txt ||
     fail "speedtest-cli could not be installed"
 
+say "Flent (Python, its source with sample files)"
+{ .venv/bin/python -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: --require-hashes \
+    -r flent.txt -d .flent && tar -xzf .flent/flent-2.3.0.tar.gz -C .flent --strip-components=1; } ||
+    fail "Flent could not be had"
+
 say "Cloudflare's engine (npm)"
 if command -v npm >/dev/null; then
     npm ci --silent --no-audit --no-fund || fail "the npm packages could not be installed"

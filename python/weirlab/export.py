@@ -1,4 +1,4 @@
-"""Records for other programs: one `.weir` file a record, or tidy tables as CSV or Parquet.
+"""Records for other programs: one file a record for Weir or Flent, or tidy tables.
 
 The same records give the same bytes.
 """
@@ -12,19 +12,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError, WeirError
+from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
 from weirlab.record.set_ups import distinct
 from weirlab.tidy import TABLES, frame, samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from weirlab.record import Record
 
-FORMATS = ("weir", "csv", "parquet")
+FORMATS = ("weir", "flent", "csv", "jsonl", "parquet")
+
+SUFFIXES = {".weir": "weir", ".flent.gz": "flent", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+"""The suffixes of files and their formats."""
 
 NAMES = ("runs", "probes", "flows", *TABLES)
 """All tables that can be exported: figures first, then samples."""
@@ -37,8 +41,8 @@ def export(
 
     Args:
         records: the records; one that is given twice is written once.
-        out: a file with one of the suffixes `.weir`, `.csv` and `.parquet`, or a folder for several files.
-        form: `weir`, `csv` or `parquet`; of a file the one that its suffix names if None.
+        out: a file with one of `SUFFIXES`, or a folder for several files.
+        form: one of `FORMATS`; of a file the one that its suffix names if None.
         table: one of `NAMES`; None is `runs` for a file, and all tables that have a row for a folder.
 
     Returns:
@@ -50,12 +54,15 @@ def export(
     """
     wanted, alone = planned(out, form, table)
     chosen = distinct(records)
-    if wanted == "weir":
+    if wanted in OF_ONE_RECORD:
         if alone and len(chosen) > 1:
+            suffix = next(suffix for suffix, one in SUFFIXES.items() if one == wanted)
             raise UsageError(
-                f"`{out}`: a .weir file holds one record, not {len(chosen)}: "
-                "name a folder and give --format weir"
+                f"`{out}`: a {suffix} file holds one record, not {len(chosen)}: "
+                f"name a folder and give --format {wanted}"
             )
+        if wanted == "flent":
+            return _write(_for_flent(chosen, out, alone=alone))
         targets = [out] if alone else _names(chosen, out)
         return _write({path: partial(pack, one.path) for path, one in zip(targets, chosen, strict=True)})
     if alone:
@@ -70,24 +77,52 @@ def planned(out: Path, form: str | None, table: str | None) -> tuple[str, bool]:
     Raises:
         UsageError: if words do not fit together, or something is there already.
     """
-    suffix = out.suffix.lower().removeprefix(".")
-    alone = suffix in FORMATS
+    named = [(suffix, one) for suffix, one in SUFFIXES.items() if out.name.lower().endswith(suffix)]
+    alone = bool(named)
     if form is not None and form not in FORMATS:
         raise UsageError(f"there is no format `{form}` (known: {', '.join(FORMATS)})")
-    if alone and form not in (None, suffix):
-        raise UsageError(f"`{out}`: its name says .{suffix}, --format says {form}: leave one of them out")
-    wanted = suffix if alone else form
+    if named and form not in (None, named[0][1]):
+        raise UsageError(f"`{out}`: its name says {named[0][0]}, --format says {form}: leave one of them out")
+    wanted = named[0][1] if named else form
     if wanted is None:
-        raise UsageError(f"`{out}`: name a file that ends in .weir, .csv or .parquet, or give --format too")
+        raise UsageError(f"`{out}`: name a file that ends in {_any_of(SUFFIXES)}, or give --format too")
     if table is not None and table not in NAMES:
         raise UsageError(f"there is no table `{table}` (known: {', '.join(NAMES)})")
-    if table is not None and wanted == "weir":
-        raise UsageError(f"table `{table}`: a .weir file always holds the whole record; leave it out")
+    if table is not None and wanted in OF_ONE_RECORD:
+        suffix = next(suffix for suffix, one in SUFFIXES.items() if one == wanted)
+        raise UsageError(f"table `{table}`: a {suffix} file always holds the whole record; leave it out")
     if alone and out.exists():
         raise UsageError(f"`{out}` exists: choose another name, or take it away first")
     if not alone and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"`{out}` exists and is not an empty folder: choose another one")
     return wanted, alone
+
+
+def _any_of(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}"
+
+
+def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Path, Callable[[Path], object]]:
+    """What is written for Flent, by its name; in a folder Flent's own names.
+
+    Raises:
+        UsageError: if Flent has no test for one of the records; nothing is written then.
+    """
+    for record in records:
+        check_exportable(record)
+    names = [out] if alone else [out / name for name in _distinct([flent_name(one) for one in records])]
+    return {path: partial(export_flent, one) for path, one in zip(names, records, strict=True)}
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """`names`, of which those that occur several times are numbered in front of the suffix."""
+    return [
+        name
+        if names.count(name) == 1
+        else name.replace(".flent.gz", f"_{names[:place].count(name) + 1}.flent.gz")
+        for place, name in enumerate(names)
+    ]
 
 
 def _any_rows(records: Sequence[Record], name: str) -> bool:
@@ -107,6 +142,8 @@ def _table(records: Sequence[Record], name: str, form: str) -> Callable[[Path], 
         content, table = io.BytesIO(), _content(records, name)
         if form == "csv":
             table.write_csv(content)
+        elif form == "jsonl":
+            table.write_ndjson(content)
         else:
             table.write_parquet(content, compression="zstd")
         part.write_bytes(content.getvalue())
@@ -148,3 +185,7 @@ def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
         except OSError as error:
             raise WeirError(f"`{target}` cannot be written: {error.strerror or error}") from error
     return list(files)
+
+
+OF_ONE_RECORD = ("weir", "flent")
+"""Formats of which a file holds one record, and not tables of several."""

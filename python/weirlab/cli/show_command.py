@@ -17,6 +17,7 @@ from weirlab.ui import console, section, warn
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.stats import LatencySummary
 
 
 @click.command("show")
@@ -41,11 +42,7 @@ def _show(record: Record) -> None:
     summary = summarise(record)
     section(f"{record.path}")
     console.print(f"{manifest.title}, {manifest.set_up}")
-    console.print(
-        f"world {manifest.world}, seed {manifest.seed}, started {manifest.started_at}, "
-        f"Weir {manifest.versions.get('weir', '?')}, {manifest.host.get('kernel', '')}",
-        style="dim",
-    )
+    console.print(_origin(record), style="dim")
     said = told(record)
     if said:
         console.print(said)
@@ -65,9 +62,26 @@ def _show(record: Record) -> None:
         console.print(
             f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
             f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
-            f"{latency.increase_p99_ms:.1f} ms; {latency.lost} of {latency.sent} pings lost."
+            f"{latency.increase_p99_ms:.1f} ms{_lost(latency)}."
         )
     for table in method_tables(record):
         console.print(table)
     for line in method_verdicts(record):
         console.print(line)
+
+
+def _origin(record: Record) -> str:
+    """Which world and seed, or which file of another tool, it is of."""
+    manifest = record.manifest
+    of = manifest.imported
+    if of is not None:
+        version = f" {of.tool_version}" if of.tool_version else ""
+        made = f"imported from {of.tool}{version}, test {of.test}, format {of.format}, `{of.file}`"
+    else:
+        made = f"world {manifest.world}, seed {manifest.seed}"
+    parts = [made, f"started {manifest.started_at}", f"Weir {manifest.versions.get('weir', '?')}"]
+    return ", ".join([*parts, *filter(None, [manifest.host.get("kernel", "")])])
+
+
+def _lost(latency: LatencySummary) -> str:
+    return "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"

@@ -163,7 +163,8 @@ def outcome(
 
 def _repetition(record: Record, place: int, world: str) -> int:
     """By what repetitions are told apart: the seed, which the simulator's set-ups share."""
-    return record.manifest.seed if world == "sim" else place
+    seed = record.manifest.seed
+    return seed if world == "sim" and seed is not None else place
 
 
 def _claim(condition: Condition, ours: dict[int, float], other: dict[int, float] | None) -> judge.Claim:

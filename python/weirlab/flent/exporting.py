@@ -1,0 +1,407 @@
+"""Writes a record as a data file that Flent opens and plots under the name of its own test.
+
+Flent draws what its test of that name names: the series must have its names, and a file must have the
+metadata without which Flent fails. What Flent does not know stands in a block of its own, `weir`, which it
+ignores.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.flent.document import VERSION
+from weirlab.flent.tests import computed_series
+from weirlab.stats import load_window_ns, loaded_pings, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+
+    Numbers = NDArray[np.floating[Any]]
+    Points = list[dict[str, Any]]
+
+
+def export_flent(record: Record, file: Path) -> None:
+    """Writes `record` into `file` as Flent's format, version 4.
+
+    Args:
+        record: of a test of Flent's, such as `rrul`, that ran here or was imported.
+        file: where it goes; gzip.
+
+    Raises:
+        UsageError: if Flent has no test of that name with these flows and probes.
+    """
+    text = json.dumps(flent_document(record), indent=2, sort_keys=True, allow_nan=False)
+    packed = io.BytesIO()
+    # No time and no name in the gzip header: the same record gives the same bytes.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as out:
+        out.write(text.encode())
+    file.write_bytes(packed.getvalue())
+
+
+def flent_name(record: Record) -> str:
+    """The file name by Flent's rule: test, time and title."""
+    manifest = record.manifest
+    title = re.sub(r"[^A-Za-z0-9-]", "_", _title(record))
+    when = _start(record).strftime("%Y-%m-%dT%H%M%S.%f")
+    named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", title]))
+    return f"{named[:MAX_FILE_NAME_CHARS]}.flent.gz"
+
+
+def flent_document(record: Record) -> dict[str, Any]:
+    """The record as the JSON of Flent's format, version 4.
+
+    Raises:
+        UsageError: as `export_flent`.
+    """
+    computed = check_exportable(record)
+    offset_s = _t0_ns(record) / 1e9
+    x_values = _steps(record)
+    at_s = x_values + offset_s
+    results: dict[str, list[float | None]] = {}
+    raw: dict[str, Points] = {}
+    meta: dict[str, dict[str, Any]] = {}
+    for number, name in enumerate(record.probe_names[: len(record.manifest.scenario["probes"])]):
+        raw[name], results[name], meta[name] = _ping(record, number, at_s)
+    for flow in record.flows.iter_rows(named=True):
+        name = flow["name"]
+        raw[name], results[name], meta[name] = _stream(record, flow, at_s)
+        if flow["direction"] == "up":
+            raw[name] = sorted(
+                raw[name] + _sockets(record, flow["flow"]), key=lambda point: float(point["t"])
+            )
+    measured = dict(results)
+    for name, of, how in computed:
+        parts = [values for one, values in measured.items() if re.fullmatch(of, one)]
+        results[name], meta[name] = _computed(record, name, parts, how)
+        raw[name] = []
+    for place, name in enumerate(meta):
+        meta[name]["IDX"] = place
+    return {
+        "version": VERSION,
+        "x_values": [round(float(x), 6) for x in x_values],
+        "results": results,
+        "raw_values": raw,
+        "metadata": {**_metadata(record), "SERIES_META": meta},
+        "weir": _own(record),
+    }
+
+
+def check_exportable(record: Record) -> list[tuple[str, str, str]]:
+    """The series that Flent computes for the record's test: name, pattern of what it is of, and how.
+
+    Raises:
+        UsageError: if Flent has no test of that name with these flows and probes.
+    """
+    name = record.manifest.scenario["name"]
+    known = computed_series()
+    if name not in known:
+        raise UsageError(
+            f"`{record.path}`: Flent has no test `{name}` with these series; records of "
+            f"{', '.join(sorted(known))} can be written for it"
+        )
+    streams = record.flow_names["name"].to_list()
+    pings = record.probe_names[: len(record.manifest.scenario["probes"])]
+    test = known[name]
+    for series in [*streams, *pings]:
+        if not any(re.fullmatch(pattern, series) for pattern in test.series):
+            raise UsageError(f"`{record.path}`: Flent's test `{name}` has no series `{series}`")
+    if len({*streams, *pings}) < len(streams) + len(pings):
+        raise UsageError(f"`{record.path}`: two of its series have one name, which Flent cannot hold")
+    return [
+        one for one in test.computed if any(re.fullmatch(one[1], series) for series in [*streams, *pings])
+    ]
+
+
+def _start(record: Record) -> datetime:
+    """Time 0 of Flent: that of the record, or of the file it was made of."""
+    try:
+        started = datetime.fromisoformat(record.manifest.started_at)
+    except ValueError as error:
+        raise UsageError(f"`{record.path}`: its time `{record.manifest.started_at}` is none") from error
+    began = started if started.tzinfo else started.replace(tzinfo=UTC)
+    return began.astimezone(UTC) + timedelta(microseconds=_t0_ns(record) / 1e3)
+
+
+def _t0_ns(record: Record) -> int:
+    """Flent's time 0 in times of the record."""
+    of = record.manifest.imported
+    return of.t0_ns if of else 0
+
+
+def _epoch_s(record: Record, t_ns: float) -> float:
+    """A time of the record in seconds since 1970."""
+    return round(_start(record).timestamp() + (t_ns - _t0_ns(record)) / 1e9, 7)
+
+
+def _steps(record: Record) -> Numbers:
+    count = min(round((record.reached_ns - _t0_ns(record)) / 1e9 / _step_s(record)), MAX_STEPS)
+    return np.arange(count + 1) * _step_s(record)
+
+
+def _step_s(record: Record) -> float:
+    if record.manifest.imported is not None:
+        return float(record.manifest.scenario["sampling"]["throughput_ns"]) / 1e9
+    return STEP_S
+
+
+def _ping(record: Record, probe: int, at_s: Numbers) -> tuple[Points, list[float | None], dict[str, Any]]:
+    rows = record.latency.filter(pl.col("probe") == probe)
+    kind = record.manifest.scenario["probes"][probe]["kind"]
+    of = record.manifest.imported
+    own_time = of is not None and probe in of.losses_unknown
+    udp = kind != "icmp" and not own_time
+    points: Points = []
+    for row in rows.iter_rows(named=True):
+        rtt = row["rtt_ns"]
+        point: dict[str, Any] = {} if row["seq"] is None else {"seq": row["seq"]}
+        if rtt is not None:
+            # Flent has the time of the answer, a record that of sending.
+            point |= {"t": _epoch_s(record, row["t_ns"] + (0 if own_time else rtt)), "val": rtt / 1e6}
+            for key, way in (("owd_up", "up_ns"), ("owd_down", "down_ns")) if udp else ():
+                if row[way] is not None:
+                    point[key] = row[way] / 1e6
+        elif udp:
+            lost = {"lost": True, "lost_dir": "up" if row["up_ns"] is None else "down"}
+            point |= {
+                "t": _epoch_s(record, row["t_ns"]),
+                **(lost if _knows_way(record) else {"lost": "true"}),
+            }
+        else:
+            continue
+        points.append(point)
+    points.sort(key=lambda point: float(point["t"]))
+    answered = rows.drop_nulls("rtt_ns")
+    arrived = (answered["t_ns"] + (0 if own_time else answered["rtt_ns"])).to_numpy() / 1e9
+    ms = answered["rtt_ns"].to_numpy() / 1e6
+    found = loaded_pings([record], probe=probe).distribution
+    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "IrttRunner" if udp else "PingRunner"}
+    if found is not None:
+        meta |= {"MEAN_VALUE": found.mean, "MIN_VALUE": found.min, "MAX_VALUE": found.max}
+    if udp and rows.height:
+        lost_count = rows["rtt_ns"].null_count()
+        meta |= {
+            "PACKETS_SENT": rows.height,
+            "PACKETS_RECEIVED": rows.height - lost_count,
+            "PACKET_LOSS_RATE": lost_count / rows.height,
+        }
+    order = np.argsort(arrived, kind="stable")
+    return points, _aligned(at_s, arrived[order], ms[order], _step_s(record)), meta
+
+
+def _knows_way(record: Record) -> bool:
+    """Whether both ways have one clock, so that a lost ping tells on which of them it was lost."""
+    return record.latency["up_ns"].null_count() < record.latency.height
+
+
+def _stream(
+    record: Record, flow: Mapping[str, Any], at_s: Numbers
+) -> tuple[Points, list[float | None], dict[str, Any]]:
+    rows = record.throughput.filter(pl.col("flow") == flow["flow"]).sort("t_ns")
+    interval = int(record.manifest.scenario["sampling"]["throughput_ns"])
+    ends = rows["t_ns"].to_numpy().astype(float)
+    # The clock of a live world samples a little early or late.
+    before = np.concatenate([[-np.inf], ends[:-1]])
+    lengths = np.where(ends - before <= 1.5 * interval, ends - before, interval)
+    mbps = rows["bytes"].to_numpy() * 8e3 / np.maximum(lengths, 1)
+    points = [
+        {"t": _epoch_s(record, end), "dur": length / 1e9, "val": float(rate)}
+        for end, length, rate in zip(ends, lengths, mbps, strict=True)
+    ]
+    summary = summarise(record)
+    of_way = summary.up if flow["direction"] == "up" else summary.down
+    mean = None if of_way is None else of_way.per_flow_mbps.get(flow["name"])
+    start, end = load_window_ns(record)
+    tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
+    meta = {
+        "UNITS": "Mbits/s",
+        "RUNNER": "NetperfDemoRunner",
+        "MEAN_VALUE": mean,
+        "ELAPSED_TIME": (end - start) / 1e9,
+        "CONG_CONTROL": flow["congestion_control"],
+        "UPSTREAM_TOS": tos,
+        "DOWNSTREAM_TOS": tos,
+        "TCP_RETRANSMIT": flow.get("retransmitted_segments") if flow["direction"] == "up" else None,
+        "BYTES_RECVD": flow.get("delivered_bytes"),
+    }
+    known = {key: value for key, value in meta.items() if value is not None}
+    return points, _aligned(at_s, ends / 1e9, mbps, _step_s(record)), known
+
+
+def _sockets(record: Record, flow: int) -> Points:
+    """What Flent's `--socket-stats` adds to uploads: state of the sending sockets."""
+    points = []
+    for row in record.tcp.filter(pl.col("flow") == flow).iter_rows(named=True):
+        point = {
+            "tcp_cwnd": row["cwnd_segments"],
+            "tcp_rtt": _divided(row["srtt_ns"], 1e6),
+            "tcp_rtt_var": _divided(row["rttvar_ns"], 1e6) if row["srtt_ns"] is not None else None,
+            "tcp_pacing_rate": _divided(row["pacing_rate_bps"], 1e6),
+            "tcp_delivery_rate": _divided(row["delivery_rate_bps"], 1e6),
+        }
+        known = {key: value for key, value in point.items() if value is not None}
+        points.append({"t": _epoch_s(record, row["t_ns"]), **known})
+    return points
+
+
+def _divided(value: int | None, by: float) -> float | None:
+    return None if value is None else value / by
+
+
+def _aligned(at_s: Numbers, times: Numbers, values: Numbers, step: float) -> list[float | None]:
+    """Values on Flent's steps, by its rule: linear between neighbours, nothing in gaps of over five steps."""
+    if times.size == 0:
+        return [None] * at_s.size
+    right = np.searchsorted(times, at_s)
+    found: list[float | None] = []
+    for x, place in zip(at_s, right, strict=True):
+        if place == 0:
+            found.append(float(values[0]) if times[0] - x <= step / 2 else None)
+        elif place == times.size or times[place] - times[place - 1] > MAX_GAP_STEPS * step:
+            found.append(float(values[place - 1]) if x == times[place - 1] else None)
+        else:
+            share = (x - times[place - 1]) / (times[place] - times[place - 1])
+            found.append(float(values[place - 1] + share * (values[place] - values[place - 1])))
+    return found
+
+
+def _computed(
+    record: Record, name: str, parts: list[list[float | None]], how: str
+) -> tuple[list[float | None], dict[str, Any]]:
+    """A series that Flent computes of others at each step, from what is there of them."""
+    values = []
+    for at in zip(*parts, strict=True):
+        there = [one for one in at if one is not None]
+        values.append(HOW[how](there) if there else None)
+    meta: dict[str, Any] = {
+        "UNITS": {"fairness": "Idx"}.get(how, "ms" if name.startswith("Ping") else "Mbits/s"),
+        "RUNNER": RUNNERS[how],
+        "COMPUTED_LATE": False,
+    }
+    mean = _mean_of(record, name)
+    return values, meta | ({} if mean is None else {"MEAN_VALUE": mean})
+
+
+def _mean_of(record: Record, name: str) -> float | None:
+    """The figure of `weir show` that a computed series stands for."""
+    summary = summarise(record)
+    if name.startswith("Ping"):
+        return summary.latency.loaded.mean if summary.latency.loaded else None
+    ways = [summary.up, summary.down] if name == "TCP totals" else []
+    ways = ways or [summary.up if "upload" in name else summary.down]
+    if name.endswith("fairness"):
+        return ways[0].jain_index if ways[0] else None
+    totals = [(one.goodput_mbps, one.flows) for one in ways if one and one.goodput_mbps is not None]
+    if not totals:
+        return None
+    total = sum(mbps for mbps, _ in totals)
+    return total / sum(flows for _, flows in totals) if name.endswith("avg") else total
+
+
+def _metadata(record: Record) -> dict[str, Any]:
+    """What Flent needs to know of a run, and what it shows of it."""
+    manifest = record.manifest
+    start, end = load_window_ns(record)
+    has_flows = record.flow_names.height > 0
+    total = manifest.scenario["duration_ns"] / 1e9
+    hosts = _hosts(record)
+    began = _start(record).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    version = manifest.scenario.get("ip_version")
+    name = manifest.scenario["name"]
+    uploads = (record.flow_names["direction"] == "up").sum()
+    streams = {
+        "tcp_nup": ("upload_streams", uploads),
+        "tcp_ndown": ("download_streams", record.flow_names.height),
+    }
+    parameters = {key: str(count) for test, (key, count) in streams.items() if test == name}
+    return {
+        "NAME": name,
+        "TITLE": _title(record),
+        "TIME": began,
+        "T0": began,
+        "LENGTH": (end - start) / 1e9 if has_flows else total,
+        "TOTAL_LENGTH": total,
+        "STEP_SIZE": _step_s(record),
+        "HOST": hosts[0],
+        "HOSTS": hosts,
+        "LOCAL_HOST": manifest.host.get("name", "unknown"),
+        "NOTE": manifest.note or None,
+        "TEST_PARAMETERS": parameters,
+        "FLENT_VERSION": f"Weir {manifest.versions.get('weir', '?')}",
+        "IP_VERSION": int(version) if version in {"4", "6"} else None,
+        "KERNEL_NAME": manifest.host.get("kernel", "").partition(" ")[0] or None,
+        "KERNEL_RELEASE": manifest.host.get("kernel", "").partition(" ")[2] or None,
+        "FAILED_RUNNERS": 0,
+    }
+
+
+def _hosts(record: Record) -> list[str]:
+    """The servers by name. Flent's fairness tests name them in their series."""
+    of = record.manifest.imported
+    told = of.metadata.get("HOSTS") if of else None
+    if isinstance(told, list) and told:
+        return [str(one) for one in told]
+    if of:
+        return [str(of.metadata.get("HOST") or "unknown")]
+    return [str(one["name"]) for one in record.manifest.scenario.get("hosts", [])] or ["server"]
+
+
+def _title(record: Record) -> str:
+    """What tells the run apart: link and queue, or the title of the file that it was made of."""
+    of = record.manifest.imported
+    return str(of.metadata.get("TITLE") or "") if of else record.manifest.set_up
+
+
+def _own(record: Record) -> dict[str, Any]:
+    """Weir's block: what Flent has no word for."""
+    manifest = record.manifest
+    return {
+        "versions": manifest.versions,
+        "world": manifest.world,
+        "seed": manifest.seed,
+        "queue": manifest.queue,
+        "link": manifest.link.get("title"),
+        "complete": manifest.complete,
+        "warnings": manifest.warnings,
+        "mean_value": "of the phase `load`",
+    }
+
+
+def _jain(values: list[float]) -> float | None:
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+HOW: Mapping[str, Callable[[list[float]], float | None]] = {
+    "average": lambda values: sum(values) / len(values),
+    "sum": sum,
+    "fairness": _jain,
+}
+"""Ways to compute a series of others."""
+
+RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "FairnessRunner"}
+"""What Flent calls them."""
+
+STEP_S = 0.2
+"""Flent's own step."""
+
+MAX_STEPS = 1_000_000
+
+MAX_GAP_STEPS = 5
+"""Flent interpolates over no longer gap."""
+
+MAX_FILE_NAME_CHARS = 240
+"""Flent's own limit is 250 with the suffix."""

@@ -1,0 +1,232 @@
+"""Makes a record of a Flent file: its samples as tables, its settings and metadata as the manifest.
+
+What the file does not tell is null. The record says that it is imported, from which tool, version and test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import uuid
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import RecordError, UsageError, cannot_write
+from weirlab.flent import samples
+from weirlab.flent.document import read_document
+from weirlab.flent.series import sort_series
+from weirlab.flent.tests import title_of
+from weirlab.record.manifest import SCHEMA
+from weirlab.record.reader import Record
+from weirlab.record.store import MAX_MANIFEST_BYTES
+from weirlab.scenario.resolve import DEFAULT_QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import polars as pl
+
+    from weirlab.flent.document import Document
+    from weirlab.flent.series import Ping, Series, Stream
+
+
+def import_flent(file: Path, folder: Path) -> Record:
+    """Makes a record in `folder` of a data file of Flent.
+
+    Args:
+        file: a file of format version 1 to 4; gzip, bzip2 or plain.
+        folder: where the record goes; it is made, and must not be there yet.
+
+    Returns:
+        The record.
+
+    Raises:
+        RecordError: if the file is none, is damaged, too large, or holds nothing that a record can.
+        UsageError: if something is at `folder` already, or it cannot be written.
+    """
+    document = read_document(file)
+    series = sort_series(document)
+    if not series.pings and not series.streams:
+        raise RecordError(f"`{file}`: test `{document.name}` has neither pings nor streams: {_why(series)}")
+    try:
+        tables = _tables(document, series)
+        manifest = _manifest(document, series, tables, file)
+    except RecordError as error:
+        raise RecordError(f"`{file}`: {error}") from error
+    _write(manifest, tables, folder)
+    return Record(folder)
+
+
+def _why(series: Series) -> str:
+    first = next(iter(series.left_out.items()), None)
+    return "it is empty" if first is None else f"of `{first[0]}`, {first[1]}"
+
+
+def _tables(document: Document, series: Series) -> dict[str, pl.DataFrame]:
+    zero = samples.zero_s(document, series)
+    tables = {
+        "flows": samples.flows(series.streams),
+        "latency": samples.latency(series.pings, zero),
+        "throughput": samples.throughput(series.streams, zero, document.step_s),
+        "tcp": samples.tcp(document, series.streams, zero),
+    }
+    return {name: table for name, table in tables.items() if table.height}
+
+
+def _manifest(
+    document: Document, series: Series, tables: Mapping[str, pl.DataFrame], file: Path
+) -> dict[str, Any]:
+    told = document.metadata
+    host = _text(told, "HOST") or "an unknown host"
+    title = _text(told, "TITLE")
+    path = f"path to {host}"
+    link = f"{title} ({path})" if title else path
+    zero = samples.zero_s(document, series)
+    scenario = _scenario(document, series)
+    last = max(_last(table) for table in tables.values())
+    reached = max(last, round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9))
+    loaded = scenario["phases"][-2 if len(scenario["phases"]) > 2 else -1]["end_ns"]
+    kernel = " ".join(filter(None, (_text(told, "KERNEL_NAME"), _text(told, "KERNEL_RELEASE"))))
+    name = _text(told, "LOCAL_HOST")
+    return {
+        "schema_version": SCHEMA,
+        "complete": reached >= loaded - 2e9 * document.step_s,
+        "world": WORLD,
+        "seed": None,
+        "queue": DEFAULT_QUEUE,
+        "title": title_of(document.name),
+        "set_up": link,
+        "link": {"name": "path", "title": link, "up": [], "down": []},
+        "test": {"name": document.name, "title": title_of(document.name)},
+        "scenario": scenario,
+        "versions": {"weir": metadata.version("weirlab"), "python": platform.python_version()},
+        "host": ({"name": name} if name else {}) | ({"kernel": kernel} if kernel else {}),
+        "clock": "wall clock of Flent's host, nanoseconds since the first sample",
+        "started_at": datetime.fromtimestamp(zero, UTC)
+        .isoformat(timespec="microseconds")
+        .replace("+00:00", "Z"),
+        "offloads": "whatever the machines did; what Flent saw of it stands in `imported`",
+        "warnings": _warnings(series),
+        "reached_ns": reached,
+        "note": _text(told, "NOTE"),
+        "tags": [],
+        "probes_apart": [number for number, ping in enumerate(series.pings) if _is_apart(ping, series)],
+        "imported": {
+            "tool": "Flent",
+            "tool_version": _text(told, "FLENT_VERSION") or None,
+            "format": document.version,
+            "test": document.name,
+            "file": file.name,
+            "t0_ns": round((document.t0_s - zero) * 1e9),
+            "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
+            "left_out": series.left_out,
+            "metadata": told,
+            "series": document.series_meta,
+        },
+    }
+
+
+def _last(table: pl.DataFrame) -> int:
+    """Time of the last row; 0 of a table without times."""
+    found = table["t_ns"].max() if "t_ns" in table.columns else 0
+    return found if isinstance(found, int) else 0
+
+
+def _is_apart(ping: Ping, series: Series) -> bool:
+    """Whether a series is no ping: the time to fetch something, beside pings."""
+    return ping.kind == "http" and any(one.kind != "http" for one in series.pings)
+
+
+def _warnings(series: Series) -> list[str]:
+    means = [ping.name for ping in series.pings if ping.means]
+    if not means:
+        return []
+    which = f"`{means[0]}`" + (f" and {len(means) - 1} more" if len(means) > 1 else "")
+    return [f"of {which} the file tells means over intervals: neither single pings nor losses are known"]
+
+
+def _scenario(document: Document, series: Series) -> dict[str, Any]:
+    """The settings of the test as a resolved scenario; of a path of which nothing is known."""
+    total, length = round(document.total_s * 1e9), round(document.length_s * 1e9)
+    idle = (total - length) // 2 if series.streams else 0
+    spans = (("idle", 0, idle), ("load", idle, total - idle), ("cooldown", total - idle, total))
+    phases = [{"name": name, "start_ns": start, "end_ns": end} for name, start, end in spans if start < end]
+    if not series.streams:
+        phases = [{"name": "idle", "start_ns": 0, "end_ns": total}]
+    version = str(document.metadata.get("IP_VERSION") or "")
+    return {
+        "name": document.name,
+        "duration_ns": total,
+        "phases": phases,
+        "flows": [_flow(stream, idle, total - idle) for stream in series.streams],
+        "probes": [
+            {"name": ping.name, "kind": ping.kind, "dscp": None, "start_ns": 0, "stop_ns": total}
+            for ping in series.pings
+        ],
+        "methods": [],
+        "hosts": [],
+        "tunnels": [],
+        "path": {"up": [], "down": []},
+        "shaper": None,
+        "sampling": {"throughput_ns": round(document.step_s * 1e9)},
+        **({"ip_version": version} if version in {"4", "6"} else {}),
+    }
+
+
+def _flow(stream: Stream, start: int, stop: int) -> dict[str, Any]:
+    side = "UPSTREAM_TOS" if stream.direction == "up" else "DOWNSTREAM_TOS"
+    tos = stream.meta.get(side)
+    control = stream.meta.get("CONG_CONTROL")
+    return {
+        "name": stream.name,
+        "direction": stream.direction,
+        "dscp": tos >> 2 if isinstance(tos, int) and 0 <= tos < 256 else None,
+        "start_ns": start,
+        "stop_ns": stop,
+        "bytes": None,
+        "tcp": {"congestion_control": control if isinstance(control, str) else None, "overrides": None},
+    }
+
+
+def _text(told: Mapping[str, Any], key: str) -> str:
+    value = told.get(key)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _write(manifest: dict[str, Any], tables: Mapping[str, pl.DataFrame], folder: Path) -> None:
+    """Writes a record beside its place and renames it: it is there as a whole or not at all."""
+    if folder.exists():
+        raise UsageError(f"`{folder}` exists: choose another name, or take it away first")
+    manifest["tables"] = {}
+    part = folder.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        try:
+            for name, table in tables.items():
+                content = io.BytesIO()
+                table.write_parquet(content, compression="zstd")
+                target = part / name / "part-000000.parquet"
+                target.parent.mkdir(parents=True)
+                target.write_bytes(content.getvalue())
+                digest = hashlib.sha256(content.getvalue()).hexdigest()
+                manifest["tables"][name] = {"parts": 1, "rows": table.height, "sha256": digest}
+            text = json.dumps(manifest, indent=1, sort_keys=True)
+            if len(text) > MAX_MANIFEST_BYTES:
+                raise RecordError(
+                    f"its metadata has {len(text)} bytes; a record's has {MAX_MANIFEST_BYTES} at most"
+                )
+            part.mkdir(parents=True, exist_ok=True)
+            (part / "manifest.json").write_text(text, encoding="utf-8")
+            part.replace(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise cannot_write(f"`{folder}` cannot be written", error) from error
+
+
+WORLD = "imported"
+"""The world of records that another tool measured."""

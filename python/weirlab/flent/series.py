@@ -1,0 +1,192 @@
+"""What the series of a Flent file are: pings, streams, or what follows from others.
+
+Flent names series freely. Units, the tool that measured (RUNNER) and the names of its own tests say what
+one is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from weirlab.flent.document import number
+
+if TYPE_CHECKING:
+    from weirlab.flent.document import Document, Point
+    from weirlab.scenario import Direction
+
+Kind = Literal["icmp", "udp", "http"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ping:
+    """A series of round trips.
+
+    Attributes:
+        name: of the series.
+        kind: what was sent.
+        means: whether each sample is a mean over an interval, of whose single pings nothing is known.
+        points: the samples.
+        meta: what the file says of the series.
+    """
+
+    name: str
+    kind: Kind
+    means: bool
+    points: list[Point]
+    meta: dict[str, Any]
+
+    @property
+    def losses_known(self) -> bool:
+        """Whether the samples tell what was lost."""
+        return not self.means and self.kind != "http"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A series of throughput.
+
+    Attributes:
+        name: of the series.
+        direction: whither the data went.
+        points: the samples.
+        meta: what the file says of the series.
+    """
+
+    name: str
+    direction: Direction
+    points: list[Point]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The series of a file.
+
+    Attributes:
+        pings, streams: those that a record holds, by their names.
+        left_out: why a record does not hold another one, by name. Series that follow from others are not
+            named.
+    """
+
+    pings: list[Ping]
+    streams: list[Stream]
+    left_out: dict[str, str]
+
+
+def sort_series(document: Document) -> Series:
+    """Says what the series of `document` are."""
+    found = Series(pings=[], streams=[], left_out={})
+    for name in sorted({*document.results, *document.raw_values}, key=lambda one: _place(document, one)):
+        meta = document.series_meta.get(name, {})
+        if _follows(document, name, meta):
+            continue
+        points, interpolated = _samples(document, name)
+        units = meta.get("UNITS") or _usual_units(name)
+        if not points:
+            found.left_out[name] = "it has no samples"
+        elif units == "ms" and name.startswith("Ping"):
+            means = interpolated or document.fake_raw or any("dur" in point for point in points)
+            kind: Kind = "icmp" if "ICMP" in name else "udp"
+            points = _steady(points)
+            found.pings.append(Ping(name=name, kind=kind, means=means, points=points, meta=meta))
+        elif name == "HTTP latency":
+            found.pings.append(Ping(name=name, kind="http", means=interpolated, points=points, meta=meta))
+        elif units == "Mbits/s":
+            direction = _direction(document.name, name, meta)
+            if direction is None:
+                found.left_out[name] = "the file does not tell its direction"
+            else:
+                found.streams.append(Stream(name=name, direction=direction, points=points, meta=meta))
+        else:
+            found.left_out[name] = "no table of a record holds it"
+    return found
+
+
+def _place(document: Document, name: str) -> tuple[float, list[int | str]]:
+    """Flent's own order, and that of numbers within names."""
+    index = number(document.series_meta.get(name, {}).get("IDX"))
+    parts = re.split(r"(\d{1,9})", name)
+    return (
+        float("inf") if index is None else index,
+        [int(part) if place % 2 else part for place, part in enumerate(parts)],
+    )
+
+
+def _samples(document: Document, name: str) -> tuple[list[Point], bool]:
+    """Single samples, or results in their place; whether it is the latter."""
+    points = [point for point in document.raw_values.get(name, []) if "val" in point or point.get("lost")]
+    if points:
+        return points, False
+    values = document.results.get(name, [])
+    return [
+        {"t": document.t0_s + x, "val": value}
+        for x, value in zip(document.x_values, values, strict=True)
+        if value is not None
+    ] if values else [], True
+
+
+def _steady(points: list[Point]) -> list[Point]:
+    """Means without those over intervals that are much longer or shorter than the ones before.
+
+    netperf stops for good when one of its packets is lost, and tells one last interval over the rest of the
+    test. Flent 2 leaves such samples out when it measures, by this rule; older files have them.
+    """
+    kept, usual = [], None
+    for point in points:
+        length = number(point.get("dur"))
+        if length is not None and usual is not None and not usual / 10 <= length <= usual * 10:
+            continue
+        kept.append(point)
+        if length is not None:
+            usual = length if usual is None else (usual + length) / 2
+    return kept
+
+
+def _follows(document: Document, name: str, meta: dict[str, Any]) -> bool:
+    """Whether a series is computed of others, or is a further value of another one's samples."""
+    if meta.get("RUNNER") in COMPUTED or "COMPUTED_LATE" in meta:
+        return True
+    parent, separator, key = name.rpartition("::")
+    if separator and (parent in document.raw_values) and not key.isdecimal() and key not in ("", name):
+        of_parent = document.raw_values[parent]
+        return any(key in point for point in of_parent) or key.partition("_")[0] == "tcp"
+    return not document.raw_values.get(name) and re.search(r" (avg|sum|totals?|fairness)$", name) is not None
+
+
+def _usual_units(name: str) -> str | None:
+    if name.startswith("Ping"):
+        return "ms"
+    return "Mbits/s" if name.startswith(("TCP", "UDP upload", "UDP download")) else None
+
+
+def _direction(test: str, name: str, meta: dict[str, Any]) -> Direction | None:
+    words = name.lower()
+    command = str(meta.get("COMMAND", ""))
+    if "download" in words or "TCP_MAERTS" in command:
+        return "down"
+    if "upload" in words or "TCP_STREAM" in command or test in ONLY_UPLOADS:
+        return "up"
+    return None
+
+
+COMPUTED = {
+    "AverageRunner",
+    "SmoothAverageRunner",
+    "SumRunner",
+    "DiffMinRunner",
+    "FairnessRunner",
+    "ComputingRunner",
+}
+"""Runners that compute a series of other ones."""
+
+ONLY_UPLOADS = {
+    "cubic_ledbat_1",
+    "ledbat_cubic_1",
+    "tcp_2up_delay",
+    "tcp_2up_square",
+    "tcp_2up_square_westwood",
+    "tcp_4up_squarewave",
+}
+"""Tests of Flent whose streams are uploads, which their names do not say."""
