@@ -252,7 +252,7 @@ impl Turn {
     }
 }
 
-/// Who talks to whom. An IPv4 client of an IPv6 socket is told by its IPv4 address.
+/// Addresses of both ends of a connection. An IPv4 client of an IPv6 socket is told by its IPv4 address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub client: SocketAddr,
@@ -279,7 +279,7 @@ pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// A client that neither takes nor sends a byte for so long is gone, or never meant to be there.
+/// Time after which a client that neither takes nor sends a byte is gone, or never meant to be there.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that pass before a connection has to wait: more than handshakes and probes take, less than a load.
 const FREE: u64 = 64 << 10;

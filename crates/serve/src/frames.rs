@@ -202,7 +202,7 @@ impl AsyncRead for OneByOne<'_> {
     }
 }
 
-/// A buffer that grows by so many bytes at most.
+/// A buffer that grows by a bounded number of bytes.
 trait LimitTo: Sized {
     fn limit_to(self, bytes: usize) -> bytes::buf::Limit<Self>;
 }

@@ -135,7 +135,7 @@ pub(crate) fn ends_listening(error: &io::Error) -> bool {
 
 /// How often the task of a listening socket shows that it runs.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
-/// A task that has not run for so long is held up by something.
+/// Time after which a task that has not run is held up by something.
 const STALLED: Duration = Duration::from_secs(5);
 const OK: &str = "ok";
 

@@ -261,8 +261,9 @@ fn with(body: Body, status: StatusCode, kind: &'static str) -> Response {
 /// Bytes that a load hands over at once.
 const CHUNK: u64 = 256 << 10;
 
-/// Nothing is kept by anybody, and pages of other sites may measure here, with all that the browser knows of
-/// times.
+/// Headers of every answer: nobody keeps it, and pages of other sites may measure here.
+///
+/// Those pages see all that the browser knows of times.
 const ALWAYS: [(HeaderName, &str); 4] = [
     (header::CACHE_CONTROL, "no-store, no-transform"),
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),

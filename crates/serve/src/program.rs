@@ -138,7 +138,9 @@ impl Running {
         })
     }
 
-    /// Waits for its end, so long at most. Once it has ended: an error if it was not told to.
+    /// Waits for the server's end, for `longest` at most; `None` if it still runs.
+    ///
+    /// Once it has ended: an error if it was not told to.
     #[must_use]
     pub fn wait(&self, longest: Duration) -> Option<Result<(), ServeError>> {
         let mut ended = self.ended.lock().expect("nothing panics while it is held");

@@ -52,7 +52,7 @@ pub(crate) struct Test {
     client: SocketAddr,
     start: Instant,
     bytes: AtomicU64,
-    /// One of many requests, which only a verbose log tells of.
+    /// Whether the test is one of many requests, which only a verbose log tells of.
     is_request: bool,
 }
 
