@@ -127,7 +127,7 @@ pub fn stop(device: &str) -> Result<String, ShapeError> {
     say(device, "stop")
 }
 
-/// Somebody shapes `device` already.
+/// The error that another process shapes `device` already.
 pub(crate) fn taken(device: &str) -> ShapeError {
     ShapeError::new(format!(
         "`{device}` is being shaped already: see `weir shape status {device}`, or end it with `weir shape stop \

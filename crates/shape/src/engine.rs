@@ -38,7 +38,7 @@ pub(crate) struct Engine {
     warned: Time,
     /// Warnings that the device itself gives reason for.
     standing: Vec<String>,
-    /// Nobody has asked to shape yet.
+    /// Whether everything passes unshaped, as long as nobody asks to shape.
     open: bool,
     decided: [Option<Decision>; 2],
     decisions: u64,

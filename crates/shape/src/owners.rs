@@ -1,4 +1,4 @@
-//! Whose packets they are: programs and groups of processes by the ports of their sockets.
+//! Owners of packets: programs and groups of processes, by the ports of their sockets.
 //!
 //! The kernel does not tell a program whose a packet is that it hands over (NFQUEUE tells the user alone, and of
 //! packets that go out alone), so the tables of sockets in `/proc/net` and the open files of all processes

@@ -1,4 +1,4 @@
-//! Whom to probe, and when: those that were named, or the well-known and those that the traffic goes to.
+//! Reflectors to probe: those that were named, or the well-known and those that the traffic goes to.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -332,7 +332,7 @@ const MAX_PEERS: usize = 256;
 /// Bytes within a second that make a peer worth a try: 0.2 Mbit/s.
 const WORTH: u64 = 25_000;
 const LOOK: Duration = Duration::from_secs(1);
-/// A peer that has not answered for so long is left out.
+/// Time after which a peer that has not answered is left out.
 const SILENT: Duration = Duration::from_secs(5);
 /// Between two connections to one host: a load that no server notices.
 const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);

@@ -25,7 +25,7 @@ pub struct Settings {
     pub framing: Framing,
     /// Backend; the best available one if `None`.
     pub backend: Option<Backend>,
-    /// Whom to probe: the well-known and those that the traffic goes to, if empty.
+    /// Reflectors to probe: the well-known and those that the traffic goes to, if empty.
     pub reflectors: Vec<Target>,
     /// File with the secret that servers among them ask for.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct Settings {
     /// Rules for the classes of packets, if there are any.
     #[serde(default)]
     pub rules: Option<Rules>,
-    /// Ends by itself after so many ns.
+    /// Time after which the shaper ends by itself, in ns.
     pub time_ns: Option<u64>,
     /// Where to log what went in and what was decided.
     pub log: Option<PathBuf>,
