@@ -68,7 +68,7 @@ impl Pair {
         }
     }
 
-    /// The application at `end` writes so many bytes more.
+    /// Writes `bytes` more at `end`, as its application.
     pub fn write(&mut self, end: End, bytes: u64, network: &mut Network, now: Time) {
         let mut wire = self.route.wire(network, end, now);
         self.end_mut(end).write(bytes, &mut wire, now);

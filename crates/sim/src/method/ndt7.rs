@@ -27,7 +27,7 @@ pub(crate) struct Ndt7Server {
     closed: bool,
 }
 
-/// Who asked for a test, over which connection.
+/// Addresses of the two ends of a test's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub client: SocketAddr,

@@ -49,7 +49,7 @@ pub(crate) struct Request {
     pub id: Id,
     /// Path and query of the request.
     pub path: String,
-    /// POST so many bytes; GET if `None`.
+    /// Bytes of a POST; GET if `None`.
     pub upload: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Arrived {
     },
 }
 
-/// Something to be said. Several take turns, a frame each.
+/// A message that waits to be sent. Several take turns, a frame each.
 #[derive(Clone, Debug)]
 enum Turn {
     Record {
@@ -143,7 +143,7 @@ impl Pipe {
         self.secured = true;
     }
 
-    /// Says something of so many bytes.
+    /// Queues a record of `bytes` with its meaning.
     pub fn say(&mut self, bytes: u64, meaning: Meaning) {
         self.turns.push_back(Turn::Record { bytes, meaning });
     }

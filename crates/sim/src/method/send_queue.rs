@@ -45,7 +45,7 @@ impl SendQueue {
         self.staged < self.most_staged
     }
 
-    /// The application gives so many bytes.
+    /// Takes `bytes` from the application.
     pub const fn stage(&mut self, bytes: u64) {
         self.staged += bytes;
     }

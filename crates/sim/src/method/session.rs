@@ -230,7 +230,7 @@ impl Session {
         context.news.push_back(News::Event(opened));
     }
 
-    /// Something arrived at the client.
+    /// Handles what arrived at the client.
     fn on_client(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         let id = self.id;
         match arrived {
@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Something arrived at the server.
+    /// Handles what arrived at the server.
     fn on_server(&mut self, arrived: Arrived, context: &mut Context<'_>) {
         let pipe = &mut self.pipes[End::Server as usize];
         match arrived {

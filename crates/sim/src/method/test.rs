@@ -146,7 +146,7 @@ impl Test {
         Context { network, now, news, random, round_trips, sink }
     }
 
-    /// Data of so many IP bytes arrived that `from` sent.
+    /// Counts the IP bytes of data that arrived and that `from` had sent.
     pub fn note_data(&mut self, from: End, ip_bytes: u32, now: Time) {
         self.wire_bytes[from as usize] += u64::from(ip_bytes);
         self.first_data[from as usize].get_or_insert(now);
@@ -167,7 +167,7 @@ impl Test {
         (self.closed[from as usize].delivered + now, self.wire_bytes[from as usize])
     }
 
-    /// A sample sees that so much arrived; returns what the one before saw.
+    /// Stores the bytes delivered at a sample, and returns those of the sample before.
     pub const fn see(&mut self, from: End, delivered: (u64, u64)) -> (u64, u64) {
         std::mem::replace(&mut self.seen[from as usize], delivered)
     }
