@@ -22,9 +22,9 @@ pub(crate) struct AckInfo {
     pub data_acked: bool,
     /// Segments were newly reported as arrived out of order.
     pub newly_sacked: bool,
-    /// One of the segments acknowledged in order had been retransmitted.
+    /// Whether one of the segments acknowledged in order had been retransmitted.
     pub retransmitted_acked: bool,
-    /// Something arrived that was sent before recovery began and not sent again.
+    /// Whether data arrived that was sent before recovery began and not sent again.
     pub original_delivered: bool,
     pub ecn_echo: bool,
     /// A duplicate was reported (RFC 2883).

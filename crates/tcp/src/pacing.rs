@@ -11,7 +11,7 @@ use crate::sender::Sender;
 pub(crate) struct Pace {
     /// Time until which the data sent so far fills the rate.
     pub until: Time,
-    /// Something waits for that.
+    /// Time of the timer for a segment that waits for its turn, if one does.
     pub timer: Option<Time>,
 }
 

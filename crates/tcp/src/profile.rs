@@ -10,7 +10,7 @@ use weir_world::{
     LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, Scenario, ScenarioError, TcpSettings,
 };
 
-/// Everything by which one TCP differs from another, congestion control aside.
+/// A TCP implementation: everything by which one differs from another, congestion control aside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The profile's name.
@@ -139,7 +139,7 @@ pub enum Bursts {
 /// How large the receive window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
-    /// Always that many bytes.
+    /// The window always has that many bytes.
     Fixed(u32),
     /// The window follows what the application reads (dynamic right-sizing, as Linux has it).
     ///

@@ -162,7 +162,7 @@ struct Bench {
     random: Rng,
     under_way: BTreeMap<(Time, u64), (usize, Segment, Ecn)>,
     sent: u64,
-    /// Everything that was sent, with times counted from the start.
+    /// Segments that were sent, with times counted from the start.
     log: Vec<Logged>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Rack {
     /// The reordering window in quarters of the smallest round trip.
     window_steps: Steps,
     duplicate_seen: bool,
-    /// The window was last widened when so many segments had been delivered.
+    /// Number of segments that had been delivered when the window was last widened.
     widened_at: u32,
     /// Recoveries for which a widened window is kept.
     keep: u32,

@@ -15,7 +15,7 @@ use crate::window::Window;
 pub(crate) enum Phase {
     /// No sign of loss or congestion.
     Open,
-    /// Something arrived out of order; perhaps it is only that.
+    /// Data arrived out of order; perhaps it was only reordered.
     Disorder,
     /// The window is being reduced although nothing was lost: ECN (`CWR`).
     Cwr,
@@ -249,7 +249,7 @@ impl Sender {
         }
     }
 
-    /// Something is lost: fast recovery begins (RFC 5681, section 3.2).
+    /// Begins fast recovery, since something is lost (RFC 5681, section 3.2).
     pub fn enter_recovery(&mut self, ecn: bool) {
         if !self.any_retransmission() {
             self.retrans_stamp = None;

@@ -104,7 +104,7 @@ pub(crate) struct Path {
 /// A congestion control of the registry: its name and source, and how a connection's own one is made.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// Its name, as `net.ipv4.tcp_congestion_control` has it.
+    /// Name of the congestion control, as `net.ipv4.tcp_congestion_control` has it.
     pub name: &'static str,
     /// Summary in one line.
     pub summary: &'static str,

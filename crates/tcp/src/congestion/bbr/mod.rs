@@ -566,7 +566,7 @@ const CWND_GAIN: u64 = 2 * UNIT;
 const PHASES: usize = 8;
 /// A round trip of a quarter more, one of a quarter less, and six at the rate.
 const CYCLE_GAINS: [u64; PHASES] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// Data is paced so much below the rate (`bbr_pacing_margin_percent`).
+/// Percent by which data is paced below the rate (`bbr_pacing_margin_percent`).
 const MARGIN_PERCENT: u64 = 1;
 /// Round trips for which the largest rate is remembered (`bbr_bw_rtts`).
 const BANDWIDTH_ROUNDS: u32 = 10;

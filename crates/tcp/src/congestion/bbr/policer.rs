@@ -126,7 +126,7 @@ const MIN_INTERVAL_ROUNDS: u32 = 4;
 /// An interval is lossy if more than this part of 256 of what arrived was lost: 20 %
 /// (`bbr_lt_loss_thresh`).
 const LOSSY: u64 = 50;
-/// Rates are the same if they differ by an eighth at most, in units of [`UNIT`] (`bbr_lt_bw_ratio`) ...
+/// Rates are the same if they differ by an eighth at most, in units of [`UNIT`] (`bbr_lt_bw_ratio`).
 const SAME_SHARE: u64 = UNIT / 8;
 /// Rates are the same if they differ by 4 kbit/s at most (`bbr_lt_bw_diff`), here in bytes per second.
 const SAME_BYTES_PER_SECOND: u64 = 4_000 / 8;
@@ -137,7 +137,7 @@ const KEEP_ROUNDS: u32 = 48;
 mod tests {
     use super::*;
 
-    /// A round trip of 100 ms in which so many segments arrive and are lost.
+    /// Adds a round trip of 100 ms in which `delivered` segments arrive and `lost` are lost.
     fn round(policer: &mut Policer, progress: &mut Progress, delivered: u32, lost: u32) -> bool {
         progress.delivered += delivered;
         progress.lost += lost;
