@@ -159,7 +159,7 @@ impl<'a> Requests<'a> {
         });
     }
 
-    /// A set of values that are so many bytes long; `id` tells those of a table apart.
+    /// Adds a set of values of `bytes` each; `id` tells the sets of a table apart.
     pub fn set(&mut self, name: &str, id: u32, bytes: u32) {
         let table = self.table;
         self.add(NFT_MSG_NEWSET, NLM_F_CREATE, |set| {

@@ -38,7 +38,7 @@ impl Undo {
         whole
     }
 
-    /// Everything in one piece: each group is its length and its requests, which begin with their own.
+    /// All requests in one piece: each group is its length and its requests, which begin with their own.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for group in &self.groups {

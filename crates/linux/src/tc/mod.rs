@@ -245,7 +245,7 @@ fn free_major(set_up: &SetUp, used: &[u32]) -> u32 {
     (FIRST_FREE..LINE).find(|major| !used.contains(major)).expect("no set-up is that large")
 }
 
-/// Has a discipline and what is beneath it count packets as that much shorter (tc-stab(8)).
+/// Has a discipline and what is beneath it count packets as `shorter` bytes shorter (tc-stab(8)).
 pub(crate) fn put_size_table(message: &mut Message, shorter: u32) {
     options::put_size_table(message, &SizeTable::shorter(shorter));
 }

@@ -137,7 +137,7 @@ pub(crate) fn put_htb_class(message: &mut Message, params: &HtbClassParams, adde
 /// The types of the attributes of a discipline with CoDel.
 struct CodelAttributes {
     ce_threshold: u16,
-    /// Whole numbers of our own names.
+    /// Parameters that are whole numbers: our names, with the types of their attributes.
     numbers: &'static [(&'static str, u16)],
     memory_limit: Option<u16>,
 }
