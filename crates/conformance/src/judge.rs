@@ -130,7 +130,9 @@ fn statistical(recording: &Recording, theirs: Option<&SeedRuns>) -> Result<Verdi
     Ok(Verdict::Agrees { ours, nearest, tests: count })
 }
 
-/// Of the runs of Linux the share dropped is known run by run, and of marks and mean delay the mean and the extremes.
+/// Tests of the totals of runs: the share dropped, the marks, and the mean delay.
+///
+/// Of Linux the share dropped is known run by run; of marks and mean delay the mean and the extremes are.
 fn totals(recording: &Recording, theirs: &SeedRuns, runs: &[Run]) -> Vec<Test> {
     let rounded = |value: f64| (value / ROUNDING).round() * ROUNDING;
     let ours: Vec<f64> = column(runs, |shares| shares.dropped).into_iter().map(rounded).collect();
