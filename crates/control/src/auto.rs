@@ -286,7 +286,7 @@ impl Controller for Auto {
     }
 }
 
-/// A rate of which so much is used may have made a queue.
+/// Used share of a rate from which on a side may have made a queue.
 const PRESSING: f64 = 0.7;
 /// The lower bound of what can.
 const NOTICEABLE: f64 = 0.15;
@@ -313,7 +313,7 @@ const JITTERS: f64 = 3.0;
 const MAX_JITTER_S: f64 = 0.05;
 /// Seconds of jitter assumed until something is known: that of a wireless LAN.
 const QUIET_AT_FIRST: f64 = 0.005;
-/// Ticks that stay out for so long were slept through.
+/// Pause between two ticks that means the machine slept.
 const SLEPT: Duration = Duration::from_secs(1);
 /// The span over which the excess did not move.
 const REROUTE_SEEN: Duration = Duration::from_millis(250);

@@ -108,7 +108,7 @@ pub enum State {
     Probing,
     /// The line has a queue, and the rate is lowered until it is gone.
     BackingOff,
-    /// Nobody answers.
+    /// No probe is answered.
     Stalled,
 }
 
@@ -150,7 +150,7 @@ pub enum Reason {
     Test,
     /// Delays that do not respond to the rate are not a queue's: the new part of the baseline, in ms.
     Reroute,
-    /// Nobody answers: since when, in s.
+    /// No probe is answered: for how long, in s.
     Silence,
     /// Ticks stayed out, as when the machine slept: how long, in s.
     Resume,

@@ -324,7 +324,7 @@ const OVERDUE: usize = 6;
 /// Ways that together exceed the round trip by more are not measured with steady clocks: ten times the
 /// drift of [`WAY_HALF`].
 const IMPLAUSIBLE: f64 = 0.005;
-/// A source that has not answered for so long has no vote: ten times the longest time between two probes.
+/// Time after which a source without an answer has no vote: ten times the longest time between two probes.
 const ACTIVE: Duration = Duration::from_secs(2);
 /// Seconds, and share of the middle, by which a sample is far from it: a queue that grows three times as fast
 /// as time passes differs by no more between two probes.
@@ -344,7 +344,7 @@ const SHARED: Duration = Duration::from_millis(200);
 const KEEP: Duration = Duration::from_secs(4);
 /// No answer is waited for longer; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// A connection of the user's is a source too; of more than so many the longest silent makes room.
+/// Sources at most, the user's connections included; of more the longest silent makes room.
 const MAX_SOURCES: usize = 64;
 /// Sources that vote at most: more votes would take in older samples.
 const MAX_VOTES: usize = 7;

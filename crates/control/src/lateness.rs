@@ -16,7 +16,7 @@ pub(crate) struct Lateness {
 }
 
 impl Lateness {
-    /// Nobody acted from `since` to `now`.
+    /// Notes that nobody acted from `since` to `now`.
     pub fn note(&mut self, since: Time, now: Time) {
         self.spans.push_back((since, now));
         while self.spans.front().is_some_and(|&(_, end)| now.since(end) > SHOWS) {

@@ -141,7 +141,7 @@ impl Line {
         }
     }
 
-    /// A sample lies that many ms above its baseline.
+    /// Takes a sample that lies `delta` ms above its baseline.
     fn on_delta(&mut self, delta: f64, now: Time) {
         self.deltas.push_back(delta);
         if self.deltas.len() > WINDOW {
@@ -216,7 +216,7 @@ const DRIFT_EVERY: Duration = Duration::from_secs(1);
 const DRIFT_DOWN: f64 = 0.99;
 const DRIFT_UP: f64 = 1.01;
 const ACTIVE_BPS: f64 = 2_000_000.0;
-/// Without any answer for so long the rates become the least.
+/// Time without any answer after which the rates become the least.
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// 1500 bytes of IP with an Ethernet header.
 const FULL_PACKET_BITS: f64 = 1514.0 * 8.0;

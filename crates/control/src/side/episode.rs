@@ -232,7 +232,7 @@ const LEAD_IN: Duration = Duration::from_millis(500);
 const SAME_LINE: f64 = 0.1;
 /// Measurements of the line's spread: one that varies every time is told from one that changed once or twice.
 const SPREAD_COUNT: usize = 5;
-/// The first queue of a line must last so long: a slow start is over after some round trips.
+/// Least length of the first queue of a line: a slow start is over after some round trips.
 const FIRST_EPISODE: Duration = Duration::from_millis(100);
 /// Seconds after which what a line carried with a queue is what it carries.
 const LONG_EPISODE: f64 = 0.3;
@@ -249,9 +249,9 @@ const TESTS: u32 = 2;
 ///
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.
 const MAX_TESTS: u32 = 3;
-/// Measurements of a steady line differ by so much.
+/// Share by which measurements of a steady line differ.
 const NOISE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.
 const CARRIED: f64 = 0.985;
-/// Half of the last false alarm, a quarter of the one before ...
+/// Weight of a false alarm in the noise: half of the last one, a quarter of the one before, and so on.
 const NOISE_GAIN: f64 = 0.5;

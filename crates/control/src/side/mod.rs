@@ -32,7 +32,7 @@ pub(crate) struct SideControl {
     mode: &'static Character,
     /// The rate never exceeds this.
     max: f64,
-    /// Somebody chose the rate, and it stays.
+    /// Whether the user chose the rate, which then stays.
     is_fixed: bool,
     pub history: History,
     state: State,
@@ -422,7 +422,7 @@ impl SideControl {
         (Reason::Silence, silence)
     }
 
-    /// Somebody looks, or answers, again after `pause`.
+    /// Goes on after a `pause` in which nobody looked, or nobody answered.
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
         self.rate = self.capacity.map(|_| self.held(0.0)).or(self.rate);
         self.tried = now;
@@ -521,7 +521,7 @@ const MIN_STEP: f64 = 0.1;
 const CLEAR_SHARE: f64 = 0.5;
 /// A line with less of a spread is steady.
 const STEADY: f64 = 0.1;
-/// Seconds: what the queue loses or gains while the controller does not see it, at the spread of the rate ...
+/// Seconds that the queue gains or loses while the controller does not see it, at the spread of the rate.
 const SLACK: f64 = 0.2;
 /// Seconds at least on a line that nothing is known of: the bursts with which connections begin.
 const UNKNOWN_SLACK: f64 = 0.01;
@@ -531,7 +531,7 @@ const MAX_SLACK_S: f64 = 0.05;
 const HOLD_SPREAD: f64 = 20.0;
 /// Seconds: twice the shortest step.
 const MIN_HOLD_S: f64 = 0.2;
-/// A rate of which so much is used limits the traffic: TCP's sawtooth with a shallow queue uses more.
+/// Share of a rate from which on it limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED: f64 = 0.9;
 /// Share of a rate that limits the traffic if packets wait for it and it is not far above what comes.
 const USED_IF_WAITS: f64 = 0.7;
@@ -539,7 +539,7 @@ const USED_IF_WAITS: f64 = 0.7;
 const ROOM: f64 = 1.25;
 /// A full packet on Ethernet, with all that takes time.
 const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
-/// One packet more or less among so many is 6 %.
+/// Packets of which one more or less is 6 % of the load.
 const LOAD_PACKETS: f64 = 16.0;
 /// Share of the rate that is no load if less is used.
 const IDLE_SHARE: f64 = 0.02;
@@ -557,7 +557,7 @@ const AGE_STEP: f64 = 0.01;
 const USUAL_TIME: f64 = 20.0;
 /// A capacity below this share of the usual one may be a passing weakness.
 const FAR_BELOW: f64 = 0.6;
-/// Nobody answers for so long: longer than the longest time between probes and any queue.
+/// Time without any answer that is a stall: longer than the longest time between probes and any queue.
 const STALL: Duration = Duration::from_secs(3);
 /// Seconds of silence after which the shaper opens, rather than strangle a line it knows nothing of
 /// (cake-autorate sets its minimum after the same time).
