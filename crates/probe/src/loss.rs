@@ -53,7 +53,7 @@ impl Loss {
         actions.push(Action::Open { id: ID, kind: Connection::Lines });
     }
 
-    /// Something happened; true if it was to this test, and to no other.
+    /// Handles an event; true if it was of this test, and of no other.
     pub fn on(&mut self, now: Time, event: &Event<'_>, actions: &mut Vec<Action>) -> bool {
         match *event {
             Event::Wake => {

@@ -9,7 +9,7 @@ pub type Id = u32;
 
 /// A speed test under way.
 pub trait Method: Send {
-    /// Something happened at `now`; what is to be done is put into `actions`. The first event is
+    /// Handles an event at `now`, and puts what is to be done into `actions`. The first event is
     /// [`Event::Begin`].
     fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>);
 
@@ -62,7 +62,7 @@ pub enum Action {
         on: Id,
         /// Path and query.
         path: String,
-        /// POST so many bytes; GET if `None`.
+        /// Bytes of a POST; GET if `None`.
         upload: Option<u64>,
     },
     /// Send binary messages over a WebSocket as fast as it takes them.
@@ -127,8 +127,7 @@ pub enum Event<'a> {
         /// Bytes that came.
         bytes: u64,
     },
-    /// The other end has acknowledged so much more of a request's body, or the kernel has taken so much more
-    /// of binary messages.
+    /// Bytes of a request's body were acknowledged, or the kernel has taken bytes of binary messages.
     Sent {
         /// Number of the request or connection.
         id: Id,

@@ -182,7 +182,7 @@ impl Streams {
     }
 }
 
-/// A server that breaks off so many requests in a row would do so for ever.
+/// Requests in a row that a server may break off; one that breaks off more would do so for ever.
 const MAX_FAILURES: u32 = 20;
 
 #[cfg(test)]
