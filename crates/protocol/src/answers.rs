@@ -37,7 +37,7 @@ pub enum Verb {
 /// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Random bytes, so many.
+    /// A body of that many random bytes.
     RandomPayload(u64),
     /// Words: their type, and they.
     Words(&'static str, String),
@@ -65,7 +65,7 @@ pub enum Receipt {
 }
 
 impl Receipt {
-    /// The words for a body of so many bytes.
+    /// The words that follow an upload of `bytes`.
     #[must_use]
     pub fn words(self, bytes: u64) -> String {
         match self {

@@ -15,7 +15,7 @@ pub fn bytes(query: Query<'_>) -> Result<u64, QueryError> {
     Ok(query.number("bytes", MAX_BYTES)?.unwrap_or(0))
 }
 
-/// The header `server-timing` for an answer that took so many nanoseconds to make.
+/// The header `server-timing` of an answer that took `took_ns` nanoseconds to make.
 #[must_use]
 pub fn server_timing(took_ns: u64) -> String {
     let micros = took_ns / 1_000;

@@ -35,7 +35,7 @@ pub const fn message_size() -> MessageSize {
 /// Options of a test, from the parameters of its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// A download ends once so many bytes were acknowledged.
+    /// Acknowledged bytes after which a download ends.
     pub early_exit_bytes: Option<u64>,
 }
 

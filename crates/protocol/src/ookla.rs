@@ -11,13 +11,13 @@ pub enum Command<'a> {
     Hello(Option<&'a str>),
     /// Wants to hear the time.
     Ping,
-    /// Wants so many bytes, the words before and the line's end after them included.
+    /// Asks for a download of that many bytes, the words before and the line's end included.
     Download(u64),
-    /// Will send so many bytes, this line included, which has so many of them.
+    /// Announces an upload: its bytes with this line included, and those that follow it.
     Upload {
         /// Bytes of the upload, this line included.
         total: u64,
-        /// Datagrams that are still to come.
+        /// Bytes of the upload that are still to come after this line.
         rest: u64,
     },
     /// Announces datagrams.

@@ -22,7 +22,7 @@ impl UnsentBound {
     /// every connection.
     pub const MAX_BYTES: u32 = 1 << 20;
 
-    /// The bound in bytes, now that the rate is so many bit/s.
+    /// The bound in bytes after the rate was measured as `rate_bps` bit/s.
     pub fn look(&mut self, rate_bps: u64) -> u32 {
         // Down over four looks: single rates vary, and too little costs throughput at once, while too much
         // costs a few milliseconds of a few probes.

@@ -114,7 +114,7 @@ pub enum ServerMessage {
         /// Time of the answer, in ns on the server's clock.
         t_ns: u64,
     },
-    /// Something cannot be done. Without a flow it ends the session.
+    /// A request cannot be done. Without a flow this ends the session.
     Error {
         /// Number of the flow that it is about.
         flow: Option<u32>,
