@@ -141,7 +141,7 @@ impl DataPath {
     /// Ends the data path; what is under way is lost.
     ///
     /// # Errors
-    /// What went wrong on the way.
+    /// The first error of the data path while it ran.
     pub fn finish(self) -> Result<PathReport, LinuxError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -175,7 +175,7 @@ impl Namespace {
     /// Does `work` in the namespace, in a thread of its own, and returns what it returns.
     ///
     /// # Errors
-    /// What `work` says, or that the namespace could not be entered.
+    /// If `work` fails, with its error, or if the namespace cannot be entered.
     pub fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, LinuxError> + Send,
