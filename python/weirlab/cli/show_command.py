@@ -71,7 +71,7 @@ def _show(record: Record) -> None:
 
 
 def _origin(record: Record) -> str:
-    """Which world and seed, or which file of another tool, it is of."""
+    """Origin of a record in a line: its world and seed, or the file of another tool that it was made of."""
     manifest = record.manifest
     of = manifest.imported
     if of is not None:

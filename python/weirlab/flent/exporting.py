@@ -242,7 +242,7 @@ def _stream(
 
 
 def _sockets(record: Record, flow: int) -> Points:
-    """What Flent's `--socket-stats` adds to uploads: state of the sending sockets."""
+    """State of the sending sockets, which Flent's `--socket-stats` adds to uploads."""
     points = []
     for row in record.tcp.filter(pl.col("flow") == flow).iter_rows(named=True):
         point = {
@@ -312,7 +312,7 @@ def _mean_of(record: Record, name: str) -> float | None:
 
 
 def _metadata(record: Record) -> dict[str, Any]:
-    """What Flent needs to know of a run, and what it shows of it."""
+    """Metadata of a run that Flent needs or shows."""
     manifest = record.manifest
     start, end = load_window_ns(record)
     has_flows = record.flow_names.height > 0
@@ -360,7 +360,7 @@ def _hosts(record: Record) -> list[str]:
 
 
 def _title(record: Record) -> str:
-    """What tells the run apart: link and queue, or the title of the file that it was made of."""
+    """Title of a run: link and queue, or the title of the file that it was made of."""
     of = record.manifest.imported
     return str(of.metadata.get("TITLE") or "") if of else record.manifest.set_up
 
@@ -393,10 +393,10 @@ HOW: Mapping[str, Callable[[list[float]], float | None]] = {
 """Ways to compute a series of others."""
 
 RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "FairnessRunner"}
-"""What Flent calls them."""
+"""Flent's names of the ways to compute a series of others."""
 
 STEP_S = 0.2
-"""Flent's own step."""
+"""Flent's own time between two values of a series, in seconds."""
 
 MAX_STEPS = 1_000_000
 

@@ -227,7 +227,7 @@ OF_SOCKETS = {
     "pacing_rate_bps": ("tcp_pacing_rate", 1e6),
     "delivery_rate_bps": ("tcp_delivery_rate", 1e6),
 }
-"""What Flent calls the columns of `tcp`, and by what its values are multiplied."""
+"""Flent's name of each column of `tcp`, and the factor from its unit to the column's."""
 
 MAX_ROWS = 5_000_000
 """Of a table: half of what a part file of a record may have."""

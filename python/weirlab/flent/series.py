@@ -1,4 +1,4 @@
-"""What the series of a Flent file are: pings, streams, or what follows from others.
+"""Kinds of the series of a Flent file: pings, streams, or values that follow from others.
 
 Flent names series freely. Units, the tool that measured (RUNNER) and the names of its own tests say what
 one is.
@@ -115,7 +115,7 @@ def _place(document: Document, name: str) -> tuple[float, list[int | str]]:
 
 
 def _samples(document: Document, name: str) -> tuple[list[Point], bool]:
-    """Single samples, or results in their place; whether it is the latter."""
+    """Single samples of a series, or its results in their place; the flag says that they are results."""
     points = [point for point in document.raw_values.get(name, []) if "val" in point or point.get("lost")]
     if points:
         return points, False

@@ -292,7 +292,10 @@ def _arrived(record: Record, direction: Direction) -> pl.DataFrame | None:
 
 
 def _rate(record: Record, direction: Direction, column: str) -> float | None:
-    """What arrived of all flows during the load, in Mbit/s; None if the run did not sample it."""
+    """Rate of all flows of a direction during the load, in Mbit/s; None if the run did not sample it.
+
+    `column` is the column of `throughput` that counts their bytes.
+    """
     arrived = _arrived(record, direction)
     if arrived is None:
         return None
