@@ -1,14 +1,15 @@
-//! When who acts for the controller was late, as on a busy machine.
+//! Times at which the shaper's process was late, as on a busy machine.
 //!
-//! What it held back meanwhile goes in a burst, which waits at the line for as long as that took, and no
-//! longer: an excess of that much is no want of capacity. And while it was away the line may have been idle,
-//! so that what crossed it tells nothing of what it carries.
+//! Packets that it held back meanwhile go in a burst. The burst waits at the line for as long as the lateness
+//! took, and no longer: an excess of that much is no want of capacity. While the process was away the line
+//! may
+//! have been idle, so that the bytes that crossed it tell nothing of what it carries.
 
 use std::collections::VecDeque;
 
 use weir_core::{Duration, Time};
 
-/// The last times at which it was late.
+/// The last times at which the shaper's process was late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
     /// Begin and end of each time of lateness, oldest first.
@@ -24,12 +25,12 @@ impl Lateness {
         }
     }
 
-    /// When it was late last: until then nothing tells what the line carries.
+    /// End of the last time of lateness: until then nothing tells what the line carries.
     pub fn last(&self) -> Option<Time> {
         self.spans.back().map(|&(_, end)| end)
     }
 
-    /// Seconds of excess that its lateness may explain at `now`: the longest of those that still show.
+    /// Seconds of excess that lateness may explain at `now`: the longest of those that still show.
     pub fn allowance(&self, now: Time) -> f64 {
         let recent = self.spans.iter().rev().take_while(|&&(_, end)| now.since(end) <= SHOWS);
         let longest = recent.map(|&(since, end)| end.since(since)).max();
