@@ -230,7 +230,7 @@ OF_SOCKETS = {
 """Flent's name of each column of `tcp`, and the factor from its unit to the column's."""
 
 MAX_ROWS = 5_000_000
-"""Of a table: half of what a part file of a record may have."""
+"""Rows of a table at most: half of what a part file of a record may have."""
 
 MAX_LOST = 1_000_000
 """Unanswered pings between answered ones: a day and a half of them at ten a second."""

@@ -230,4 +230,4 @@ SERVE_PORT = 8080
 """Where `weir serve` listens if nothing else is said."""
 
 MAX_REFLECTOR_CHARS = 300
-"""Of a reflector: a name has 253 at most (RFC 1035), and a port and a method stand around it."""
+"""Characters of a reflector at most: its name has 253 (RFC 1035), besides a port and a method."""
