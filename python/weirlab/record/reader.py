@@ -8,7 +8,7 @@ import json
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -308,12 +308,12 @@ def record_paths(path: Path) -> list[Path]:
     return found
 
 
-def pack(record: Path, archive: Path) -> None:
+def pack(record: Path, archive: Path | IO[bytes]) -> None:
     """Writes a record as one `.weir` file; the same record gives the same bytes.
 
     Args:
         record: the folder of a record, or a `.weir` file.
-        archive: the file to write, which is replaced if it is there.
+        archive: the file to write, which is replaced if it is there; or an open one.
     """
     store = Record(record)._store  # noqa: SLF001 - of this module
     with zipfile.ZipFile(archive, "w") as out:
