@@ -172,10 +172,15 @@ def wide(values: Numbers) -> bool:
     return bool(positive.size and positive.max() > WIDE * positive.min())
 
 
+def step_ns(reached_ns: int) -> int:
+    """Length of the steps of a run that got that far, in nanoseconds: as Flent's, longer for long runs."""
+    return next(step for step in STEPS_NS if reached_ns <= MAX_STEPS * step or step == STEPS_NS[-1])
+
+
 def _edges(record: Record) -> NDArray[np.int64]:
-    """Borders of the steps in nanoseconds: as short as Flent's, longer for long runs."""
+    """Borders of the steps in nanoseconds."""
     reached = record.reached_ns
-    step = next(step for step in STEPS_NS if reached <= MAX_STEPS * step or step == STEPS_NS[-1])
+    step = step_ns(reached)
     if reached < step:
         return np.array([0, reached] if reached else [0])
     return np.arange(0, reached + 1, step)
