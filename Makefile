@@ -98,6 +98,14 @@ agent: ## weir-agent, the server as one static program, into out/
 page: ## Compiles the server's browser page (needs npm); what comes of it is part of the repository
 	cd crates/serve/page && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
 
+.PHONY: viewer
+viewer: ## Compiles the viewer of records (needs npm); what comes of it is part of the repository
+	cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+
+.PHONY: browser
+browser: ## Installs Chromium and axe, by which the tests look at the pages of reports
+	@tools/browser.sh
+
 .PHONY: page-test
 page-test: ## Clicks through the browser page in Chromium (needs npm and chromium)
 	cargo build --locked --quiet -p weir-agent

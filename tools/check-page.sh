@@ -1,17 +1,26 @@
 #!/bin/sh
-# Whether crates/serve/page/dist is what npm makes of the page's source.
+# Whether what npm makes of the server's page and of the viewer is what the repository has.
 set -eu
-cd "$(dirname "$0")/../crates/serve/page"
+cd "$(dirname "$0")/.."
 command -v npm >/dev/null 2>&1 || {
     echo "check-page: skipped: \`npm\` is missing: apt-get install npm"
     exit 0
 }
-npm ci --silent --no-audit --no-fund
-npm run --silent check
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-npm run --silent build -- "$made"
-diff -r dist "$made" >/dev/null || {
-    echo "weir: crates/serve/page/dist is not what its source says: make page" >&2
-    exit 1
+
+check() { # folder of the source, what is made of it, target of make
+    (
+        cd "$1"
+        npm ci --silent --no-audit --no-fund
+        npm run --silent check
+        npm run --silent build -- "$made/$3"
+    )
+    diff -r "$2" "$made/$3" >/dev/null || {
+        echo "weir: $2 is not what its source says: make $3" >&2
+        exit 1
+    }
 }
+
+check crates/serve/page crates/serve/page/dist page
+check viewer python/weirlab/viewer/dist viewer

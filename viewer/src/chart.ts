@@ -1,0 +1,294 @@
+// One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
+import type { Phase } from "./data";
+import { button, el, tableOf, toggle } from "./dom";
+import { colourOf, dashOf, Plot } from "./plot";
+import { csvOf, keep, pngOf, slug, svgOf } from "./save";
+import { type Line, within } from "./series";
+import { figures, indexOf, short } from "./statistics";
+import type { Span, View } from "./view";
+
+/** What a chart shows, and how it is read. */
+export interface ChartSpec {
+  title: string;
+  xLabel: string;
+  yLabel: string;
+  /** How to read it, in a sentence. */
+  how: string;
+  /** What this one shows, in a sentence. */
+  shows: string;
+  lines: Line[];
+  phases: Phase[];
+  /** Of a chart that is not over time: what its x axis covers. */
+  x?: Span;
+  xLog?: boolean;
+  yMax?: number;
+  peaks?: boolean;
+}
+
+export class Chart {
+  readonly element: HTMLElement;
+  private readonly plot: Plot;
+  private readonly place = el("div", { class: "plot", tabindex: "0", role: "group" });
+  private readonly marked = el("div", { class: "marked" });
+  private readonly remark = el("p", { class: "remark" });
+  private readonly live = el("p", { class: "hidden", "aria-live": "polite" });
+  private readonly table = el("details", {}, el("summary", {}, "Table of what is shown"));
+  private readonly off = new Set<Line>();
+  private readonly values = new Map<Line, HTMLElement>();
+  private readonly swatches = new Map<Line, HTMLElement>();
+  private log = false;
+  private xLog: boolean;
+  private pointed: number | null = null;
+  private start: number | null = null;
+  private isSeen = false;
+  private isDue = false;
+
+  constructor(
+    private readonly spec: ChartSpec,
+    private readonly view: View,
+  ) {
+    this.xLog = spec.xLog ?? false;
+    this.plot = new Plot(
+      this.place,
+      { pointed: (x) => this.show(x), dragged: (span) => this.dragged(span) },
+      this.isOverTime,
+    );
+    const keys = this.isOverTime ? KEYS : "";
+    this.place.setAttribute("aria-label", `Chart: ${spec.title}. ${spec.shows} ${keys} The table below has the values.`);
+    this.element = el(
+      "section",
+      { class: "chart", "aria-label": spec.title },
+      el("div", { class: "head" }, el("h4", {}, spec.title), this.tools()),
+      el("p", { class: "shows" }, spec.shows),
+      this.place,
+      this.remark,
+      this.legend(),
+      this.marked,
+      this.live,
+      el("p", { class: "how" }, `How to read it: ${spec.how}`),
+      this.table,
+    );
+    this.place.addEventListener("keydown", (event) => this.key(event));
+    this.place.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.table.addEventListener("toggle", () => this.fillTable());
+    view.listen(() => this.draw());
+    const watcher = new IntersectionObserver((found) => {
+      this.isSeen = found.some((one) => one.isIntersecting);
+      if (this.isSeen && this.isDue) this.draw();
+    }, { rootMargin: "50%" });
+    watcher.observe(this.element);
+  }
+
+  /** Makes tables and plot anew; a plot out of sight waits until it comes into sight, tables do not. */
+  draw(now = false): void {
+    this.fillMarked();
+    this.fillTable();
+    this.isDue = !this.isSeen && !now;
+    const width = this.place.clientWidth;
+    if (this.isDue || width === 0) return;
+    const lines = this.visible();
+    const x = this.spec.x ?? this.view.shown;
+    const { phases, xLabel, yLabel, peaks = false, yMax = null } = this.spec;
+    const marked = this.isOverTime ? this.view.marked : null;
+    this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, xLabel, yLabel, yMax, peaks }, width, HEIGHT);
+    const { room, greatest } = this.plot.top;
+    this.remark.textContent = !this.log && greatest > room * 1.001 ? `Peaks up to ${short(greatest)} are cut off; the logarithmic axis shows them.` : "";
+    for (const [line, swatch] of this.swatches) {
+      swatch.style.borderTopColor = colourOf(line);
+      swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
+    }
+  }
+
+  private get isOverTime(): boolean {
+    return this.spec.x === undefined;
+  }
+
+  private visible(): Line[] {
+    return this.spec.lines.filter((line) => !this.off.has(line) && this.view.lets(line));
+  }
+
+  private tools(): HTMLElement {
+    const { title } = this.spec;
+    const log = (name: string, action: (on: boolean) => void, on = false) =>
+      toggle(name, on, (now) => {
+        action(now);
+        this.draw(true);
+      }, { title: "Linear or logarithmic axis" });
+    const scales = this.isOverTime
+      ? log("Log", (on) => (this.log = on))
+      : log("Log", (on) => (this.xLog = on), this.xLog);
+    const save = (name: string, what: string, action: () => void) =>
+      button(name, action, { "aria-label": `${what} of ${title}`, title: what });
+    return el(
+      "div",
+      { class: "tools", role: "group", "aria-label": `Axis and files of ${title}` },
+      scales,
+      save("PNG", "Save as PNG", () => void this.png().then((blob) => keep(blob, `${slug(title)}.png`))),
+      save("SVG", "Save as SVG", () => keep(new Blob([this.svg()], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
+      save("CSV", "Save as CSV", () => keep(new Blob([this.csv()], { type: "text/csv" }), `${slug(title)}.csv`)),
+      save("Copy", "Copy as PNG", () => void this.copy()),
+    );
+  }
+
+  private svg(): string {
+    if (this.isDue) this.draw(true);
+    const picture = this.plot.picture(820);
+    return picture ? svgOf(picture, this.spec.title) : "";
+  }
+
+  private png(): Promise<Blob> {
+    return pngOf(this.svg());
+  }
+
+  private csv(): string {
+    return csvOf(this.visible(), this.isOverTime ? "time_s" : slug(this.spec.xLabel), slug(this.spec.yLabel));
+  }
+
+  private async copy(): Promise<void> {
+    try {
+      await navigator.clipboard.write([new ClipboardItem({ "image/png": this.png() })]);
+      this.live.textContent = "Copied.";
+    } catch {
+      this.remark.textContent = "This browser does not let the page copy pictures here: save it as PNG instead.";
+    }
+  }
+
+  private legend(): HTMLElement {
+    const entries = this.spec.lines.map((line) => {
+      const value = el("span", { class: "value" });
+      const swatch = el("span", { class: "swatch" });
+      const entry = toggle("", true, (on) => {
+        if (on) this.off.delete(line);
+        else this.off.add(line);
+        this.draw(true);
+      }, { class: "entry", title: line.name });
+      entry.append(swatch, el("span", {}, line.label), value);
+      this.values.set(line, value);
+      this.swatches.set(line, swatch);
+      return entry;
+    });
+    return el("div", { class: "legend", role: "group", "aria-label": `Lines of ${this.spec.title}` }, ...entries);
+  }
+
+  /** Shows the values at `x` beside the names. */
+  private show(x: number | null): void {
+    this.pointed = x;
+    for (const [line, value] of this.values) {
+      const at = x === null ? NaN : this.valueAt(line, x);
+      value.textContent = Number.isNaN(at) ? "" : short(at);
+    }
+  }
+
+  private valueAt(line: Line, x: number): number {
+    const after = indexOf(line.t, x);
+    const before = after - 1;
+    if (line.steps) return line.y[before] ?? NaN;
+    const nearest = (line.t[after] ?? Infinity) - x < x - (line.t[before] ?? -Infinity) ? after : before;
+    return line.y[nearest] ?? NaN;
+  }
+
+  private dragged(span: Span): void {
+    if (!this.isOverTime) return;
+    if (this.view.dragging === "mark") this.view.mark(span);
+    else this.view.show(span.from, span.to);
+  }
+
+  private wheel(event: WheelEvent): void {
+    // A page that is scrolled must not change its charts: only one that has the focus, or with Ctrl.
+    if (!this.isOverTime || !(event.ctrlKey || document.activeElement === this.place)) return;
+    event.preventDefault();
+    this.view.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.pointed ?? undefined);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (!this.isOverTime || event.ctrlKey || event.altKey || event.metaKey) return;
+    const { from, to } = this.view.shown;
+    const move = (share: number) => {
+      const x = Math.min(Math.max((this.pointed ?? (from + to) / 2) + share * (to - from), from), to);
+      this.plot.point(x);
+      this.show(x);
+      this.tell(x);
+    };
+    const actions: Record<string, () => void> = {
+      "+": () => this.view.zoom(0.5, this.pointed ?? undefined),
+      "=": () => this.view.zoom(0.5, this.pointed ?? undefined),
+      "-": () => this.view.zoom(2, this.pointed ?? undefined),
+      "0": () => this.view.reset(),
+      Home: () => this.view.reset(),
+      ArrowLeft: () => (event.shiftKey ? this.view.pan(-0.25) : move(-0.02)),
+      ArrowRight: () => (event.shiftKey ? this.view.pan(0.25) : move(0.02)),
+      m: () => this.markAtPointer(),
+      Escape: () => this.view.mark(null),
+    };
+    const action = actions[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    const at = this.pointed;
+    action();
+    if (at !== null && this.pointed === null) this.show(at);
+  }
+
+  /** Begins a span at the pointer, or ends it there. */
+  private markAtPointer(): void {
+    const x = this.pointed ?? this.view.shown.from;
+    if (this.start === null) {
+      this.start = x;
+      this.live.textContent = `The span begins at ${short(x)} seconds; press m again where it ends.`;
+      return;
+    }
+    this.view.mark({ from: Math.min(this.start, x), to: Math.max(this.start, x) });
+    this.start = null;
+  }
+
+  private tell(x: number): void {
+    const values = this.visible().map((line) => `${line.label} ${short(this.valueAt(line, x))}`);
+    this.live.textContent = `${short(x)} seconds: ${values.join(", ")}`;
+  }
+
+  private fillMarked(): void {
+    const span = this.isOverTime ? this.view.marked : null;
+    this.marked.replaceChildren(...(span ? [this.figures(span, "Marked span")] : []));
+  }
+
+  private fillTable(): void {
+    if (!this.table.open) return;
+    const [summary] = this.table.children;
+    const content = this.isOverTime ? [this.figures(this.view.shown, "Shown"), this.steps()] : [this.points()];
+    this.table.replaceChildren(summary as Element, ...content);
+  }
+
+  /** Figures of each line in a span. */
+  private figures(span: Span, word: string): HTMLElement {
+    const rows = this.visible().map((line) => {
+      const found = figures(within(line, span.from, span.to));
+      const lost = line.lost ? indexOf(line.lost, span.to) - indexOf(line.lost, span.from) : null;
+      if (found === null) return [line.name, "0", "-", "-", "-", "-", "-", "-", lost === null ? "" : String(lost)];
+      const values = [found.mean, found.min, found.median, found.p95, found.p99, found.max].map(short);
+      return [line.name, String(found.count), ...values, lost === null ? "" : String(lost)];
+    });
+    const caption = `${word}: ${span.from.toFixed(3)} s to ${span.to.toFixed(3)} s, ${this.spec.yLabel}`;
+    return tableOf(caption, ["line", "count", "mean", "min", "median", "p95", "p99", "max", "lost"], rows);
+  }
+
+  /** Means of each line in equal steps over what is shown. */
+  private steps(): HTMLElement {
+    const { from, to } = this.view.shown;
+    const lines = this.visible();
+    const rows = Array.from({ length: TABLE_STEPS }, (_, at) => {
+      const [start, end] = [from + ((to - from) * at) / TABLE_STEPS, from + ((to - from) * (at + 1)) / TABLE_STEPS];
+      return [`${start.toFixed(2)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
+    });
+    return tableOf(`Means of ${short((to - from) / TABLE_STEPS)} s, ${this.spec.yLabel}`, ["from", ...lines.map((line) => line.label)], rows);
+  }
+
+  /** Where each line reaches round shares; of a chart that is not over time. */
+  private points(): HTMLElement {
+    const shares = [5, 25, 50, 75, 90, 95, 99, 99.9, 100];
+    const rows = this.visible().map((line) => [line.name, ...shares.map((share) => short(line.t[indexOf(line.y, share)] ?? NaN))]);
+    return tableOf(`${this.spec.xLabel}, by share`, ["line", ...shares.map((share) => `${share} %`)], rows);
+  }
+}
+
+const HEIGHT = 240;
+const TABLE_STEPS = 20;
+const KEYS = "Arrow keys read values, plus and minus zoom, shift with arrows moves, 0 shows the whole run, m marks a span.";

@@ -1,0 +1,100 @@
+// What the page brings along, made by Python (weirlab.viewer.data): what each record is, and its figures as tables
+// and notebooks show them. This page computes no figure of a run itself; only those of a span that a reader marks.
+
+/** Figures of a set of numbers (weirlab.stats.Distribution). */
+export interface Distribution {
+  count: number;
+  mean: number;
+  std: number;
+  min: number;
+  p5: number;
+  p25: number;
+  median: number;
+  p75: number;
+  p95: number;
+  p99: number;
+  max: number;
+}
+
+export type Direction = "up" | "down";
+
+export interface DirectionSummary {
+  flows: number;
+  goodput_mbps: number | null;
+  per_flow_mbps: Record<string, number>;
+  utilisation: number | null;
+}
+
+/** weirlab.stats.Summary, as far as the charts show it. */
+export interface Summary {
+  latency: {
+    idle: Distribution | null;
+    loaded: Distribution | null;
+    increase_mean_ms: number | null;
+    sent: number;
+    lost: number;
+  };
+  probes: Record<string, Distribution | null>;
+  up: DirectionSummary | null;
+  down: DirectionSummary | null;
+}
+
+export interface FlowName {
+  name: string;
+  label: string;
+  direction: Direction;
+  service: string;
+  cc: string;
+}
+
+export interface ProbeName {
+  name: string;
+  label: string;
+  service: string;
+  counts: boolean;
+}
+
+export interface Phase {
+  name: string;
+  start_s: number;
+  end_s: number;
+}
+
+/** One record on the page. */
+export interface RecordData {
+  name: string;
+  file: string;
+  /** Where its `.weir` file lies; null if the page has it within. */
+  url: string | null;
+  reached_s: number;
+  load_s: [number, number];
+  step_s: number;
+  throughput_interval_s: number;
+  phases: Phase[];
+  flows: FlowName[];
+  probes: ProbeName[];
+  summary: Summary;
+  goodput: Record<Direction, Distribution | null>;
+}
+
+export interface PageData {
+  records: RecordData[];
+}
+
+/** What the page says of its records. */
+export function pageData(): PageData {
+  return JSON.parse(document.getElementById("weir-data")?.textContent ?? '{"records": []}') as PageData;
+}
+
+/** The bytes of the `.weir` file of record `number`. */
+export async function archiveOf(record: RecordData, number: number): Promise<Uint8Array> {
+  if (record.url !== null) {
+    const answer = await fetch(record.url, { credentials: "same-origin" });
+    if (!answer.ok) throw new Error(`the server says ${answer.status}: ${(await answer.text()).slice(0, 200)}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+  const text = atob((document.getElementById(`weir-record-${number}`)?.textContent ?? "").trim());
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}

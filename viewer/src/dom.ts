@@ -1,0 +1,53 @@
+// Making elements. All text is set as text: what a record says is never read as markup.
+
+type Child = Node | string | null;
+
+/** An element with attributes and children. */
+export function el<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  attributes: Record<string, string> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Name] {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** A button that does `action`. */
+export function button(label: string, action: () => void, attributes: Record<string, string> = {}): HTMLButtonElement {
+  const made = el("button", { type: "button", ...attributes }, label);
+  made.addEventListener("click", action);
+  return made;
+}
+
+/** A button that is on or off. */
+export function toggle(
+  label: string,
+  on: boolean,
+  action: (on: boolean) => void,
+  attributes: Record<string, string> = {},
+): HTMLButtonElement {
+  const made = button(label, () => {
+    const now = made.getAttribute("aria-pressed") !== "true";
+    made.setAttribute("aria-pressed", String(now));
+    action(now);
+  }, attributes);
+  made.setAttribute("aria-pressed", String(on));
+  return made;
+}
+
+/** A table with a caption; the first cell of each row is its heading. */
+export function tableOf(caption: string, headings: string[], rows: string[][]): HTMLElement {
+  const head = el("tr", {}, ...headings.map((text) => el("th", { scope: "col" }, text)));
+  const body = rows.map((cells) =>
+    el("tr", {}, ...cells.map((text, at) => (at ? el("td", {}, text) : el("th", { scope: "row" }, text)))),
+  );
+  const table = el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body));
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption }, table);
+}
+
+/** The present value of a colour of the style sheet. */
+export function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}

@@ -1,0 +1,290 @@
+// Drawing lines with uPlot: what is sampled for the screen, axes, phases, lost pings, and what dragging does.
+import uPlot from "uplot";
+import type { Phase } from "./data";
+import { colour } from "./dom";
+import type { Line } from "./series";
+import { indexOf, quantile, short } from "./statistics";
+import type { Span } from "./view";
+
+/** What a plot shows. */
+export interface Shown {
+  lines: Line[];
+  x: Span;
+  marked: Span | null;
+  phases: Phase[];
+  log: boolean;
+  xLog: boolean;
+  xLabel: string;
+  yLabel: string;
+  yMax: number | null;
+  /** Whether single peaks far above everything else may be cut off. */
+  peaks: boolean;
+}
+
+/** What is drawn: numbers and the ranges of the axes. */
+export interface Picture {
+  shown: Shown;
+  y: [number, number];
+  data: uPlot.AlignedData;
+}
+
+/** What a plot tells. */
+export interface Told {
+  /** The reader points at `x`, or at nothing. */
+  pointed(x: number | null): void;
+  /** The reader dragged over a span. */
+  dragged(span: Span): void;
+}
+
+/** The colour of a line. */
+export const colourOf = (line: Line) => (line.average ? colour("ink") : colour(`c${line.colour % COLOURS}`));
+
+/** The dashes of a line: those that share a colour differ by them. */
+export const dashOf = (line: Line) => DASHES[Math.floor(line.colour / COLOURS) % DASHES.length] as number[];
+
+export class Plot {
+  private made: uPlot | null = null;
+  private shown: Shown | null = null;
+
+  constructor(
+    private readonly place: HTMLElement,
+    private readonly told: Told,
+    private readonly linked: boolean,
+  ) {}
+
+  /** The greatest value that the chart has room for, and the greatest that there is. */
+  top: { room: number; greatest: number } = { room: 1, greatest: 1 };
+
+  draw(shown: Shown, width: number, height: number): void {
+    this.shown = shown;
+    this.made?.destroy();
+    this.top = topOf(shown);
+    this.made = new uPlot(this.options(shown, width, height), sampled(shown, width), this.place);
+  }
+
+  /** What is drawn, for a picture of `width` pixels. */
+  picture(width: number): Picture | null {
+    if (this.shown === null) return null;
+    return { shown: this.shown, y: this.range(this.shown), data: sampled(this.shown, width) };
+  }
+
+  /** Points at `x`, as a mouse would. */
+  point(x: number): void {
+    this.made?.setCursor({ left: this.made.valToPos(x, "x"), top: this.made.over.clientHeight / 2 });
+  }
+
+  private options(shown: Shown, width: number, height: number): uPlot.Options {
+    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
+    const font = "12px system-ui, sans-serif";
+    const [low, high] = this.range(shown);
+    return {
+      width,
+      height,
+      legend: { show: false },
+      cursor: {
+        ...(this.linked ? { sync: { key: "weir", scales: ["x", null] as [string, null] } } : {}),
+        drag: { x: true, y: false, setScale: false },
+        points: { show: false },
+        y: false,
+      },
+      scales: {
+        x: { time: false, distr: shown.xLog ? 3 : 1, range: () => [shown.x.from, shown.x.to] },
+        y: { distr: shown.log ? 3 : 1, range: () => [low, high] },
+      },
+      axes: [
+        { ...axis, ...(shown.xLog ? LOG : {}), font, size: 26, label: shown.xLabel, labelFont: font, labelSize: 18, values: (_, ticks) => ticks.map(tick) },
+        { ...axis, ...(shown.log ? LOG : {}), font, size: 50, label: shown.yLabel, labelFont: font, labelSize: 18, values: (_, ticks) => ticks.map(tick) },
+      ],
+      series: [{}, ...shown.lines.map((line) => this.series(line))],
+      hooks: {
+        drawClear: [(plot) => this.behind(plot)],
+        draw: [(plot) => this.lost(plot)],
+        setCursor: [(plot) => this.told.pointed(pointedAt(plot))],
+        setSelect: [(plot) => this.selected(plot)],
+      },
+    };
+  }
+
+  private series(line: Line): uPlot.Series {
+    return {
+      label: line.name,
+      stroke: () => colourOf(line),
+      width: line.average ? 2 : 1.2,
+      dash: dashOf(line),
+      spanGaps: true,
+      points: { show: false },
+      ...(line.steps && uPlot.paths.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
+    };
+  }
+
+  private range(shown: Shown): [number, number] {
+    if (!shown.log) return [0, this.top.room];
+    let least = Infinity;
+    for (const line of shown.lines) for (const value of visible(line, shown.x)) if (value > 0 && value < least) least = value;
+    const low = Number.isFinite(least) ? 10 ** Math.floor(Math.log10(least)) : 0.1;
+    return [low, Math.max(10 ** Math.ceil(Math.log10(Math.max(this.top.greatest, low * 10))), low * 10)];
+  }
+
+  /** Phases and the marked span, behind the lines. */
+  private behind(plot: uPlot): void {
+    const { phases = [], marked } = this.shown ?? {};
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "top";
+    if (marked) {
+      const [left, right] = [plot.valToPos(marked.from, "x", true), plot.valToPos(marked.to, "x", true)];
+      ctx.fillStyle = colour("marked");
+      ctx.fillRect(Math.max(left, bbox.left), bbox.top, Math.min(right, bbox.left + bbox.width) - Math.max(left, bbox.left), bbox.height);
+    }
+    for (const phase of phases) {
+      const left = plot.valToPos(phase.start_s, "x", true);
+      const right = plot.valToPos(phase.end_s, "x", true);
+      if (right < bbox.left || left > bbox.left + bbox.width) continue;
+      const start = Math.max(left, bbox.left);
+      if (left > bbox.left) {
+        ctx.fillStyle = colour("phase");
+        ctx.fillRect(left, bbox.top, devicePixelRatio, bbox.height);
+      }
+      ctx.fillStyle = colour("quiet");
+      const name = phase.name.slice(0, 40);
+      if (ctx.measureText(name).width + 8 * devicePixelRatio < Math.min(right, bbox.left + bbox.width) - start) {
+        ctx.fillText(name, start + 4 * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
+      }
+    }
+    ctx.restore();
+  }
+
+  /** A tick at the top edge for each lost ping. */
+  private lost(plot: uPlot): void {
+    if (this.shown === null) return;
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.fillStyle = colour("lost");
+    for (const line of this.shown.lines) {
+      if (line.lost === undefined) continue;
+      let before = -Infinity;
+      for (let at = indexOf(line.lost, this.shown.x.from); at < line.lost.length; at++) {
+        const time = line.lost[at] as number;
+        if (time > this.shown.x.to) break;
+        const x = Math.round(plot.valToPos(time, "x", true));
+        if (x === before) continue;
+        before = x;
+        ctx.fillRect(x, bbox.top, devicePixelRatio, 9 * devicePixelRatio);
+      }
+    }
+    ctx.restore();
+  }
+
+  private selected(plot: uPlot): void {
+    const { left, width } = plot.select;
+    if (width < 3) return;
+    const span = { from: plot.posToVal(left, "x"), to: plot.posToVal(left + width, "x") };
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.told.dragged(span);
+  }
+}
+
+function pointedAt(plot: uPlot): number | null {
+  const left = plot.cursor.left ?? -1;
+  return left < 0 ? null : plot.posToVal(left, "x");
+}
+
+/** The part of a line's values within a span, with a sample more on both sides. */
+function visible(line: Line, x: Span): Float64Array {
+  return line.y.subarray(Math.max(0, indexOf(line.t, x.from) - 1), indexOf(line.t, x.to) + 1);
+}
+
+function topOf(shown: Shown): { room: number; greatest: number } {
+  let greatest = 0;
+  let usual = 0;
+  for (const line of shown.lines) {
+    const values = visible(line, shown.x);
+    for (const value of values) if (value > greatest) greatest = value;
+    if (shown.peaks) {
+      const most = quantile(values.filter((value) => !Number.isNaN(value)).sort(), 0.98);
+      if (most > usual) usual = most;
+    }
+  }
+  if (shown.yMax !== null) return { room: shown.yMax, greatest };
+  const cut = shown.peaks && greatest > 2.5 * usual && usual > 0 ? 1.5 * usual : greatest;
+  return { room: cut > 0 && Number.isFinite(cut) ? cut * 1.05 : 1, greatest };
+}
+
+/** The data for the screen: all samples if they are few, else least and greatest of each pixel. */
+function sampled(shown: Shown, width: number): uPlot.AlignedData {
+  const { lines, x } = shown;
+  const ranges = lines.map((line) => [
+    Math.max(0, indexOf(line.t, x.from) - 1),
+    Math.min(line.t.length, indexOf(line.t, x.to) + 1),
+  ] as [number, number]);
+  const many = !shown.xLog && ranges.some(([first, end]) => end - first > 3 * width);
+  return many && !lines.some((line) => line.steps) ? squeezed(lines, ranges, x, width, shown.log) : whole(lines, ranges, shown.log);
+}
+
+function whole(lines: Line[], ranges: [number, number][], log: boolean): uPlot.AlignedData {
+  const times = [...new Set(lines.flatMap((line, number) => [...line.t.subarray(...(ranges[number] as [number, number]))]))];
+  times.sort((one, other) => one - other);
+  const values = lines.map((line, number) => {
+    const [first, end] = ranges[number] as [number, number];
+    let at = first;
+    return times.map((time) => {
+      let value: number | null | undefined;
+      while (at < end && line.t[at] === time) value = drawable(line.y[at++] as number, log);
+      return value;
+    });
+  });
+  return [times, ...values];
+}
+
+function squeezed(lines: Line[], ranges: [number, number][], x: Span, width: number, log: boolean): uPlot.AlignedData {
+  const bins = Math.max(1, Math.floor(width));
+  const step = (x.to - x.from) / bins;
+  const times = Array.from({ length: 2 * bins }, (_, at) => x.from + (Math.floor(at / 2) + (at % 2 ? 0.75 : 0.25)) * step);
+  const values = lines.map((line, number) => {
+    const found: (number | null | undefined)[] = new Array(2 * bins);
+    const [first, end] = ranges[number] as [number, number];
+    let at = first;
+    for (let bin = 0; bin < bins && at < end; bin++) {
+      const until = x.from + (bin + 1) * step;
+      let [least, greatest, leastAt, greatestAt] = [Infinity, -Infinity, -1, -1];
+      for (; at < end && (line.t[at] as number) < until; at++) {
+        const value = line.y[at] as number;
+        if (value < least) [least, leastAt] = [value, at];
+        if (value > greatest) [greatest, greatestAt] = [value, at];
+      }
+      if (leastAt < 0) continue;
+      const pair = leastAt < greatestAt ? [least, greatest] : [greatest, least];
+      [found[2 * bin], found[2 * bin + 1]] = [drawable(pair[0] as number, log), drawable(pair[1] as number, log)];
+    }
+    return found;
+  });
+  return [times, ...values];
+}
+
+/** A value for uPlot: null is a gap. */
+function drawable(value: number, log: boolean): number | null {
+  return Number.isFinite(value) && !(log && value <= 0) ? value : null;
+}
+
+const tick = (value: number | null) => (value === null ? "" : Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : short(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
+
+/** Ticks of a logarithmic axis: powers of ten, and 2 and 5 between them where there is room. */
+const LOG: Partial<uPlot.Axis> = {
+  splits: (_plot, _axis, low, high) => {
+    const between = high / low < 1000 ? [1, 2, 5] : [1];
+    const found: number[] = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+      for (const factor of between) {
+        const value = power * factor;
+        if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+      }
+    }
+    return found;
+  },
+  filter: (_plot, splits) => splits,
+};
+
+const COLOURS = 6;
+const DASHES = [[], [6, 3], [2, 2], [8, 2, 2, 2]];

@@ -1,0 +1,159 @@
+// Charts as files: PNG, SVG and CSV, made in the page and given to the browser to keep.
+import { colour } from "./dom";
+import { colourOf, dashOf, type Picture } from "./plot";
+import type { Line } from "./series";
+import { short } from "./statistics";
+
+/** The chart as an SVG picture with title, axes and legend. */
+export function svgOf(picture: Picture, title: string): string {
+  const { shown, y, data } = picture;
+  const rows = Math.ceil(shown.lines.length / COLUMNS);
+  const height = TOP + PLOT + BOTTOM + rows * 18;
+  const place = placing(picture);
+  const parts = [
+    `<text x="${LEFT}" y="20" font-size="15" font-weight="600" fill="${colour("ink")}">${escaped(title)}</text>`,
+    ...ticks(y, shown.log).map((value) => gridLine(place.y(value), value)),
+    ...ticks([shown.x.from, shown.x.to], shown.xLog).map((value) => tickText(place.x(value), value)),
+    ...shown.lines.map((line, number) => path(line, data[0] as number[], data[number + 1] as number[], place)),
+    centred(LEFT + WIDTH / 2, TOP + PLOT + 34, shown.xLabel),
+    `<text transform="translate(14 ${TOP + PLOT / 2}) rotate(-90)" text-anchor="middle" fill="${colour("quiet")}">${escaped(shown.yLabel)}</text>`,
+    ...shown.lines.map((line, number) => legendEntry(line, number)),
+  ];
+  return svg(LEFT + WIDTH + 16, height, parts);
+}
+
+/** A whole SVG file of `parts`, on the page's background. */
+export function svg(width: number, height: number, parts: string[]): string {
+  const room = `<rect width="${width}" height="${height}" fill="${colour("paper")}"/>`;
+  const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
+  return `${head} font-family="system-ui, sans-serif" font-size="12">${room}${parts.join("")}</svg>`;
+}
+
+/** An SVG picture as PNG, with two pixels for each of its own. */
+export async function pngOf(text: string): Promise<Blob> {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.naturalWidth * 2, image.naturalHeight * 2];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture could not be made"))), "image/png");
+  });
+}
+
+/** Every sample of the lines, a row each. */
+export function csvOf(lines: Line[], x: string, unit: string): string {
+  const rows = [`series,${x},${unit}`];
+  for (const line of lines) {
+    const name = cell(line.name);
+    for (let at = 0; at < line.t.length; at++) {
+      const value = line.y[at] as number;
+      rows.push(`${name},${line.t[at]},${Number.isNaN(value) ? "" : value}`);
+    }
+    for (const time of line.lost ?? []) rows.push(`${name},${time},`);
+  }
+  return `${rows.join("\n")}\n`;
+}
+
+/** Gives a file to the browser. */
+export function keep(content: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** A short file name made of `title`. */
+export function slug(title: string): string {
+  return title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "").slice(0, 60) || "chart";
+}
+
+/** `text` in which nothing is markup. */
+export function escaped(text: string): string {
+  const signs: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  // biome-ignore lint: control characters are not allowed in XML
+  return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replaceAll(/[&<>"']/g, (sign) => signs[sign] as string);
+}
+
+/** Round numbers for the axis `range`. */
+export function ticks([low, high]: [number, number], log: boolean): number[] {
+  const found: number[] = [];
+  if (log) {
+    for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power++) found.push(10 ** power);
+    return found;
+  }
+  const rough = (high - low) / 6;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10);
+  if (!(step > 0) || !Number.isFinite(step)) return [];
+  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) found.push(value);
+  return found;
+}
+
+interface Placing {
+  x(value: number): number;
+  y(value: number): number;
+}
+
+function placing({ shown, y }: Picture): Placing {
+  return {
+    x: (value) => LEFT + WIDTH * share(value, [shown.x.from, shown.x.to], shown.xLog),
+    y: (value) => TOP + PLOT * (1 - share(value, y, shown.log)),
+  };
+}
+
+/** Where a value lies in a range: 0 at its low end, 1 at its high end. */
+export function share(value: number, [low, high]: [number, number], log: boolean): number {
+  const found = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  return Math.min(Math.max(found, -0.05), 1.05);
+}
+
+function path(line: Line, times: number[], values: (number | null | undefined)[], place: Placing): string {
+  let steps = "";
+  let [pen, before] = ["M", NaN];
+  times.forEach((time, at) => {
+    const value = values[at];
+    if (value === undefined) return;
+    if (value === null) {
+      pen = "M";
+      return;
+    }
+    const [x, y] = [place.x(time), place.y(value)];
+    if (line.steps && pen === "L" && !Number.isNaN(before)) steps += `L${x.toFixed(1)} ${before.toFixed(1)}`;
+    steps += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
+    [pen, before] = ["L", y];
+  });
+  const dash = dashOf(line).join(" ");
+  return `<path d="${steps}" fill="none" stroke="${colourOf(line)}" stroke-width="${line.average ? 2 : 1.2}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+}
+
+function gridLine(y: number, value: number): string {
+  const line = `<line x1="${LEFT}" x2="${LEFT + WIDTH}" y1="${y}" y2="${y}" stroke="${colour("grid")}"/>`;
+  return `${line}<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end" fill="${colour("quiet")}">${tickLabel(value)}</text>`;
+}
+
+const tickText = (x: number, value: number) => centred(x, TOP + PLOT + 16, tickLabel(value));
+
+const tickLabel = (value: number) => (Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : short(value));
+
+function centred(x: number, y: number, text: string): string {
+  return `<text x="${x}" y="${y}" text-anchor="middle" fill="${colour("quiet")}">${escaped(text)}</text>`;
+}
+
+function legendEntry(line: Line, number: number): string {
+  const x = LEFT + (number % COLUMNS) * (WIDTH / COLUMNS);
+  const y = TOP + PLOT + BOTTOM + Math.floor(number / COLUMNS) * 18;
+  const dash = dashOf(line).join(" ");
+  const sample = `<line x1="${x}" x2="${x + 18}" y1="${y - 4}" y2="${y - 4}" stroke="${colourOf(line)}" stroke-width="2"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+  return `${sample}<text x="${x + 24}" y="${y}" fill="${colour("ink")}">${escaped(line.label.slice(0, 60))}</text>`;
+}
+
+/** A cell of a CSV file that no spreadsheet takes for a formula. */
+function cell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return `"${safe.replaceAll('"', '""')}"`;
+}
+
+const [LEFT, TOP, WIDTH, PLOT, BOTTOM, COLUMNS] = [64, 34, 820, 300, 56, 3];

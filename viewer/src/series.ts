@@ -1,0 +1,256 @@
+// What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
+import type { Direction, RecordData } from "./data";
+import { indexOf } from "./statistics";
+import type { Tables } from "./tables";
+
+/** One quantity over time. Times are seconds, in order; a value is NaN where there is none. */
+export interface Line {
+  name: string;
+  label: string;
+  /** Number of the record on the page. */
+  run: number;
+  direction: Direction | "";
+  service: string;
+  t: Float64Array;
+  y: Float64Array;
+  /** Which colour of the palette. */
+  colour: number;
+  /** Whether a value holds until the next one. */
+  steps?: boolean;
+  /** When pings were sent that were lost, in seconds. */
+  lost?: Float64Array;
+  /** Whether it is the mean of the others, which is drawn over them. */
+  average?: boolean;
+}
+
+/** The goodput of each flow of a direction in Mbit/s, in steps as Weir's own charts have them. */
+export async function goodput(tables: Tables, record: RecordData, run: number, direction: Direction): Promise<Line[]> {
+  const table = await tables.read("throughput", ["t_ns", "flow", "bytes"]);
+  const t = seconds(table.numbers("t_ns"));
+  const [flow, bytes] = [table.numbers("flow"), table.numbers("bytes")];
+  const edges = edgesOf(record);
+  const middles = edges.slice(0, -1).map((edge) => edge + record.step_s / 2);
+  const lines: Line[] = [];
+  record.flows.forEach((one, number) => {
+    if (one.direction !== direction || table.rows === 0) return;
+    const rows = where(flow, number);
+    const arrived = bytesUntil(take(t, rows), take(bytes, rows), record.throughput_interval_s, edges);
+    const y = new Float64Array(middles.length).map(
+      (_, at) => (((arrived[at + 1] as number) - (arrived[at] as number)) * 8e-6) / record.step_s,
+    );
+    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y });
+  });
+  return lines;
+}
+
+/** The round trip of every ping in ms, a line a probe. */
+export async function pings(tables: Tables, record: RecordData, run: number): Promise<Line[]> {
+  const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"]);
+  const [t, probe, rtt] = [seconds(table.numbers("t_ns")), table.numbers("probe"), table.numbers("rtt_ns")];
+  const lines: Line[] = [];
+  record.probes.forEach((one, number) => {
+    const rows = ordered(t, where(probe, number));
+    if (rows.length === 0) return;
+    const y = take(rtt, rows).map((value) => value / 1e6);
+    const all = take(t, rows);
+    const lost = all.filter((_, at) => Number.isNaN(y[at]));
+    lines.push({
+      ...line(one.name, one.label, run, lines.length),
+      service: one.service,
+      t: all.filter((_, at) => !Number.isNaN(y[at])),
+      y: y.filter((value) => !Number.isNaN(value)),
+      lost,
+    });
+  });
+  return lines;
+}
+
+/** The pings of all probes over the whole path together, by time; each in ms. */
+export function together(lines: Line[], record: RecordData): Line | null {
+  const counted = lines.filter((one) => record.probes.find((probe) => probe.name === one.name)?.counts);
+  const [first] = counted;
+  if (first === undefined) return null;
+  const size = counted.reduce((sum, one) => sum + one.t.length, 0);
+  const [t, y] = [new Float64Array(size), new Float64Array(size)];
+  const places = counted.map(() => 0);
+  for (let at = 0; at < size; at++) {
+    let next = -1;
+    for (let number = 0; number < counted.length; number++) {
+      const time = counted[number]?.t[places[number] as number];
+      if (time === undefined) continue;
+      if (next < 0 || time < (counted[next]?.t[places[next] as number] as number)) next = number;
+    }
+    const place = places[next] as number;
+    t[at] = counted[next]?.t[place] as number;
+    y[at] = counted[next]?.y[place] as number;
+    places[next] = place + 1;
+  }
+  return { ...first, name: record.name, label: record.name, service: "", t, y, lost: merged(counted) };
+}
+
+function merged(lines: Line[]): Float64Array {
+  return new Float64Array(lines.flatMap((one) => [...(one.lost ?? [])])).sort();
+}
+
+/** Means of `one` in each step of the record, as a line of an overlay. */
+export function means(one: Line, record: RecordData): Line {
+  const edges = edgesOf(record);
+  const t = edges.slice(0, -1).map((edge) => edge + record.step_s / 2);
+  const [sums, counts] = [new Float64Array(t.length), new Float64Array(t.length)];
+  for (let at = 0; at < one.t.length; at++) {
+    const step = Math.floor((one.t[at] as number) / record.step_s);
+    if (step >= t.length || Number.isNaN(one.y[at])) continue;
+    sums[step] = (sums[step] as number) + (one.y[at] as number);
+    counts[step] = (counts[step] as number) + 1;
+  }
+  return { ...one, t, y: sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN)) };
+}
+
+/** The sum of lines with the same times, as one line. */
+export function total(lines: Line[], record: RecordData, divisor = 1): Line | null {
+  const [first] = lines;
+  if (first === undefined) return null;
+  const y = first.y.map((_, at) => lines.reduce((sum, one) => sum + (one.y[at] as number), 0) / divisor);
+  return { ...first, name: record.name, label: record.name, service: "", y };
+}
+
+/** What waits in each queue in kB, and what it dropped in packets a second. */
+export async function queues(tables: Tables, run: number): Promise<{ backlog: Line[]; drops: Line[] }> {
+  const reasons = tables.names("queue").filter((name) => name.startsWith("dropped_") && name !== "dropped_bytes");
+  const table = await tables.read("queue", ["t_ns", "queue", "class", "backlog_bytes", ...reasons]);
+  const t = seconds(table.numbers("t_ns"));
+  const [names, classes, bytes] = [table.texts("queue"), table.texts("class"), table.numbers("backlog_bytes")];
+  const counts = reasons.map((reason) => table.numbers(reason));
+  const places = new Map<string, number[]>();
+  for (let at = 0; at < table.rows; at++) {
+    if (classes[at] !== "") continue;
+    const name = names[at] as string;
+    const rows = places.get(name);
+    if (rows) rows.push(at);
+    else places.set(name, [at]);
+  }
+  const found: { backlog: Line[]; drops: Line[] } = { backlog: [], drops: [] };
+  for (const name of [...places.keys()].sort()) {
+    const rows = new Uint32Array(places.get(name) as number[]);
+    const times = take(t, rows);
+    const base: Line = {
+      ...line(name, name, run, found.backlog.length),
+      direction: name.startsWith("up/") ? "up" : name.startsWith("down/") ? "down" : "",
+      t: times,
+    };
+    found.backlog.push({ ...base, y: take(bytes, rows).map((value) => value / 1e3) });
+    const y = new Float64Array(rows.length).map((_, at) => {
+      const length = (times[at] as number) - (times[at - 1] ?? 0);
+      const dropped = counts.reduce((sum, column) => sum + (column[rows[at] as number] || 0), 0);
+      return length > 0 ? dropped / length : NaN;
+    });
+    found.drops.push({ ...base, y });
+  }
+  return found;
+}
+
+/** The congestion window of each flow in segments, and its smoothed round trip in ms. */
+export async function senders(tables: Tables, record: RecordData, run: number): Promise<{ cwnd: Line[]; srtt: Line[] }> {
+  const table = await tables.read("tcp", ["t_ns", "flow", "cwnd_segments", "srtt_ns"]);
+  const [t, flow] = [seconds(table.numbers("t_ns")), table.numbers("flow")];
+  const [cwnd, srtt] = [table.numbers("cwnd_segments"), table.numbers("srtt_ns")];
+  const found: { cwnd: Line[]; srtt: Line[] } = { cwnd: [], srtt: [] };
+  record.flows.forEach((one, number) => {
+    const rows = where(flow, number);
+    if (rows.length === 0) return;
+    const way = one.direction === "up" ? "\u2191" : "\u2193";
+    const base: Line = {
+      ...line(one.name, `${way} ${one.label}`, run, found.cwnd.length),
+      direction: one.direction,
+      service: one.service,
+      t: take(t, rows),
+    };
+    found.cwnd.push({ ...base, y: take(cwnd, rows) });
+    found.srtt.push({ ...base, y: take(srtt, rows).map((value) => value / 1e6) });
+  });
+  return found;
+}
+
+/** The rate that a shaper set for each direction, in Mbit/s; NaN where it lets everything through. */
+export async function shaperRates(tables: Tables, record: RecordData, run: number): Promise<Line[]> {
+  const table = await tables.read("shaper", ["t_ns", "queue", "rate_bps"]);
+  const [t, names, rate] = [seconds(table.numbers("t_ns")), table.texts("queue"), table.numbers("rate_bps")];
+  return [...new Set(names)].sort().map((name, number) => {
+    const rows = new Uint32Array(names.flatMap((one, at) => (one === name ? [at] : [])));
+    const y = take(rate, rows).map((value) => value / 1e6);
+    return {
+      ...line(name, name, run, number),
+      direction: name.startsWith("up/") ? ("up" as const) : ("down" as const),
+      steps: true,
+      // The last rate holds until the end.
+      t: Float64Array.of(...take(t, rows), record.reached_s),
+      y: Float64Array.of(...y, y[y.length - 1] ?? NaN),
+    };
+  });
+}
+
+/** Which share of `values` is no greater than a value: in steps fine enough for any screen, the tail in full. */
+export function cumulative(values: Float64Array): { x: Float64Array; y: Float64Array } {
+  const sorted = values.slice().sort();
+  const shares: number[] = [];
+  const count = Math.min(sorted.length, MAX_CDF_POINTS);
+  for (let at = 0; at < count; at++) shares.push(count === sorted.length ? at : Math.floor((at * sorted.length) / count));
+  if (shares[shares.length - 1] !== sorted.length - 1) shares.push(sorted.length - 1);
+  return {
+    x: Float64Array.from(shares, (at) => sorted[at] as number),
+    y: Float64Array.from(shares, (at) => (100 * (at + 1)) / sorted.length),
+  };
+}
+
+/** The values of `one` in a span of seconds. */
+export function within(one: Line, from: number, to: number): Float64Array {
+  return one.y.subarray(indexOf(one.t, from), indexOf(one.t, to));
+}
+
+function line(name: string, label: string, run: number, colour: number): Line {
+  return { name, label, run, colour, direction: "", service: "", t: new Float64Array(), y: new Float64Array() };
+}
+
+function edgesOf(record: RecordData): Float64Array {
+  const count = Math.floor(record.reached_s / record.step_s + 1e-9);
+  return new Float64Array(count < 1 ? 1 : count + 1).map((_, at) => at * record.step_s);
+}
+
+/** Bytes that had arrived at each of `edges`; within an interval they are taken to arrive evenly. */
+function bytesUntil(t: Float64Array, bytes: Float64Array, interval: number, edges: Float64Array): Float64Array {
+  let [next, sum] = [0, 0];
+  return edges.map((edge) => {
+    while (next < t.length && (t[next] as number) <= edge) sum += bytes[next++] as number;
+    if (next >= t.length) return sum;
+    const end = t[next] as number;
+    const before = next > 0 ? (t[next - 1] as number) : -Infinity;
+    // The clock of a live system comes a little early or late: up to half an interval is no gap.
+    const start = end - before <= 1.5 * interval ? before : end - interval;
+    return edge <= start ? sum : sum + ((edge - start) / (end - start)) * (bytes[next] as number);
+  });
+}
+
+function where(column: Float64Array, value: number): Uint32Array {
+  let count = 0;
+  for (const one of column) if (one === value) count++;
+  const rows = new Uint32Array(count);
+  let at = 0;
+  for (let row = 0; row < column.length; row++) if (column[row] === value) rows[at++] = row;
+  return rows;
+}
+
+/** `rows` by time: rows of pings are written when the answer comes. */
+function ordered(t: Float64Array, rows: Uint32Array): Uint32Array {
+  return rows.sort((one, other) => (t[one] as number) - (t[other] as number));
+}
+
+function take(column: Float64Array, rows: Uint32Array): Float64Array {
+  const found = new Float64Array(rows.length);
+  for (let at = 0; at < rows.length; at++) found[at] = column[rows[at] as number] as number;
+  return found;
+}
+
+const seconds = (nanoseconds: Float64Array) => nanoseconds.map((value) => value / 1e9);
+
+/** More than a screen has pixels, and as many as are needed to see one ping in a thousand. */
+const MAX_CDF_POINTS = 4000;
