@@ -27,6 +27,7 @@ COMMANDS = {
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
+    "report": "Write records as one page for a browser.",
     "export": "Write records as .weir files, for Flent, as CSV, JSON lines or Parquet.",
     "import": "Make records of data files of Flent.",
     "lab": "Run any program on an emulated line.",

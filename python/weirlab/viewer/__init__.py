@@ -1,0 +1,13 @@
+"""Records in a browser: the pages of `weir report` and `weir ui`, and the viewer that draws their charts.
+
+The viewer is TypeScript (`viewer/` of the repository); what is made of it lies in `dist/` and is committed,
+so that a page needs no Node. It reads the record's own files in the browser. All figures of a run come from
+`weirlab.stats` and are embedded beside them, so that page, terminal and notebook cannot differ.
+"""
+
+from weirlab.viewer.data import record_data
+from weirlab.viewer.page import Source, asset, report_page
+from weirlab.viewer.repeat import commands
+from weirlab.viewer.words import grade_of
+
+__all__ = ["Source", "asset", "commands", "grade_of", "record_data", "report_page"]

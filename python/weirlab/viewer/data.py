@@ -1,0 +1,91 @@
+"""What the viewer is told of a record: names, phases and the figures that tables show, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weirlab.plots.caption import short_names
+from weirlab.plots.series import step_ns
+from weirlab.record.set_ups import slug
+from weirlab.stats import describe, load_window_ns, summarise, totals_mbps
+
+__all__ = ["record_data", "service"]
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+
+def record_data(record: Record, name: str, url: str | None = None) -> dict[str, Any]:
+    """All that the viewer needs beside the record's own files.
+
+    Args:
+        record: the record.
+        name: what tells it apart from the others on the page.
+        url: where the page finds its `.weir` file; None if the page has it within.
+    """
+    scenario = record.manifest.scenario
+    start, end = load_window_ns(record)
+    goodput = {way: describe(totals_mbps(record, way)["mbps"]) for way in ("down", "up")}
+    return {
+        "name": name,
+        "file": f"{slug(name)}.weir",
+        "url": url,
+        "reached_s": record.reached_ns / 1e9,
+        "load_s": [start / 1e9, end / 1e9],
+        "step_s": step_ns(record.reached_ns) / 1e9,
+        "throughput_interval_s": scenario["sampling"]["throughput_ns"] / 1e9,
+        "phases": [
+            {"name": one["name"], "start_s": one["start_ns"] / 1e9, "end_s": one["end_ns"] / 1e9}
+            for one in scenario["phases"]
+        ],
+        "flows": _flows(record),
+        "probes": _probes(record),
+        "summary": summarise(record).as_dict() | {"path": str(record.path.name)},
+        "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
+    }
+
+
+def _flows(record: Record) -> list[dict[str, Any]]:
+    rows = list(record.flow_names.iter_rows(named=True))
+    labels: dict[str, list[str]] = {
+        way: short_names([row["name"] for row in rows if row["direction"] == way]) for way in ("up", "down")
+    }
+    return [
+        {
+            "name": row["name"],
+            "label": labels[row["direction"]].pop(0),
+            "direction": row["direction"],
+            "service": service(row["dscp"]),
+            "cc": row["congestion_control"],
+        }
+        for row in rows
+    ]
+
+
+def _probes(record: Record) -> list[dict[str, Any]]:
+    pings = record.manifest.scenario["probes"]
+    names = record.probe_names
+    return [
+        {
+            "name": name,
+            "label": label,
+            "service": service(pings[number]["dscp"]) if number < len(pings) else "",
+            "counts": number < len(pings) and number not in record.manifest.routers,
+        }
+        for number, (name, label) in enumerate(zip(names, short_names(names), strict=True))
+    ]
+
+
+def service(dscp: int) -> str:
+    """The name of a service class by its code point: `BE`, `CS1`, `AF41`, `EF`, or its number."""
+    if dscp in NAMED:
+        return NAMED[dscp]
+    if dscp % 8 == 0:
+        return f"CS{dscp // 8}"
+    drop = dscp % 8 // 2
+    return f"AF{dscp // 8}{drop}" if dscp % 2 == 0 and 8 < dscp < 40 and drop else f"DSCP {dscp}"
+
+
+NAMED = {0: "BE", 1: "LE", 44: "VA", 46: "EF"}
+"""Code points that are no class selector and no assured forwarding: RFC 3246, 5865, 8622."""

@@ -1,0 +1,283 @@
+"""The page of one or several records: words, path, charts, tables, how to repeat it, and the raw data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib import metadata, resources
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import RecordError, UsageError
+from weirlab.record import pack
+from weirlab.record.set_ups import run_names
+from weirlab.report import advice, comparison_table, flow_table, latency_table, quality_table, story
+from weirlab.report.methods import method_tables
+from weirlab.stats import compare, summarise
+from weirlab.viewer.data import record_data
+from weirlab.viewer.path import path_svg
+from weirlab.viewer.repeat import repeat_of
+from weirlab.viewer.words import grade_of, summary_of
+
+__all__ = ["Source", "asset", "report_page"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
+
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a page that is served finds what it loads.
+
+    Attributes:
+        records: the address of each record's `.weir` file.
+        script, style: addresses of the viewer.
+        home: HTML that leads back to where the page was opened from.
+    """
+
+    records: list[str]
+    script: str
+    style: str
+    home: str = ""
+
+
+def report_page(records: Sequence[Record], *, title: str | None = None, source: Source | None = None) -> str:
+    """The page of `records`.
+
+    Args:
+        records: what it shows; several are also set beside each other.
+        title: heading in place of the test's title.
+        source: where a served page finds scripts and records; None puts all into the page itself, which then
+            needs no network.
+
+    Raises:
+        UsageError: if the records are too large for one page.
+        RecordError: if the manifest of one is damaged.
+    """
+    urls: list[str | None] = [None] * len(records) if source is None else [*source.records]
+    try:
+        names = run_names(records)
+        data = _json({"records": [record_data(*each) for each in zip(records, names, urls, strict=True)]})
+        main = "".join(_main(records, names, title))
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        places = ", ".join(f"`{one.path}`" for one in records[:3])
+        raise RecordError(f"{places}: its manifest.json is damaged") from error
+    heading = title or _title(records)
+    head, tail = _around(records, data, source)
+    home = source.home if source else ""
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"{head}"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(heading)}</title>\n</head>\n<body>\n{home}<main>\n{main}</main>\n{tail}</body>\n</html>\n"
+    )
+    # What a manifest says may hold lone surrogates, which UTF-8 cannot.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of `viewer.js` or `viewer.css`, as npm made it."""
+    return (resources.files("weirlab.viewer") / "dist" / name).read_text(encoding="utf-8")
+
+
+def _around(records: Sequence[Record], data: str, source: Source | None) -> tuple[str, str]:
+    """What stands in the head, and what stands behind the content: styles, scripts and data."""
+    shown = f'<script type="application/json" id="weir-data">{data}</script>\n'
+    if source is not None:
+        return f'<link rel="stylesheet" href="{escape(source.style)}">\n', (
+            f'{shown}<script src="{escape(source.script)}"></script>\n'
+        )
+    style, script = asset("viewer.css"), asset("viewer.js")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+    raw = "".join(
+        f'<script type="text/plain" id="weir-record-{number}">{content}</script>\n'
+        for number, content in enumerate(_archives(records))
+    )
+    return head, f"{raw}{shown}<script>{script}</script>\n"
+
+
+def _archives(records: Sequence[Record]) -> Iterator[str]:
+    """Each record as a `.weir` file in base64."""
+    whole = 0
+    for record in records:
+        content = io.BytesIO()
+        pack(record.path, content)
+        whole += content.tell()
+        if whole > MAX_EMBEDDED_BYTES:
+            raise UsageError(
+                f"`{record.path}`: with it the page has more than {MAX_EMBEDDED_BYTES >> 20} MiB of records: "
+                "give fewer records"
+            )
+        yield base64.b64encode(content.getvalue()).decode("ascii")
+
+
+def _json(data: dict[str, Any]) -> str:
+    """JSON that ends no script element; NaN, which JSON has not, is an error."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+def _title(records: Sequence[Record]) -> str:
+    first = records[0].manifest
+    titles = dict.fromkeys(one.manifest.title for one in records)
+    return f"{first.title}: {first.set_up}" if len(records) == 1 else " / ".join([*titles][:3])
+
+
+def _main(records: Sequence[Record], names: Sequence[str], title: str | None) -> Iterator[str]:
+    yield f"<h1>{escape(title or _title(records))}</h1>\n"
+    yield from _warnings(records, names)
+    yield '<ul class="runs">\n'
+    for record, name in zip(records, names, strict=True):
+        yield from _run(record, name)
+    yield "</ul>\n"
+    if len(records) > 1:
+        comparisons = compare(records)
+        yield f"<p>{escape(story(comparisons).plain)}</p>\n"
+        yield _table(comparison_table(records, comparisons))
+    yield "".join(f"<p>{escape(text)}</p>\n" for text in advice(records))
+    yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
+    yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
+    yield "<h2>Set-up</h2>\n"
+    for record, name in zip(records, names, strict=True):
+        if len(records) > 1:
+            yield f"<h3>{escape(name)}</h3>\n"
+        yield from _set_up(record)
+    yield "<h2>Figures</h2>\n"
+    for record, name in zip(records, names, strict=True):
+        if len(records) > 1:
+            yield f"<h3>{escape(name)}</h3>\n"
+        yield from _figures(record)
+    yield "<h2>Repeat it</h2>\n"
+    for record, name in zip(records, names, strict=True):
+        if len(records) > 1:
+            yield f"<h3>{escape(name)}</h3>\n"
+        yield from _repeat(record)
+    yield "<h2>Raw data</h2>\n<p>Every sample, as one file that <code>weir show</code>, "
+    yield "<code>compare</code>, <code>plot</code> and <code>report</code> read; "
+    yield "inside are Parquet tables.</p>\n<ul>\n"
+    for number, name in enumerate(names):
+        yield f'<li>{escape(name)} <span data-download="{number}"></span></li>\n'
+    yield "</ul>\n"
+    yield f'<p class="quiet">Page made by Weir {escape(metadata.version("weirlab"))}.</p>\n'
+
+
+def _warnings(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
+    for record, name in zip(records, names, strict=True):
+        said = list(record.manifest.warnings)
+        if not record.manifest.complete:
+            said.append(f"the run was cut short at {record.reached_ns / 1e9:.1f} s")
+        for text in said:
+            where = f"{name}: " if len(records) > 1 else ""
+            yield f'<p class="warning">Caution: {escape(where + text)}</p>\n'
+
+
+def _run(record: Record, name: str) -> Iterator[str]:
+    grade = grade_of(record)
+    yield "<li>"
+    if grade is not None:
+        yield f'<span class="grade" title="Bufferbloat grade">{escape(grade.letter)}</span>'
+    yield f"<strong>{escape(name)}</strong>\n"
+    if grade is not None:
+        yield f"<p>Grade {escape(grade.letter)}. {escape(grade.says)}</p>\n"
+    yield "".join(f"<p>{escape(text)}</p>\n" for text in summary_of(record))
+    if record.manifest.note:
+        yield f'<p class="quiet">Note: {escape(record.manifest.note)}</p>\n'
+    if record.manifest.tags:
+        yield f'<p class="quiet">Tags: {escape(", ".join(record.manifest.tags))}</p>\n'
+    yield "</li>\n"
+
+
+def _set_up(record: Record) -> Iterator[str]:
+    manifest = record.manifest
+    yield f"<p>{escape(manifest.set_up)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
+    yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
+    yield f"{path_svg(record)}</div>\n"
+
+
+def _figures(record: Record) -> Iterator[str]:
+    summary = summarise(record)
+    quality = quality_table(record)
+    if quality is not None:
+        yield _table(quality)
+    if summary.down or summary.up:
+        yield _table(flow_table(summary))
+    if summary.latency.sent:
+        yield _table(latency_table(summary))
+    latency = summary.latency
+    if latency.increase_mean_ms is not None:
+        yield (
+            f"<p>Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
+            f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
+            f"{latency.increase_p99_ms:.1f} ms; {latency.lost} of {latency.sent} pings lost.</p>\n"
+        )
+    for table in method_tables(record):
+        yield _table(table)
+
+
+def _repeat(record: Record) -> Iterator[str]:
+    manifest = record.manifest
+    how = repeat_of(record)
+    yield f"<pre>{escape(how.text)}</pre>\n<p>{escape(how.says)}</p>\n"
+    versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
+    host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()
+    yield (
+        f'<p class="quiet">World {escape(manifest.world)}, seed {manifest.seed}, started '
+        f"{escape(manifest.started_at)}; {escape(versions)}; {escape(host)}.</p>\n"
+        "<details><summary>The scenario as it was resolved</summary>"
+        f'<pre tabindex="0">{escape(json.dumps(manifest.scenario, indent=1))}</pre></details>\n'
+    )
+
+
+def _table(table: Table) -> str:
+    """A table of the terminal as HTML: the same cells."""
+    columns = [[_text(cell) for cell in column.cells] for column in table.columns]
+    caption = " ".join(filter(None, (_text(table.title), _text(table.caption))))
+    head = "".join(
+        f'<th scope="col">{_cell(text)}</th>' if (text := _text(column.header)) else "<td></td>"
+        for column in table.columns
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{_cell(text)}</td>" if number else f'<th scope="row">{_cell(text)}</th>'
+            for number, text in enumerate(row)
+        )
+        + "</tr>"
+        for row in zip(*columns, strict=True)
+    )
+    heading = f"<thead><tr>{head}</tr></thead>" if table.show_header else ""
+    label = escape(caption or "Table")
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{label}"><table>'
+        f"<caption>{escape(caption)}</caption>{heading}<tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def _text(cell: object) -> str:
+    """The text of a cell, of which Rich knows strings and styled texts."""
+    return "" if cell is None else str(getattr(cell, "plain", cell))
+
+
+def _cell(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
+MAX_EMBEDDED_BYTES = 128 * 2**20
+"""A browser holds a page of this size; a 70 s RRUL has about 1 MiB."""

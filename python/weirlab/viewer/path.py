@@ -1,0 +1,133 @@
+"""The path of a run as a picture: hosts, hops, queues, rates and delays, as SVG within the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from weirlab.scenario import time_text
+
+__all__ = ["path_svg"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """A hop in words: its name, and lines about it."""
+
+    name: str
+    lines: list[str]
+
+
+def path_svg(record: Record) -> str:
+    """The picture: the way up above, the way down below, client at the left and servers at the right."""
+    scenario = record.manifest.scenario
+    up, down = (_hops(scenario["path"][way]) for way in ("up", "down"))
+    servers = [_server(host) for host in scenario.get("hosts", [])][:MAX_HOSTS] or ["server"]
+    count = max(len(up), len(down), 1)
+    lines = max([len(hop.lines) for hop in (*up, *down)], default=1)
+    row = 30 + 16 * lines
+    width, height = 2 * END + count * (HOP + GAP) + GAP, 2 * (row + 44) + 8
+    parts = [
+        *_end(0, height, ["client"]),
+        *_end(width - END, height, servers),
+        *_way(up, (28, row), count, leftwards=False),
+        *_way(down[::-1], (28 + row + 44, row), count, leftwards=True),
+    ]
+    label = escape(_spoken(up, down))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    )
+
+
+def _hops(hops: Sequence[dict[str, Any]]) -> list[_Hop]:
+    return [_Hop(str(hop["name"]), list(_lines(hop))) for hop in hops]
+
+
+def _lines(hop: dict[str, Any]) -> Iterator[str]:
+    yield from _wrapped(str(hop["queue"]))
+    rate = hop["rate"]
+    if rate == "unlimited":
+        yield "no rate limit"
+    elif "bps" in rate:
+        yield f"{int(rate['bps']) / 1e6:g} Mbit/s"
+    else:
+        yield f"recorded rate: {rate.get('trace', '?')}"
+    delay = time_text(int(hop.get("delay_ns", 0)))
+    jitter = int(hop.get("jitter_ns", 0))
+    yield f"delay {delay}" + (f", jitter {time_text(jitter)}" if jitter else "")
+    if hop.get("marker"):
+        yield f"marker {hop['marker']}"
+    if hop.get("loss"):
+        yield "loses packets on the line"
+    if hop.get("changes"):
+        yield f"{len(hop['changes'])} changes during the run"
+    if hop.get("shaped"):
+        yield "rate set by the shaper"
+
+
+def _wrapped(text: str) -> list[str]:
+    """A queue set-up in at most three lines."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + len(word) < MAX_LINE_CHARS:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word[:MAX_LINE_CHARS])
+    shown = lines[:3]
+    return [*shown[:-1], f"{shown[-1][: MAX_LINE_CHARS - 2]} …"] if len(lines) > 3 else shown
+
+
+def _server(host: dict[str, Any]) -> str:
+    delay = int(host.get("delay_ns", 0))
+    return f"{str(host['name'])[:14]}" + (f" +{time_text(delay)}" if delay else "")
+
+
+def _end(x: int, height: int, names: Sequence[str]) -> Iterator[str]:
+    yield f'<rect x="{x + 1}" y="20" width="{END - 2}" height="{height - 28}" rx="6"/>'
+    for number, name in enumerate(names):
+        y = height / 2 + 16 * (number - (len(names) - 1) / 2)
+        yield f'<text x="{x + END / 2}" y="{y:.0f}" text-anchor="middle">{escape(name)}</text>'
+
+
+def _way(hops: Sequence[_Hop], place: tuple[int, int], count: int, *, leftwards: bool) -> Iterator[str]:
+    """The hops of a way in a row; `place` is its top and height, `count` the hops there is room for."""
+    y, row = place
+    title = "down: server to client" if leftwards else "up: client to server"
+    end = END + count * (HOP + GAP) + GAP
+    middle = y + 14 + row // 2
+    yield f'<text x="{END + GAP}" y="{y + 6}" class="quiet">{title}</text>'
+    yield f'<line x1="{END}" x2="{end}" y1="{middle}" y2="{middle}"/>'
+    tip, back = (END, END + 8) if leftwards else (end, end - 8)
+    yield f'<polyline points="{back},{middle - 5} {tip},{middle} {back},{middle + 5}"/>'
+    first = END + GAP + (count - len(hops)) * (HOP + GAP) // 2
+    for number, hop in enumerate(hops):
+        x = first + number * (HOP + GAP)
+        yield f'<rect x="{x}" y="{y + 14}" width="{HOP}" height="{row}" rx="4"/>'
+        yield f'<text x="{x + 10}" y="{y + 33}" font-weight="600">{escape(hop.name[:MAX_LINE_CHARS])}</text>'
+        for at, line in enumerate(hop.lines):
+            yield f'<text x="{x + 10}" y="{y + 50 + 16 * at}" class="quiet">{escape(line)}</text>'
+
+
+def _spoken(up: Sequence[_Hop], down: Sequence[_Hop]) -> str:
+    ways = [
+        f"{word}: " + ("; then ".join(f"{hop.name}: {', '.join(hop.lines)}" for hop in hops) or "as it is")
+        for word, hops in (("Path up", up), ("Path down", down))
+    ]
+    return ". ".join(ways)
+
+
+END, HOP, GAP = 96, 208, 26
+"""Widths in pixels of a host, of a hop, and of what lies between two."""
+
+MAX_LINE_CHARS = 31
+"""Characters that fit a hop's box."""
+
+MAX_HOSTS = 6
+"""Servers that are named; more would not fit beside the two ways."""

@@ -1,0 +1,241 @@
+"""`weir report`: the page is whole, safe, and says what terminal and notebook say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shlex
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import weirlab
+from weirlab.record import open_record
+from weirlab.report import flow_table
+from weirlab.stats import summarise
+from weirlab.viewer import grade_of, report_page
+from weirlab.viewer.data import record_data, service
+from weirlab.viewer.path import path_svg
+from weirlab.viewer.repeat import repeat_of
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+MARKUP = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+
+
+def scripts(page: str) -> dict[str, str]:
+    """The content of each script element with an id."""
+    return dict(re.findall(r'<script type="[\w/]+" id="([\w-]+)">(.*?)</script>', page, re.DOTALL))
+
+
+def altered(record: Record, folder: Path, **changes: Any) -> Record:
+    """A copy of `record` whose manifest says something else."""
+    shutil.copytree(record.path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | changes))
+    return open_record(folder)
+
+
+def same_samples(one: Record, other: Record) -> None:
+    """How rows are spread over part files depends on the clock; the rows do not."""
+    for table in ("latency", "throughput", "tcp", "queue", "flows"):
+        assert getattr(one, table).equals(getattr(other, table)), table
+
+
+def test_the_page_loads_nothing_and_lets_nothing_in(rrul: list[Record]) -> None:
+    page = report_page(rrul)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    rules = dict(one.strip().split(" ", 1) for one in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["form-action"] == rules["base-uri"] == "'none'"
+    assert "connect-src" not in rules
+    for name, tag in (("script-src", "script"), ("style-src", "style")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[name] == f"'sha256-{digest}'"
+    assert not re.search(r"""(src|href|action)=["']?(https?:)?//""", page)
+
+
+def test_the_record_itself_is_in_the_page(rrul: list[Record], tmp_path: Path) -> None:
+    kept = scripts(report_page(rrul))
+    for number, record in enumerate(rrul):
+        file = tmp_path / f"{number}.weir"
+        file.write_bytes(base64.b64decode(kept[f"weir-record-{number}"]))
+        inside = open_record(file)
+        inside.check()
+        assert inside.manifest == record.manifest
+        assert inside.latency.equals(record.latency)
+
+
+def test_the_figures_are_those_of_terminal_and_notebook(rrul: list[Record]) -> None:
+    page = report_page([rrul[0]])
+    summary = summarise(rrul[0])
+    told = json.loads(scripts(page)["weir-data"])["records"][0]["summary"]
+    assert told["latency"] == json.loads(json.dumps(summary.as_dict()["latency"]))
+    assert told["down"] == summary.as_dict()["down"]
+    for cell in flow_table(summary).columns[1].cells:
+        assert html.escape(str(cell)) in page
+    assert summary.latency.increase_mean_ms is not None
+    assert f"Increase under load: mean {summary.latency.increase_mean_ms:.1f} ms" in page
+
+
+def test_the_grade_is_that_of_the_increase(rrul: list[Record]) -> None:
+    bloated, cured = (grade_of(one) for one in rrul)
+    assert bloated is not None
+    assert cured is not None
+    assert (bloated.letter, cured.letter) == ("D", "A")
+    increase = summarise(rrul[0]).latency.increase_mean_ms
+    assert increase is not None
+    assert f"{increase:.0f} ms longer" in bloated.says
+    page = report_page(rrul)
+    assert "Grade D." in page
+    assert "Grade A." in page
+
+
+def test_the_command_gives_the_very_same_samples(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+    text = repeat_of(rrul[1]).text
+    assert html.escape(text) in report_page([rrul[1]])
+    done = weir(*shlex.split(text)[1:], "--out", "again", "--no-charts")
+    assert done.returncode == 0, done.stderr
+    (again,) = (tmp_path / "again").iterdir()
+    same_samples(open_record(again), rrul[1])
+
+
+def test_a_set_up_without_names_is_repeated_by_python(tmp_path: Path) -> None:
+    link = weirlab.run("rrul", phases={"idle": "1s", "load": "1s", "cooldown": "0s"}, out=tmp_path / "a")
+    own = link[0].manifest.link | {"name": "cable-20-8", "mtu": 1400}
+    phases = {"idle": "1s", "load": "1s", "cooldown": "0s"}
+    (record,) = weirlab.run("rrul", link=own, queue="fq_codel", phases=phases, out=tmp_path / "b")
+    text = repeat_of(record).text
+    assert "weir run" not in text
+    program = text.replace(repr(record.path.name), repr(str(record.path)))
+    assert program.splitlines()[-1].startswith("weirlab.run(")
+    known: dict[str, Any] = {}
+    exec(program.replace("weirlab.run(", "again = weirlab.run("), known)  # noqa: S102 - the page says so
+    same_samples(known["again"][0], record)
+
+
+def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) -> None:
+    scenario = json.loads(json.dumps(rrul[0].manifest.scenario))
+    for way in ("up", "down"):
+        for hop in scenario["path"][way]:
+            hop["name"] = hop["queue"] = MARKUP
+    for one in (*scenario["flows"], *scenario["probes"], *scenario["phases"], *scenario["hosts"]):
+        one["name"] = f"{one['name']}{MARKUP}"
+    hostile = altered(
+        rrul[0],
+        tmp_path / "<img src=x>",
+        title=MARKUP,
+        set_up=MARKUP,
+        queue=MARKUP,
+        note=MARKUP,
+        tags=[MARKUP],
+        warnings=[MARKUP, "\ud800 alone"],
+        started_at=MARKUP,
+        versions={MARKUP: MARKUP},
+        host={"kernel": MARKUP},
+        scenario=scenario,
+        test=rrul[0].manifest.test | {"summary": MARKUP, "name": MARKUP},
+    )
+    page = report_page([hostile, rrul[1]], title=MARKUP)
+    assert "<script>alert" not in page
+    assert "<img" not in page.partition("<main>")[2].partition("</main>")[0]
+    assert page.count("<script") == page.count("</script>") == 4
+    assert json.loads(scripts(page)["weir-data"])["records"][0]["phases"][0]["name"].endswith(MARKUP)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        {"hosts": 3},
+        {"path": {"up": [{"name": "x"}], "down": []}},
+        {"phases": [{"name": "load", "start_ns": "a", "end_ns": None}]},
+        {"sampling": {"throughput_ns": float("inf")}},
+        {"flows": [{}]},
+    ],
+)
+def test_a_damaged_manifest_is_an_error_in_a_sentence(
+    weir: Weir, rrul: list[Record], tmp_path: Path, scenario: dict[str, Any]
+) -> None:
+    altered(rrul[0], tmp_path / "damaged", scenario=rrul[0].manifest.scenario | scenario)
+    done = weir("report", "damaged")
+    assert done.returncode == 3
+    assert done.stderr.startswith("weir: `damaged`")
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "weir-report.html").exists()
+
+
+def test_the_command_writes_one_page(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("old")
+    done = weir(
+        "report", str(rrul[0].path), str(rrul[1].path), "-o", "page.html", "--title", "Before & after"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 records in page.html" in done.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert "<h1>Before &amp; after</h1>" in page
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["page.html"]
+    refused = weir("report", str(rrul[0].path), "-o", "page.pdf")
+    assert refused.returncode == 2
+    assert "ends in .html" in refused.stderr
+
+
+def test_a_record_that_cannot_be_read_writes_nothing(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(rrul[0].path, broken)
+    part = broken / "latency" / "part-000000.parquet"
+    part.write_bytes(part.read_bytes()[:-20])
+    done = weir("report", "broken")
+    assert done.returncode == 3
+    assert "`latency` is damaged" in done.stderr
+    assert not (tmp_path / "weir-report.html").exists()
+
+
+def test_a_whole_rrul_is_below_three_megabytes(tmp_path: Path) -> None:
+    (record,) = weirlab.run("rrul", queue="fq_codel", out=tmp_path / "out")
+    assert record.reached_ns == 70_000_000_000
+    assert len(report_page([record]).encode()) < 3e6
+
+
+def test_the_path_is_drawn_with_all_that_stands_on_it(rrul: list[Record]) -> None:
+    picture = path_svg(rrul[1])
+    for words in ("client", "server", "modem", "cmts", "htb rate 95%", "20 Mbit/s", "8 Mbit/s", "delay 7ms"):
+        assert words in picture, words
+    label = re.findall(r'aria-label="([^"]*)"', picture)[0]
+    assert label.index("router") < label.index("modem")
+
+
+def test_service_classes_have_the_names_of_the_rfcs() -> None:
+    names = {
+        0: "BE",
+        1: "LE",
+        8: "CS1",
+        10: "AF11",
+        34: "AF41",
+        40: "CS5",
+        46: "EF",
+        63: "DSCP 63",
+        9: "DSCP 9",
+    }
+    assert {dscp: service(dscp) for dscp in names} == names
+
+
+def test_the_page_knows_flows_probes_and_phases(rrul: list[Record]) -> None:
+    told = record_data(rrul[0], "a name")
+    assert [one["label"] for one in told["flows"][:4]] == ["BE", "BK", "CS5", "EF"]
+    assert {one["direction"] for one in told["flows"]} == {"up", "down"}
+    assert all(one["counts"] for one in told["probes"])
+    assert [one["name"] for one in told["phases"]] == ["idle", "load", "cooldown"]
+    assert told["load_s"] == [1.0, 5.0]
+    assert told["file"] == "a-name.weir"

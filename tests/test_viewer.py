@@ -1,0 +1,460 @@
+"""The viewer in a real browser: what it shows is right, it can be used by anybody, and nothing harms it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+import zipfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, expect, sync_playwright
+
+from weirlab.plots import series
+from weirlab.record import open_record
+from weirlab.stats import describe
+from weirlab.viewer import report_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weirlab.record import Record
+
+ROOT = Path(__file__).parent.parent
+AXE = ROOT / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1200, "height": 900}
+MARKUP = "</script><img src=x onerror=\"window.harmed = 'yes'\"><b>bold</b>"
+
+WAIT_MS = 30_000
+"""How long the browser may take for a step: far longer than it does on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no Chromium: make browser")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@dataclass
+class Opened:
+    """A page, what it asked for beyond itself, and what went wrong on it."""
+
+    page: Page
+    foreign: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def chart(self, title: str) -> Any:
+        """The chart of that title."""
+        return self.page.locator(f'section.chart[aria-label="{title}"]')
+
+    def plot(self, title: str) -> Any:
+        """Where that chart draws its lines, drawn and in sight."""
+        place = self.chart(title).locator(".u-over")
+        self.chart(title).scroll_into_view_if_needed()
+        place.wait_for()
+        return place
+
+    def shown(self) -> tuple[float, float]:
+        """The span of time that the charts show, in seconds."""
+        text = self.page.locator(".bar .shown").inner_text()
+        first, last = re.findall(r"[\d.]+", text)
+        return float(first), float(last)
+
+    def saved(self, title: str, name: str) -> bytes:
+        """The file that a button of a chart saves."""
+        with self.page.expect_download(timeout=WAIT_MS) as found:
+            self.chart(title).get_by_role("button", name=name).click()
+        return Path(found.value.path()).read_bytes()
+
+    def lines(self, title: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Times and values of each line of a chart, from its CSV; NaN where there is none."""
+        rows = list(csv.reader(io.StringIO(self.saved(title, "Save as CSV").decode())))[1:]
+        found: dict[str, list[tuple[float, float]]] = {}
+        for name, time, value in rows:
+            found.setdefault(name, []).append((float(time), float(value or "nan")))
+        return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
+
+
+@contextmanager
+def opened(browser: Browser, file: Path, **context: Any) -> Iterator[Opened]:
+    """The page in that file, with its charts drawn; what it asks for beyond itself fails."""
+    context.setdefault("viewport", DESK)
+    one = browser.new_context(offline=True, accept_downloads=True, **context)
+    one.set_default_timeout(WAIT_MS)
+    page = one.new_page()
+    found = Opened(page)
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith((file.as_uri(), "data:", "blob:")):
+            found.foreign.append(request.url)
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            found.errors.append(message.text)
+
+    def stopped(dialog: Dialog) -> None:
+        found.errors.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("request", asked)
+    page.on("pageerror", lambda error: found.errors.append(str(error)))
+    page.on("console", said)
+    page.on("dialog", stopped)
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready]", state="attached")
+    yield found
+    one.close()
+    assert found.foreign == []
+    assert found.errors == []
+
+
+@pytest.fixture(scope="module")
+def one_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("page") / "one.html", report_page([rrul[0]]))
+
+
+@pytest.fixture(scope="module")
+def two_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("page") / "two.html", report_page(rrul))
+
+
+def written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_charts_draw_what_weirs_own_charts_do(
+    browser: Browser, one_page: Path, rrul: list[Record]
+) -> None:
+    with opened(browser, one_page) as shown:
+        for title, way in (("Download", "down"), ("Upload", "up")):
+            ours = series.throughput_mbps(rrul[0], way)  # type: ignore[arg-type]
+            assert ours is not None
+            theirs = shown.lines(title)
+            for name, values in ours.lines.items():
+                np.testing.assert_allclose(theirs[name][0], ours.t_s, atol=1e-9)
+                np.testing.assert_allclose(theirs[name][1], values, atol=1e-9)
+            np.testing.assert_allclose(theirs["mean of 4"][1], ours.average, atol=1e-9)
+        pings = shown.lines("Ping")
+        for number, name in enumerate(rrul[0].probe_names):
+            rows = rrul[0].latency.filter(pl.col("probe") == number)
+            answered = rows.drop_nulls("rtt_ns")
+            there = ~np.isnan(pings[name][1])
+            np.testing.assert_allclose(pings[name][0][there], answered["t_ns"].to_numpy() / 1e9, atol=1e-12)
+            np.testing.assert_allclose(pings[name][1][there], answered["rtt_ns"].to_numpy() / 1e6, rtol=1e-12)
+            assert int((~there).sum()) == rows["rtt_ns"].null_count()
+        queue = rrul[0].queue.filter((pl.col("queue") == "down/cmts") & (pl.col("class") == ""))
+        backlog = shown.lines("Queue backlog")["down/cmts"]
+        np.testing.assert_allclose(backlog[1], queue["backlog_bytes"].to_numpy() / 1e3)
+        flow = rrul[0].flow_names["name"][0]
+        sender = rrul[0].tcp.filter(pl.col("flow") == 0)
+        cwnd = shown.lines("Congestion window")[flow]
+        np.testing.assert_allclose(cwnd[1], sender["cwnd_segments"].to_numpy())
+
+
+def test_figures_of_a_span_follow_the_definitions_of_the_statistics(
+    browser: Browser, one_page: Path, rrul: list[Record]
+) -> None:
+    with opened(browser, one_page) as shown:
+        chart = shown.chart("Ping")
+        chart.get_by_text("Table of what is shown").click()
+        cells = chart.locator("table").first.locator("tbody tr").first.locator("th, td").all_inner_texts()
+        rows = rrul[0].latency.filter(pl.col("probe") == 0)
+        ours = describe(rows["rtt_ns"].drop_nulls() / 1e6)
+        assert ours is not None
+        assert cells[:2] == [rrul[0].probe_names[0], str(ours.count)]
+        figures = [ours.mean, ours.min, ours.median, ours.p95, ours.p99, ours.max]
+        assert [float(one) for one in cells[2:8]] == pytest.approx(figures, rel=5e-3)
+        assert cells[8] == str(rows["rtt_ns"].null_count())
+
+
+def test_zoom_by_drag_wheel_keys_and_buttons_moves_all_charts(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        page = shown.page
+        assert shown.shown() == (0.0, 6.0)
+        box = shown.plot("Download").bounding_box()
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + box["width"] * 0.25, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, middle, steps=4)
+        page.mouse.up()
+        wait_for_change(shown, (0.0, 6.0))
+        assert shown.shown() == pytest.approx((1.5, 3.0), abs=0.03)
+        # Another chart shows the same span: its table says so.
+        chart = shown.chart("Queue backlog")
+        chart.get_by_text("Table of what is shown").click()
+        assert "Shown: 1." in chart.locator("caption").first.inner_text()
+        shown.plot("Upload")
+        shown.chart("Upload").locator(".plot").focus()
+        before = shown.shown()
+        page.keyboard.press("+")
+        wait_for_change(shown, before)
+        assert shown.shown()[1] - shown.shown()[0] == pytest.approx(0.75, abs=0.03)
+        before = shown.shown()
+        page.keyboard.press("Shift+ArrowRight")
+        wait_for_change(shown, before)
+        assert shown.shown()[0] > before[0]
+        before = shown.shown()
+        shown.plot("Upload").hover()
+        page.mouse.wheel(0, 200)
+        wait_for_change(shown, before)
+        assert shown.shown()[1] - shown.shown()[0] > before[1] - before[0]
+        before = shown.shown()
+        page.get_by_role("button", name="Whole run").click()
+        wait_for_change(shown, before)
+        assert shown.shown() == (0.0, 6.0)
+
+
+def wait_for_change(shown: Opened, before: tuple[float, float]) -> None:
+    text = f"{before[0]:.2f} s to {before[1]:.2f} s"
+    expect(shown.page.locator(".bar .shown")).not_to_have_text(text, timeout=WAIT_MS)
+
+
+def test_pointing_tells_values_and_lines_can_be_switched(
+    browser: Browser, one_page: Path, rrul: list[Record]
+) -> None:
+    with opened(browser, one_page) as shown:
+        chart = shown.chart("Ping")
+        shown.plot("Ping").hover()
+        entry = chart.locator("button.entry").first
+        told = float(entry.locator(".value").inner_text())
+        ours = rrul[0].latency.filter((pl.col("probe") == 0) & pl.col("t_ns").is_between(2.9e9, 3.1e9))
+        assert ours["rtt_ns"].min() / 1e6 - 1 <= told <= ours["rtt_ns"].max() / 1e6 + 1  # type: ignore[operator]
+        assert len(shown.lines("Ping")) == 4
+        entry.click()
+        assert entry.get_attribute("aria-pressed") == "false"
+        assert rrul[0].probe_names[0] not in shown.lines("Ping")
+        entry.click()
+        filters = shown.page.get_by_role("group", name="Lines that are shown")
+        filters.get_by_role("button", name="EF", exact=True).click()
+        assert "TCP download EF" not in shown.lines("Download")
+        filters.get_by_role("button", name="Upload", exact=True).click()
+        assert all(" up" not in name for name in shown.lines("Congestion window"))
+
+
+def test_a_marked_span_has_its_figures_beside_every_chart(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        page = shown.page
+        page.get_by_role("button", name="Drag marks a span").click()
+        box = shown.plot("Ping").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 50, steps=4)
+        page.mouse.up()
+        page.locator(".marked table").first.wait_for()
+        caption = shown.chart("Ping").locator(".marked caption").inner_text()
+        ends = [float(one) for one in re.findall(r"([\d.]+) s", caption)]
+        assert ends == pytest.approx([3.0, 4.5], abs=0.03)
+        assert shown.shown() == (0.0, 6.0)
+        shown.plot("Upload")
+        assert "Marked span: " in shown.chart("Upload").locator(".marked caption").inner_text()
+        page.get_by_role("button", name="Clear the mark").click()
+        expect(page.locator(".marked table")).to_have_count(0, timeout=WAIT_MS)
+
+
+def test_charts_are_saved_as_pictures(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        assert shown.saved("Download", "Save as PNG").startswith(b"\x89PNG")
+        picture = ET.fromstring(shown.saved("Ping", "Save as SVG"))  # noqa: S314 - our own page made it
+        assert len(picture.findall("{http://www.w3.org/2000/svg}path")) == 4
+        shown.chart("Ping").get_by_role("button", name="Log").click()
+        ET.fromstring(shown.saved("Ping", "Save as SVG"))  # noqa: S314
+        ET.fromstring(shown.saved("Distribution of pings under load", "Save as SVG"))  # noqa: S314
+        with shown.page.expect_download() as found:
+            shown.page.get_by_role("button", name=re.compile("^Save .*weir$")).click()
+        assert zipfile.is_zipfile(found.value.path())
+
+
+def test_two_runs_stand_beside_each_other(browser: Browser, two_page: Path, rrul: list[Record]) -> None:
+    with opened(browser, two_page) as shown:
+        overlay = shown.lines("Ping, all runs")
+        assert len(overlay) == 2
+        for record, (times, values) in zip(rrul, overlay.values(), strict=True):
+            ours = series.latency_ms(record)
+            assert ours is not None
+            inside = ~np.isnan(values) & (times < 5.5)
+            assert (
+                np.nanmean(np.abs(values[inside] - ours.average[: inside.size][inside[: ours.average.size]]))
+                < 2
+            )
+        assert shown.page.locator("details.run section.chart").count() == 0
+        shown.page.locator("details.run > summary").first.click()
+        shown.page.locator("details.run section.chart").nth(5).wait_for(state="attached")
+
+
+def test_everything_can_be_done_with_the_keyboard_alone(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        page = shown.page
+        reached: set[str] = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.add(
+                page.evaluate(
+                    "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+                )
+            )
+        assert {"Zoom in", "Whole run", "Save as CSV of Download"} <= reached
+        assert any(label.startswith("Chart: Download") for label in reached)
+        shown.plot("Ping")
+        shown.chart("Ping").locator(".plot").focus()
+        page.keyboard.press("ArrowRight")
+        said = shown.chart("Ping").locator("[aria-live]")
+        assert "seconds: ICMP" in said.inner_text()
+        page.keyboard.press("m")
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("m")
+        page.locator(".marked table").first.wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_keeps_anybody_out(browser: Browser, one_page: Path, two_page: Path, scheme: str) -> None:
+    """By axe: contrast, names, roles, order of headings; tables unfolded."""
+    need_axe()
+    with opened(browser, one_page if scheme == "light" else two_page, color_scheme=scheme) as shown:
+        shown.page.evaluate(
+            "[...document.querySelectorAll('.chart details')].slice(0, 4).forEach(one => one.open = true)"
+        )
+        shown.page.locator(".chart details table").first.wait_for()
+        # A devtools call, which the page's own policy does not forbid.
+        shown.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = shown.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        wrong = [
+            (one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]
+        ]
+        assert wrong == []
+
+
+def need_axe() -> None:
+    if AXE.exists():
+        return
+    if os.environ.get("WEIR_MAX_SKIPPED") and shutil.which("npm"):
+        subprocess.run(["npm", "ci", "--silent"], cwd=ROOT / "viewer", check=True, timeout=120)
+        return
+    pytest.skip("there is no axe: make browser")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_all_without_scrolling_sideways(browser: Browser, two_page: Path, scheme: str) -> None:
+    with opened(browser, two_page, viewport=PHONE, color_scheme=scheme) as shown:
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        paper = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        shown.plot("Ping, all runs")
+        width = shown.chart("Ping, all runs").locator("canvas").bounding_box()["width"]
+        assert 300 < width <= PHONE["width"]
+
+
+def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page, color_scheme="dark") as shown:
+        shown.page.emulate_media(media="print", color_scheme="dark")
+        shown.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert not shown.page.locator(".bar").is_visible()
+        assert shown.chart("Round trip that TCP sees").locator("canvas").count() == 1
+        shown.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert shown.page.pdf().startswith(b"%PDF")
+
+
+def hostile(record: Record, folder: Path) -> Record:
+    """A copy of `record` in which every name is markup and numbers are huge."""
+    shutil.copytree(record.path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    scenario = manifest["scenario"]
+    for one in (*scenario["flows"], *scenario["probes"], *scenario["phases"], *scenario["hosts"]):
+        one["name"] = f"{one['name']}{MARKUP}"
+    for way in ("up", "down"):
+        for hop in scenario["path"][way]:
+            hop["queue"] = f"{hop['queue']} {MARKUP}"
+            hop["delay_ns"] = 10**30
+    scenario["phases"].append({"name": "x" * 10_000, "start_ns": 10**17, "end_ns": 10**18})
+    manifest |= {
+        "title": MARKUP,
+        "queue": MARKUP,
+        "note": MARKUP,
+        "set_up": MARKUP * 50,
+        "warnings": [MARKUP],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return open_record(folder)
+
+
+def test_hostile_names_and_numbers_harm_nothing(browser: Browser, rrul: list[Record], tmp_path: Path) -> None:
+    one = hostile(rrul[0], tmp_path / "record")
+    for name, records in (("one", [one]), ("two", [one, rrul[1]])):
+        file = written(tmp_path / f"{name}.html", report_page(records))
+        with opened(browser, file) as shown:
+            assert shown.page.evaluate("window.harmed") is None
+            assert shown.page.locator("img[src=x]").count() == 0
+            assert shown.page.locator("main b").count() == 0
+            assert shown.page.locator("section.chart").count() >= 4
+            title = "Ping" if name == "one" else "Ping, all runs"
+            ET.fromstring(shown.saved(title, "Save as SVG"))  # noqa: S314
+
+
+def with_archive(page: str, content: bytes) -> str:
+    """The page with another archive in it."""
+    shown = base64.b64encode(content).decode()
+    return re.sub(r'(id="weir-record-0">)[^<]*', lambda found: found[1] + shown, page)
+
+
+def repacked(page: str, part: str, content: bytes) -> bytes:
+    """The archive of the page with other bytes for one of its files."""
+    (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(kept))) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, content if name == part else old.read(name))
+    return out.getvalue()
+
+
+def test_broken_files_are_told_and_harm_nothing(browser: Browser, one_page: Path, tmp_path: Path) -> None:
+    page = one_page.read_text(encoding="utf-8")
+    part = "latency/part-000000.parquet"
+    (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)
+    archive = base64.b64decode(kept)
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened_archive:
+        latency = opened_archive.read(part)
+    middle = len(latency) // 2
+    for number, content in enumerate(
+        [
+            b"",
+            b"PK\x05\x06",
+            archive[: len(archive) // 2],
+            repacked(page, part, b"no Parquet"),
+            repacked(page, part, latency[: len(latency) // 2]),
+            repacked(page, part, latency[:200] + b"\xff" * (middle - 200) + latency[middle:]),
+            repacked(page, part, latency[:-8] + b"\xff\xff\xff\x7fPAR1"),
+        ]
+    ):
+        file = written(tmp_path / f"{number}.html", with_archive(page, content))
+        with opened(browser, file) as shown:
+            said = shown.page.locator("#weir-charts .error").inner_text()
+            assert re.fullmatch(r"“.*” cannot be shown: .{5,400}\.", said), said
+            assert shown.page.get_by_role("heading", name="Figures").count() == 1
+
+
+def test_the_pages_own_policy_refuses_the_network(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        with pytest.raises(Error, match="fetch"):
+            shown.page.evaluate("fetch('https://example.net/')")
+        assert any("Content Security Policy" in text for text in shown.errors)
+        shown.errors.clear()
