@@ -12,6 +12,7 @@ from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.set_ups import run_names
 from weirlab.report import advice, cautions, comparison_table, story
+from weirlab.report.differences import difference_tables, too_few
 from weirlab.stats import compare
 from weirlab.ui import console, warn
 
@@ -30,6 +31,9 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     A and B are folders of records, .weir files, or folders with records below them. Records that
     differ in nothing but the seed are repetitions of one set-up. The same run given twice counts once, and a
     run that was cut short stands beside the whole ones, not among them.
+
+    Of set-ups with two or more repetitions it is said by how much they differ from the baseline, with 95 %
+    intervals: pairs of runs where both have the same seeds, and corrected for all comparisons at once (Holm).
     """
     with readable_runs(paths) as records:
         _compare(records, as_json=as_json)
@@ -50,6 +54,10 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
         warn(text)
     console.print(comparison_table(records, comparisons))
     console.print(story(comparisons))
+    for table in difference_tables(comparisons):
+        console.print(table)
+    for text in too_few(comparisons):
+        warn(text)
     for text in advice(records):
         console.print(text)
     for record, name in zip(records, run_names(records), strict=True):

@@ -4,6 +4,7 @@ from weirlab.scenario import Direction
 from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.assertions import Assertion, Outcome
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, interval
+from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import Pings, idle_pings, increases_ms, load_window_ns, loaded_pings
@@ -25,6 +26,7 @@ __all__ = [
     "Assertion",
     "Bypassed",
     "Comparison",
+    "Difference",
     "Direction",
     "DirectionSummary",
     "Distribution",

@@ -11,6 +11,7 @@ from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.set_ups import set_ups
 from weirlab.shown import Shown
+from weirlab.stats.difference import Difference, are_pairs, corrected, differences, resampled
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Factor:
     Attributes:
         factor: mean increase of the baseline / mean increase of this set-up, as in the cFosSpeed
             report; None if one of them is missing or this set-up's is not above 0.
-        low, high: 95 % bootstrap interval over repetitions; None for single runs and for the baseline.
+        low, high: 95 % BCa bootstrap interval over repetitions; None for single runs and for the baseline.
             `high` alone is None if it has no upper end: what is left of the increase may be nothing.
     """
 
@@ -71,6 +72,7 @@ class Comparison(Shown):
         down_mbps, up_mbps: goodput, over the repetitions.
         down_jain, up_jain: fairness, over the repetitions.
         factor: increase of the baseline / increase of this set-up.
+        differences: this set-up less the baseline, in each figure that both have; none for the baseline.
     """
 
     shown_as = "comparison"
@@ -88,6 +90,7 @@ class Comparison(Shown):
     down_jain: Interval | None
     up_jain: Interval | None
     factor: Factor
+    differences: list[Difference]
 
     @property
     def lost_share(self) -> float | None:
@@ -126,7 +129,12 @@ def compare(records: Record | Sequence[Record]) -> list[Comparison]:
     if not records:
         raise UsageError("compare([]): give at least one record, the baseline")
     groups = [(one.name, [summarise(record) for record in one.records]) for one in set_ups(records)]
-    return Comparisons(_comparison(name, runs, baseline=groups[0][1]) for name, runs in groups)
+    (_, baseline), *others = groups
+    found = [[], *corrected([differences(baseline, runs) for _, runs in others])]
+    return Comparisons(
+        _comparison(name, runs, baseline=baseline, found=of)
+        for (name, runs), of in zip(groups, found, strict=True)
+    )
 
 
 def interval(values: Sequence[float | None]) -> Interval | None:
@@ -143,7 +151,9 @@ def interval(values: Sequence[float | None]) -> Interval | None:
     return Interval(mean=mean, low=mean - half, high=mean + half, count=int(numbers.size))
 
 
-def _comparison(name: str, runs: list[Summary], *, baseline: list[Summary]) -> Comparison:
+def _comparison(
+    name: str, runs: list[Summary], *, baseline: list[Summary], found: list[Difference]
+) -> Comparison:
     def latency(figure: str) -> Interval | None:
         loaded = [run.latency.loaded for run in runs]
         return interval([getattr(one, figure) if one else None for one in loaded])
@@ -161,8 +171,19 @@ def _comparison(name: str, runs: list[Summary], *, baseline: list[Summary]) -> C
         up_mbps=interval([run.up.goodput_mbps if run.up else None for run in runs]),
         down_jain=interval([run.down.jain_index if run.down else None for run in runs]),
         up_jain=interval([run.up.jain_index if run.up else None for run in runs]),
-        factor=factor(_increases(baseline), _increases(runs), same=runs is baseline),
+        factor=_factor(baseline, runs),
+        differences=found,
     )
+
+
+def _factor(baseline: list[Summary], runs: list[Summary]) -> Factor:
+    paired = are_pairs(baseline, runs)
+    if paired:
+        baseline, runs = (sorted(side, key=lambda run: run.seed or 0) for side in (baseline, runs))
+    before, after = _increases(baseline), _increases(runs)
+    whole = len(before) == len(baseline) and len(after) == len(runs)
+    same = [run.path for run in runs] == [run.path for run in baseline]
+    return factor(before, after, same=same, paired=paired and whole)
 
 
 def _increases(runs: Sequence[Summary]) -> list[float]:
@@ -170,29 +191,28 @@ def _increases(runs: Sequence[Summary]) -> list[float]:
     return [increase for increase in increases if increase is not None]
 
 
-def factor(before: list[float], after: list[float], *, same: bool) -> Factor:
-    """Mean of `before` / mean of `after`, with its interval unless they are the same runs."""
+def factor(before: list[float], after: list[float], *, same: bool, paired: bool = False) -> Factor:
+    """Mean of `before` / mean of `after`, with its interval unless they are the same runs.
+
+    Args:
+        before: the baseline's increases, one a repetition.
+        after: the increases of the set-up.
+        same: whether both are the same runs.
+        paired: whether the repetitions of one place belong together.
+    """
     if not before or not after or np.mean(after) <= 0:
         return Factor(factor=None, low=None, high=None)
     ratio = float(np.mean(before) / np.mean(after))
     if same or len(before) < 2 or len(after) < 2:
         return Factor(factor=ratio, low=None, high=None)
-    from scipy.stats import bootstrap  # noqa: PLC0415 - loads slowly, and only repetitions need it
-
-    # A generator of its own with a fixed seed: the same records give the same interval.
-    angles = bootstrap(
-        (before, after),
-        _angle,
-        n_resamples=BOOTSTRAP_DRAWS,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    high = None if angles.high == np.pi / 2 else float(np.tan(angles.high))
-    return Factor(factor=ratio, low=float(np.tan(angles.low)), high=high)
+    low, high = resampled(_angle, np.array(before), np.array(after), paired=paired)
+    return Factor(
+        factor=ratio, low=float(np.tan(low)), high=None if high == np.pi / 2 else float(np.tan(high))
+    )
 
 
 def _angle(
-    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], axis: int
+    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], axis: int = -1
 ) -> npt.NDArray[np.float64]:
     """The angle whose tangent is the factor: a right one if nothing is left of the increase, and so finite.
 
@@ -200,7 +220,3 @@ def _angle(
     """
     increase, left = before.mean(axis=axis), np.maximum(after.mean(axis=axis), 0)
     return np.where(increase > 0, np.arctan2(increase, left), 0.0)
-
-
-BOOTSTRAP_DRAWS = 2000
-"""Enough that the interval's ends are steady to about 1 % (Efron and Tibshirani 1993, section 14)."""

@@ -1,0 +1,88 @@
+"""Tables of differences from the baseline: size, interval, and whether they are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from weirlab.report.tables import LOOK
+from weirlab.stats.difference import MIN_REPEATS
+from weirlab.ui.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.stats import Comparison, Difference
+
+
+def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
+    """A table for each set-up but the baseline, if both have two repetitions: a row a figure."""
+    baseline, *others = comparisons
+    shown = {one.name: [each for each in one.differences if each.low is not None] for one in others}
+    shown = {name: rows for name, rows in shown.items() if rows}
+    tables = []
+    for name, rows in shown.items():
+        table = Table(title=f"`{name}` less `{baseline.name}`", **LOOK)
+        table.add_column("figure")
+        for heading in ("difference", "95 % interval", "detectable", "p"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("it is", no_wrap=True)
+        for each in rows:
+            table.add_row(NAMES[each.figure], *_cells(each), _verdict(each))
+        tables.append(table)
+    if tables:
+        tables[-1].caption = _caption([each for rows in shown.values() for each in rows])
+    return tables
+
+
+def too_few(comparisons: Sequence[Comparison]) -> list[str]:
+    """What is wrong with the number of repetitions, if anything."""
+    few = [each.repeats for one in comparisons[1:] for each in one.differences if each.too_few]
+    if not few:
+        return []
+    if min(few) < 2:
+        return ["a single run shows no scatter: whether set-ups differ needs repetitions (`--repeat 10`)"]
+    narrow = f"intervals of fewer than {MIN_REPEATS} are narrower than they should be"
+    return [f"{min(few)} repetitions are few: {narrow}"]
+
+
+def _cells(one: Difference) -> list[str]:
+    digits = 1 if one.figure.endswith("_ms") else 2
+    interval = (
+        "-" if one.low is None or one.high is None else f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
+    )
+    detectable = "-" if one.detectable is None else f"{one.detectable:.{digits}f}"
+    probability = "-" if one.p_holm is None else "< 0.001" if one.p_holm < 1e-3 else f"{one.p_holm:.3f}"
+    return [f"{one.size:+.{digits}f}", interval, detectable, probability]
+
+
+def _verdict(one: Difference) -> Text:
+    if one.better is None:
+        return Text("not shown")
+    return Text("better", style="green") if one.better else Text("worse", style="red")
+
+
+def _caption(shown: Sequence[Difference]) -> str:
+    pairs = {one.paired for one in shown}
+    kind = "pairs of runs with the same seed" if pairs == {True} else "runs"
+    if len(pairs) > 1:
+        kind = "runs, in pairs where both have the same seeds"
+    repeats = sorted({one.repeats for one in shown})
+    count = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+    many = f", corrected for {len(shown)} comparisons (Holm)" if len(shown) > 1 else ""
+    return (
+        f"BCa bootstrap over {count} {kind}; p by Student's test{many}; detectable: the smallest difference "
+        "that so many show in four of five cases"
+    )
+
+
+NAMES = {
+    "increase_ms": "increase, ms",
+    "loaded_ms": "loaded mean, ms",
+    "p95_ms": "loaded p95, ms",
+    "p99_ms": "loaded p99, ms",
+    "down_mbps": "down, Mbit/s",
+    "up_mbps": "up, Mbit/s",
+}
+"""What figures are called."""

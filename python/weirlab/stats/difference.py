@@ -1,0 +1,216 @@
+"""Whether one set-up differs from another over repetitions, by how much, and how sure that is.
+
+Runs with the same seeds are pairs: what a seed does to both cancels out. Intervals are BCa bootstraps over
+repetitions (Efron 1987), probabilities those of Student's test for pairs or Welch's for two samples,
+corrected by Holm (1979) for all comparisons that are made at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from weirlab.stats.summary import Summary
+
+    Numbers = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A figure of a set-up less that of the baseline, over repetitions.
+
+    Attributes:
+        figure: its name, such as `p95_ms`.
+        size: mean of the set-up less mean of the baseline, in the figure's unit.
+        low, high: 95 % BCa bootstrap interval of `size`; None with fewer than two repetitions of one.
+        p: probability of such a difference, or a larger one, if there is none (two-sided).
+        p_holm: the same, corrected by Holm for all differences of one comparison.
+        paired: whether repetitions with the same seed were compared with each other.
+        repeats: number of pairs, or of repetitions on the side that has fewer.
+        detectable: the smallest difference that so many repetitions show in four of five cases.
+        better: whether the set-up is better than the baseline (True) or worse (False); None if that is not
+            shown: `p_holm` is not below 0.05, or 0 lies within the interval.
+    """
+
+    figure: str
+    size: float
+    low: float | None
+    high: float | None
+    p: float | None
+    p_holm: float | None
+    paired: bool
+    repeats: int
+    detectable: float | None
+    better: bool | None
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are so few repetitions that the interval is narrower than it should be."""
+        return self.repeats < MIN_REPEATS
+
+
+def are_pairs(baseline: Sequence[Summary], runs: Sequence[Summary]) -> bool:
+    """Whether both sides have the same seeds, each once."""
+    seeds = [[run.seed for run in side] for side in (baseline, runs)]
+    known = [{seed for seed in side if seed is not None} for side in seeds]
+    return known[0] == known[1] and all(len(one) == len(side) for one, side in zip(known, seeds, strict=True))
+
+
+def differences(baseline: Sequence[Summary], runs: Sequence[Summary]) -> list[Difference]:
+    """The differences of `runs` from `baseline` in all of `FIGURES` that both have, not yet corrected."""
+    paired = are_pairs(baseline, runs)
+    if paired:
+        baseline = sorted(baseline, key=lambda run: run.seed or 0)
+        runs = sorted(runs, key=lambda run: run.seed or 0)
+    found = []
+    for figure, (value_of, _) in FIGURES.items():
+        before, after = [value_of(run) for run in baseline], [value_of(run) for run in runs]
+        if None in before or None in after:
+            # What some runs lack cannot be compared without leaving runs out.
+            continue
+        sides = (np.array(before, dtype=float), np.array(after, dtype=float))
+        if sides[0].size and sides[1].size:
+            found.append(_difference(figure, *sides, paired=paired))
+    return found
+
+
+def corrected(found: Sequence[Sequence[Difference]]) -> list[list[Difference]]:
+    """The differences of several set-ups with Holm's correction for all of them, and what is shown by it."""
+    tested = sorted(
+        (one.p, group, place)
+        for group, many in enumerate(found)
+        for place, one in enumerate(many)
+        if one.p is not None
+    )
+    results = [list(many) for many in found]
+    highest = 0.0
+    for rank, (p, group, place) in enumerate(tested):
+        highest = max(highest, min(1.0, p * (len(tested) - rank)))
+        one = replace(results[group][place], p_holm=highest)
+        results[group][place] = replace(one, better=_better(one))
+    return results
+
+
+def resampled(
+    statistic: Callable[..., Any], before: Numbers, after: Numbers, *, paired: bool
+) -> tuple[float, float]:
+    """The 95 % BCa bootstrap interval of a statistic of two samples; of percentiles where BCa has none."""
+    from scipy.stats import bootstrap  # noqa: PLC0415 - loads slowly, and only repetitions need it
+
+    def interval(method: Literal["BCa", "percentile"]) -> tuple[float, float]:
+        # A generator of its own with a fixed seed: the same records give the same interval.
+        found = bootstrap(
+            (before, after),
+            statistic,
+            paired=paired,
+            n_resamples=BOOTSTRAP_DRAWS,
+            method=method,
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+        return float(found.low), float(found.high)
+
+    if all(np.ptp(side) == 0 for side in ((after - before,) if paired else (before, after))):
+        # No scatter: BCa is not defined, and there is nothing to draw.
+        value = float(statistic(before, after, axis=-1))
+        return value, value
+    with np.errstate(all="ignore"):
+        low, high = _without_warnings(lambda: interval("BCa"))
+        return (low, high) if np.isfinite([low, high]).all() else interval("percentile")
+
+
+def _without_warnings(call: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+    import warnings  # noqa: PLC0415 - as SciPy, only here
+
+    with warnings.catch_warnings():
+        # SciPy warns where BCa is not defined; its NaN says so too.
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -> Difference:
+    size = float(after.mean() - before.mean())
+    repeats = int(min(before.size, after.size))
+    bare = Difference(
+        figure=figure,
+        size=size,
+        low=None,
+        high=None,
+        p=None,
+        p_holm=None,
+        paired=paired and repeats > 1,
+        repeats=repeats,
+        detectable=None,
+        better=None,
+    )
+    if repeats < 2:
+        return bare
+    from scipy.stats import t  # noqa: PLC0415 - loads slowly, and only repetitions need it
+
+    error, freedom = _standard_error(before, after, paired=paired)
+    low, high = resampled(_mean_difference, before, after, paired=paired)
+    if error > 0:
+        p = float(2 * t.sf(abs(size) / error, freedom))
+        detectable = float((t.ppf(0.975, freedom) + t.ppf(POWER, freedom)) * error)
+    else:
+        p, detectable = float(size == 0), 0.0
+    return replace(bare, low=low, high=high, p=p, detectable=detectable)
+
+
+def _standard_error(before: Numbers, after: Numbers, *, paired: bool) -> tuple[float, float]:
+    """Standard error of the difference of means, and its degrees of freedom (Welch and Satterthwaite)."""
+    if paired:
+        return float((after - before).std(ddof=1) / np.sqrt(before.size)), float(before.size - 1)
+    parts = [float(side.var(ddof=1) / side.size) for side in (before, after)]
+    weights = sum(part**2 / (side.size - 1) for part, side in zip(parts, (before, after), strict=True))
+    freedom = sum(parts) ** 2 / weights if weights > 0 else float(before.size + after.size - 2)
+    return float(np.sqrt(sum(parts))), freedom
+
+
+def _mean_difference(before: Numbers, after: Numbers, axis: int = -1) -> Numbers:
+    return np.asarray(after.mean(axis=axis) - before.mean(axis=axis))
+
+
+def _better(one: Difference) -> bool | None:
+    if one.p_holm is None or one.low is None or one.high is None:
+        return None
+    if one.p_holm >= SIGNIFICANCE or one.low <= 0 <= one.high:
+        return None
+    return (one.size > 0) is (FIGURES[one.figure][1] == "higher")
+
+
+def _loaded(figure: str) -> Callable[[Summary], float | None]:
+    def value(run: Summary) -> float | None:
+        loaded = run.latency.loaded
+        return None if loaded is None else float(getattr(loaded, figure))
+
+    return value
+
+
+FIGURES: dict[str, tuple[Callable[[Summary], float | None], Literal["lower", "higher"]]] = {
+    "increase_ms": (lambda run: run.latency.increase_mean_ms, "lower"),
+    "loaded_ms": (_loaded("mean"), "lower"),
+    "p95_ms": (_loaded("p95"), "lower"),
+    "p99_ms": (_loaded("p99"), "lower"),
+    "down_mbps": (lambda run: run.down.goodput_mbps if run.down else None, "higher"),
+    "up_mbps": (lambda run: run.up.goodput_mbps if run.up else None, "higher"),
+}
+"""The figures that are compared, and which is better."""
+
+SIGNIFICANCE = 0.05
+"""Over all comparisons at once."""
+
+POWER = 0.8
+"""Share of cases in which a difference of the size `detectable` is shown (Cohen 1988)."""
+
+MIN_REPEATS = 5
+"""Bootstrap intervals of fewer are too narrow: of three repetitions there are ten different draws."""
+
+BOOTSTRAP_DRAWS = 2000
+"""Enough that the interval's ends are steady to about 1 % (Efron and Tibshirani 1993, section 14)."""
