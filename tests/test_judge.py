@@ -135,5 +135,12 @@ def test_quantities_are_put_together_seed_by_seed() -> None:
 
 
 def test_the_text_has_rule_interval_and_repetitions() -> None:
-    [ruling] = judge([Claim(what="loss in %", ours=dict.fromkeys(range(5), 4.0), below=5, digits=1)], LOOKS)
-    assert ruling.text == "loss in %: should be below 5; it is 4.0 [4.0, 4.0], 5 repetitions"
+    [ruling] = judge([Claim(what="loss in %", ours=dict.fromkeys(range(5), 4.0), below=5)], LOOKS)
+    assert ruling.text == "loss in %: should be below 5; it is 4 [4, 4], 5 repetitions"
+
+
+def test_an_interval_near_its_bound_is_told_from_it() -> None:
+    values = {1: 1.00004, 2: 1.00005, 3: 1.00006, 4: 1.00005, 5: 1.00004}
+    [ruling] = judge([Claim(what="gain", ours=values, above=1.0)], LOOKS)
+    assert ruling.seen is True
+    assert ruling.shown == "1.00005 [1.00003, 1.00006]"

@@ -386,3 +386,21 @@ def test_the_study_cfosspeed_in_short(tmp_path: Path) -> None:
     assert ours.tamed_s is not None
     assert ours.tamed_s.mean < 1.0
     assert plain.tamed_s is None
+
+
+def test_the_line_of_the_report_has_its_idle_jitter_and_its_steady_upload(tmp_path: Path) -> None:
+    """A receive window holds the upload: without a shaper its ping is a band and no saw."""
+    runs = cfosspeed.runs_of("up", seeds=1, idle_ns=10_000_000_000, load_ns=20_000_000_000)
+    records = run_all(runs, world_named("sim"), tmp_path / "o")
+    by_control = {one.label: [one] for one in records}
+    found = {one.name: one for one in cfosspeed.series("up", by_control)}
+    idle = {name: value.mean for name, value in found["up, idle"].figures.items() if value}
+    assert idle == pytest.approx(dict(zip(cfosspeed.FIVE, cfosspeed.SERIES["idle"], strict=True)), rel=0.1)
+    plain = found["up, no shaper"]
+    assert plain.published == cfosspeed.SERIES["up, without"]
+    steady = {name: value.mean for name, value in plain.figures.items() if value}
+    assert steady["mean"] == pytest.approx(cfosspeed.SERIES["up, without"][1], rel=0.02)
+    assert steady["max"] - steady["min"] < 12
+    judged = cfosspeed.statements("up", by_control, world="sim")
+    # One run has no interval.
+    assert [one.seen for one in judged] == [None] * 6

@@ -123,6 +123,13 @@ def tables_of_figures() -> Iterator[tuple[str, Table]]:
     for intervals in (False, True):
         cells = [shaper_report.cfosspeed_cells(row, intervals=intervals), *shaper_report.reported_cells()]
         yield f"study cfosspeed {intervals}", shaper_report.table("Title", shaper_report.CFOSSPEED, cells)
+    series = cfosspeed.Series(
+        name="down, auto, bandwidth mode",
+        figures=dict.fromkeys(cfosspeed.FIVE, some),
+        published=cfosspeed.SERIES["idle"],
+    )
+    told = shaper_report.series_cells(series)
+    yield "study cfosspeed series", shaper_report.table("Title", shaper_report.SERIES, told)
     figures = thesis.Figures(timeouts=1234, loss_percent=12.345, goodput=123456.7, variation=0.345)
     cells_of = thesis.chosen(["A/100 No Marker & RED"], of=thesis.study())
     rows = [

@@ -37,7 +37,6 @@ class Claim:
         above, below: between what it lies; at least one of them.
         other: values of the quantity of which the bounds are multiples, by seed; None for plain bounds.
         least, most: between what the quantity can lie at all; None where there is no end.
-        digits: decimal places of the quantity in texts; three significant ones if None.
         share: whether it is the share of repetitions in which something is so, whose values are 0 and 1.
     """
 
@@ -48,7 +47,6 @@ class Claim:
     other: Values | None = None
     least: float | None = None
     most: float | None = None
-    digits: int | None = None
     share: bool = False
 
     def __post_init__(self) -> None:
@@ -106,10 +104,25 @@ class Ruling:
         rule = f"{claim.what}: should be {claim.bounds}"
         if self.value is None or self.low is None or self.high is None:
             return f"{rule}; {self.why}"
-        value, low, high = (_shown(one, claim.digits) for one in (self.value, self.low, self.high))
         runs = f"{self.repetitions} {'paired repetitions' if self.paired else 'repetitions'}"
         more = f"; {self.why}" if self.why else ""
-        return f"{rule}; it is {value} [{low}, {high}], {runs}{more}"
+        return f"{rule}; it is {self.shown}, {runs}{more}"
+
+    @property
+    def shown(self) -> str:
+        """The quantity and its interval, with as many digits as tell its ends from the bounds."""
+        numbers = [one for one in (self.value, self.low, self.high) if one is not None]
+        ends = [*numbers[1:], *(one for one in (self.claim.above, self.claim.below) if one is not None)]
+        digits = next(
+            (
+                count
+                for count in (3, 4, 5, 6, 7)
+                if len({f"{one:.{count}g}" for one in ends}) == len(set(ends))
+            ),
+            8,
+        )
+        value, *interval = (f"{one:.{digits}g}" for one in numbers)
+        return f"{value} [{', '.join(interval)}]" if interval else value
 
     def as_dict(self) -> dict[str, Any]:
         """It as plain values, for JSON."""
@@ -189,6 +202,9 @@ def _rule(claim: Claim, level: float) -> Ruling:
     low, high = _share(ours, level) if claim.share else _interval(ours, other, level, paired=paired)
     if not (np.isfinite(low) and np.isfinite(high)):
         return none("what it is a multiple of may be 0", value)
+    if claim.other is None:
+        low = low if claim.least is None else max(low, claim.least)
+        high = high if claim.most is None else min(high, claim.most)
     idle = _cannot_fail(claim, other)
     return Ruling(
         claim=claim,
@@ -305,10 +321,6 @@ def by_seed(
     seeds = sorted({seed for part in parts for seed in part})
     found = {seed: [part[seed] for part in parts if seed in part] for seed in seeds}
     return {seed: float(together(values)) for seed, values in found.items() if len(values) >= max(1, wanted)}
-
-
-def _shown(value: float, digits: int | None) -> str:
-    return f"{value:.3g}" if digits is None else f"{value:.{digits}f}"
 
 
 ERROR: Final = 0.05

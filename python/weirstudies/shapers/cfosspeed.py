@@ -2,23 +2,26 @@
 
 Base ping for 60 s, then one download or upload for 60 s: without shaping, with Weir's controller in both
 modes, and with a fixed shaper at 95 %. Pings as in the report (UDP without payload, every 200 ms, to the
-third router) and every 10 ms. In the lab the shaper is that of `weir shape` on the client's device, and the
-modem's buffers are in the lab's data path.
+third router) and every 10 ms. The line is `vdsl-100-40` with what the report's distributions tell of it: its
+idle jitter, an upload that a receive window holds, and a download from a server further away. In the lab the
+shaper is that of `weir shape` on the client's device, and the modem's buffers are in the lab's data path.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weirlab.scenario import ResolvedRun, TestSpec, load_link, mean_rate, time_text
+from weirlab.scenario import LinkSpec, ResolvedRun, TestSpec, load_link, mean_rate, time_text
 from weirlab.stats import Factor, Interval, calm_after_s, describe, factor, interval, summarise
+from weirstudies import judge
 from weirstudies.shapers import controls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
     from weirlab.scenario import Direction
@@ -61,11 +64,39 @@ class Row:
         return asdict(self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The report's pings in one series: its five figures.
+
+    Attributes:
+        name: the series.
+        figures: least, mean, greatest, standard deviation and median over the runs, in ms.
+        published: the same of the report, if it has the series.
+    """
+
+    name: str
+    figures: dict[str, Interval | None]
+    published: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """A statement of the report, or a goal of ours, and the judge's rulings on it."""
+
+    says: str
+    rulings: list[judge.Ruling]
+
+    @property
+    def seen(self) -> bool | None:
+        """Whether it was seen; None if that is undecided."""
+        return judge.seen(self.rulings)
+
+
 def runs_of(
     direction: Direction, *, seeds: int, idle_ns: int | None = None, load_ns: int | None = None
 ) -> list[ResolvedRun]:
     """The runs of all controls in one direction."""
-    link = load_link("vdsl-100-40")
+    link = line(direction)
     usual = {way: mean_rate(link, way) or 0 for way in DIRECTIONS}
     return [
         run
@@ -78,6 +109,25 @@ def runs_of(
             seeds=seeds,
         )
     ]
+
+
+def line(direction: Direction) -> LinkSpec:
+    """The report's line: `vdsl-100-40` with its idle jitter and, for the download, another buffer.
+
+    Jitter is drawn evenly within `JITTER` each way, the delay is less by half of it. The download's buffer
+    goes with the delay of its server: both are fitted to the report's five figures.
+    """
+    link = load_link("vdsl-100-40")
+    modem = {"jitter": JITTER_NS, "delay": DELAY_NS}
+    queue = {"queue": f"bfifo limit {DOWN_BUFFER_BYTES}"} if direction == "down" else {}
+    router, up = link.up
+    down, lan = link.down
+    return link.model_copy(
+        update={
+            "up": [router, up.model_copy(update=modem)],
+            "down": [down.model_copy(update=modem | queue), lan],
+        }
+    )
 
 
 def rows(direction: Direction, by_control: dict[str, list[Record]]) -> list[Row]:
@@ -110,17 +160,89 @@ def rows(direction: Direction, by_control: dict[str, list[Record]]) -> list[Row]
     return found
 
 
+def series(direction: Direction, by_control: dict[str, list[Record]]) -> list[Series]:
+    """The report's pings as the report describes them: of the idle line, and under load.
+
+    Without a shaper from two seconds behind the start of the load on: the report's least ping of the upload
+    is 99.3 ms, so that its series have no start. With a shaper they have.
+    """
+    plain = by_control[controls.NONE]
+    found = [_series(f"{direction}, idle", [_pings(record, REPORT, "idle") for record in plain], "idle")]
+    for control, records in by_control.items():
+        skipped = START_NS if control == controls.NONE else 0
+        loaded = [_pings(record, REPORT, "load", skipped) for record in records]
+        theirs = {controls.NONE: f"{direction}, without", controls.PING: f"{direction}, with"}.get(control)
+        found.append(_series(f"{direction}, {control}", loaded, theirs))
+    return found
+
+
+def _series(name: str, runs: Sequence[Distribution | None], theirs: str | None) -> Series:
+    figures = {one: interval([getattr(run, one) if run else None for run in runs]) for one in FIVE}
+    return Series(name=name, figures=figures, published=SERIES[theirs] if theirs else None)
+
+
+def statements(direction: Direction, by_control: dict[str, list[Record]], *, world: str) -> list[Statement]:
+    """The report's statements of a direction and goals of ours, judged over the repetitions."""
+
+    def values(control: str, figure: Callable[[Record], float | None]) -> dict[int, float]:
+        found = {
+            record.manifest.seed if world == "sim" else place: figure(record)
+            for place, record in enumerate(by_control[control])
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    runs = len(by_control[controls.NONE])
+    increases = {name: values(name, _increase) for name in (controls.NONE, controls.PING)}
+    tamed = values(controls.PING, _tamed)
+    theirs = REPORTED[direction]
+    with_it, without = (
+        values(name, partial(_goodput, direction=direction)) for name in (controls.PING, controls.NONE)
+    )
+    claims = [
+        (
+            f"{direction}: {bound:g} times less delay ({whose})",
+            judge.Claim(
+                what="increase without over with the shaper",
+                ours=increases[controls.NONE],
+                other=increases[controls.PING],
+                above=bound,
+            ),
+        )
+        for bound, whose in ((theirs["factor"], "the report"), (GOALS[direction], "goal"))
+    ]
+    claims += [
+        (
+            f"{direction}: tamed within {bound:g} s ({whose})",
+            judge.Claim(what="seconds until tamed", ours=tamed, below=bound),
+        )
+        for bound, whose in ((theirs["tamed_s"], "the report"), (TAMED_GOAL_S, "goal"))
+    ]
+    claims += [
+        (
+            f"{direction}: at most 5 % of the goodput (goal)",
+            judge.Claim(what="goodput with over without the shaper", ours=with_it, other=without, above=0.95),
+        ),
+        (
+            f"{direction}: p99 within 10 ms of the idle line (goal)",
+            judge.Claim(what="p99, ms", ours=values(controls.PING, _p99), below=P99_GOAL_MS),
+        ),
+    ]
+    return [Statement(says=says, rulings=judge.judge([claim], (runs,))) for says, claim in claims]
+
+
 def disturbances(records: Sequence[Record]) -> list[str]:
     """What the lab says of its own work that a reader must know before any figure."""
     return [f"{record.label}: {text}" for record in records for text in record.manifest.warnings]
 
 
-def _pings(record: Record, probe: str, phase: str) -> Distribution | None:
+def _pings(record: Record, probe: str, phase: str, skipped_ns: int = 0) -> Distribution | None:
     window = record.phase(phase)
     if window is None:
         return None
     at, number = pl.col("t_ns"), record.probe_names.index(probe)
-    rows = record.latency.filter((at >= window[0]) & (at < window[1]) & (pl.col("probe") == number))
+    rows = record.latency.filter(
+        (at >= window[0] + skipped_ns) & (at < window[1]) & (pl.col("probe") == number)
+    )
     return describe(rows["rtt_ns"] / 1e6)
 
 
@@ -172,7 +294,15 @@ def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> Test
             "name": f"cfosspeed-{direction}",
             "title": f"{name} on VDSL-100, as in the cFosSpeed report",
             "phases": {name: time_text(ns) for name, ns in zip(("idle", "load"), spans_ns, strict=True)},
-            "flows": [{"name": name, "direction": direction}],
+            "hosts": [{"name": "server", "delay": time_text(SERVER_NS[direction])}],
+            "flows": [
+                {
+                    "name": name,
+                    "direction": direction,
+                    "host": "server",
+                    "tcp": {"receive_window": UPLOAD_WINDOW_BYTES} if direction == "up" else {},
+                }
+            ],
             "probes": [
                 {
                     "name": REPORT,
@@ -186,6 +316,36 @@ def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> Test
         }
     )
 
+
+START_NS = 2_000_000_000
+"""Slow start is over; the report's own series without a shaper begin later."""
+
+JITTER_NS = 600_000
+DELAY_NS = 4_310_000
+"""Each way: idle pings of 8.7 to 9.8 ms with a standard deviation of 0.25 ms, as the report's."""
+
+SERVER_NS: dict[Direction, int] = {"down": 25_000_000, "up": 0}
+DOWN_BUFFER_BYTES = 410_000
+"""Fitted together: of servers 20, 25 and 30 ms away and buffers of 25 to 32 ms (of 109.341 Mbit/s) the pair
+whose mean is the report's, with its standard deviation."""
+
+UPLOAD_WINDOW_BYTES = 496_000
+"""Fitted to the report's mean; 512 KiB give 111.2 ms. Without a window the ping is a saw from 86 to 123 ms,
+where the report has a band from 99 to 112."""
+
+FIVE = ("min", "mean", "max", "std", "median")
+
+SERIES = {
+    "idle": (8.71, 9.233, 10.148, 0.24624, 9.216),
+    "down, without": (15.486, 26.162, 49.045, 6.6275, 23.841),
+    "up, without": (99.338, 105.07, 111.83, 2.1675, 105.22),
+    "down, with": (9.713, 15.343, 53.004, 3.849, 14.615),
+    "up, with": (8.888, 19.999, 114.14, 18.29, 12.791),
+}
+"""The report's statistics of each series: least, mean, greatest, standard deviation, median; ms."""
+
+TAMED_GOAL_S = 1.0
+P99_GOAL_MS = 10.0
 
 REPORT = "Ping as in the report"
 OURS = "Ping every 10 ms"

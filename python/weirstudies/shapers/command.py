@@ -26,6 +26,7 @@ from weirstudies.command import (
 from weirstudies.shapers import autorate as lines
 from weirstudies.shapers import cfosspeed as vdsl
 from weirstudies.shapers import controls, tables
+from weirstudies.statements import seen_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +122,9 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
         if direction not in vdsl.DIRECTIONS:
             known = ", ".join(vdsl.DIRECTIONS)
             raise UsageError(f"study `cfosspeed` has no direction `{direction}` (known: {known})")
-    rows = []
+    rows: list[vdsl.Row] = []
+    series: list[vdsl.Series] = []
+    statements: list[vdsl.Statement] = []
     with kept_in(out) as folder:
         for direction in vdsl.DIRECTIONS:
             if only and direction not in only:
@@ -133,14 +136,25 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
             records = carry_out(runs, world, kept, jobs=jobs, quiet=quiet, title=name)
             for text in vdsl.disturbances(records):
                 warn(text)
-            rows += vdsl.rows(direction, by_label(records))
+            by_control = by_label(records)
+            rows += vdsl.rows(direction, by_control)
+            series += vdsl.series(direction, by_control)
+            statements += vdsl.statements(direction, by_control, world=world)
             if out:
                 _draw(direction, records, folder)
     brief, full = (
         [tables.cfosspeed_cells(row, intervals=intervals) for row in rows] + tables.reported_cells()
         for intervals in (False, True)
     )
-    text = tables.markdown(tables.CFOSSPEED, full)
+    told = [cells for one in series for cells in tables.series_cells(one)]
+    verdicts = [tables.statement_cells(one) for one in statements]
+    text = "\n\n".join(
+        [
+            tables.markdown(tables.CFOSSPEED, full),
+            tables.markdown(tables.SERIES, told),
+            tables.markdown(tables.STATEMENTS, verdicts),
+        ]
+    )
     _leave(text, out)
     if as_json:
         print_json([row.as_dict() for row in rows])
@@ -148,6 +162,9 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
         click.echo(text)
     else:
         console.print(tables.table("VDSL-100, as in the cFosSpeed report", tables.CFOSSPEED, brief))
+        console.print(tables.table("The report's pings, ms", tables.SERIES, told))
+        for one in statements:
+            console.print(f"{seen_word(one.seen)}: {one.says}", highlight=False)
         _tell(out)
 
 

@@ -9,6 +9,7 @@ from rich import box
 from weirlab.report.findings import line
 from weirlab.ui import Table
 from weirstudies.shapers import cfosspeed, controls
+from weirstudies.statements import seen_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from weirlab.stats import Factor, Interval
     from weirstudies.shapers import autorate
 
+SERIES = {
+    "series": "pings as the report sent them",
+    "": "whose",
+    "min": "ms; without a shaper from two seconds behind the start of the load on",
+    "mean": "ms",
+    "max": "ms",
+    "sd": "standard deviation, ms",
+    "median": "ms",
+}
+STATEMENTS = {"statement": "", "verdict": "", "interval": ""}
 AUTORATE = {
     "line": "the line and which way the load went",
     "control": "who set the rate",
@@ -87,6 +98,20 @@ def reported_cells() -> list[list[str]]:
             ("with", "with", f"{figures['factor']:.1f}", f"{figures['tamed_s']:.0f}"),
         )
     ]
+
+
+def series_cells(found: cfosspeed.Series) -> list[list[str]]:
+    """A series' five figures: ours, and beneath it the report's."""
+    ours = [_figure(one, 2, intervals=False) for one in found.figures.values()]
+    rows = [[found.name, "here", *ours]]
+    if found.published is not None:
+        rows.append([found.name, "the report", *(f"{one:.2f}" for one in found.published)])
+    return rows
+
+
+def statement_cells(found: cfosspeed.Statement) -> list[str]:
+    """A statement, its verdict, and by which interval."""
+    return [found.says, seen_word(found.seen), "; ".join(one.text for one in found.rulings)]
 
 
 def table(title: str, headings: Mapping[str, str], rows: Sequence[Sequence[str]]) -> Table:

@@ -130,7 +130,7 @@ def _interval(one: judge.Ruling) -> str:
     mark = {True: "", False: " (fails)", None: " (open)"}[one.seen]
     if one.value is None or one.low is None or one.high is None:
         return f"{one.claim.what}: {one.why}"
-    return f"{one.claim.what} {one.value:.3g} [{one.low:.3g}, {one.high:.3g}]{mark}"
+    return f"{one.claim.what} {one.shown}{mark}"
 
 
 def _word(seen: bool | None) -> str:
