@@ -30,6 +30,7 @@ COMMANDS = {
     "report": "Write records as one page for a browser.",
     "export": "Write records as .weir files, for Flent, as CSV, JSON lines or Parquet.",
     "import": "Make records of data files of Flent.",
+    "flent": "Run a test of Flent's, with Flent's options.",
     "lab": "Run any program on an emulated line.",
     "serve": "Answer measurements: Weir's own, and those of other speed tests.",
     "shape": "Shape a network interface: low latency under load, without being told rates.",

@@ -23,6 +23,14 @@ def tests(context: click.Context, _param: click.Parameter, begun: str) -> list[C
     return [*_beginning(shipped_tests(), begun), CompletionItem(begun, type="file")]
 
 
+def flent_tests(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of Flent's tests that can be run."""
+    from weirlab.flent.tests import flent_tests  # noqa: PLC0415 - only for this
+
+    del context
+    return _beginning([one.name for one in flent_tests().values() if one.runs], begun)
+
+
 def links(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of links, and files."""
     from weirlab.scenario import shipped_links  # noqa: PLC0415 - only for this
@@ -45,6 +53,7 @@ def congestion_controls(context: click.Context, _param: click.Parameter, begun: 
 
 def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of what `weir list` was asked for."""
+    from weirlab.flent.tests import flent_tests as flent_names  # noqa: PLC0415 - only for this
     from weirlab.scenario import shipped_links, shipped_tests  # noqa: PLC0415 - only for this
 
     names: Mapping[str, Callable[[], list[str]]] = {
@@ -53,6 +62,7 @@ def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[
         "queues": lambda: [one["name"] for one in _native.disciplines()],
         "markers": lambda: [one["name"] for one in _native.markers()],
         "congestion-controls": lambda: [one["name"] for one in _native.congestion_controls()],
+        "flent-tests": lambda: list(flent_names()),
     }
     what = names.get(context.params.get("what", ""))
     return _beginning(what() if what else [], begun)

@@ -13,6 +13,7 @@ from weirlab import _native
 from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
+from weirlab.flent.tests import flent_tests
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
 from weirlab.ui import console
 from weirlab.ui.table import Table
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["tests", "links", "queues", "markers", "congestion-controls"]))
+@click.argument(
+    "what", type=click.Choice(["tests", "links", "queues", "markers", "congestion-controls", "flent-tests"])
+)
 @click.argument("name", required=False, shell_complete=completion.listed)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
@@ -39,6 +42,7 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
         "queues": _queues,
         "markers": _markers,
         "congestion-controls": _congestion_controls,
+        "flent-tests": _flent_tests,
     }[what]()
     if what == "queues" and name is not None:
         entries = [_with_expansion(name)]
@@ -46,8 +50,12 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
         entries = [_named(name, what, entries)]
     if as_json:
         click.echo(json.dumps(entries, indent=2))
+    elif what == "flent-tests":
+        _show_flent_tests(entries)
     elif name is None:
         _show_many(what, entries)
+        if what == "tests":
+            _show_flent_tests(_flent_tests())
     elif what in {"queues", "markers", "congestion-controls"}:
         _show_set_up(entries[0])
     else:
@@ -70,6 +78,40 @@ def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str,
 
 def _tests() -> list[dict[str, Any]]:
     return [load_test(name).model_dump(mode="json") for name in shipped_tests()]
+
+
+def _flent_tests() -> list[dict[str, Any]]:
+    """The tests of Flent, what is run in place of each, and what each world can do of it."""
+    found = []
+    for test in flent_tests().values():
+        several = bool(test.runs) and len(load_test(test.runs[0]).hosts) > 1
+        worlds = {
+            "sim": bool(test.runs),
+            "lab": bool(test.runs),
+            # One server is at the other end of a real path.
+            "net": bool(test.runs) and not several,
+        }
+        reason = test.reason or ("the world net has one server" if several else "")
+        runs = " ".join(test.runs)
+        found.append(
+            {"name": test.name, "title": test.title, "runs": runs, "worlds": worlds, "reason": reason}
+        )
+    return found
+
+
+def _show_flent_tests(entries: Sequence[Mapping[str, Any]]) -> None:
+    there = sum(bool(one["runs"]) for one in entries)
+    of = f"{there} of Flent's {len(entries)} tests run here" if len(entries) > 1 else "A test of Flent's"
+    table = Table(title=f"{of} (`weir flent NAME -H HOST`)")
+    table.add_column("name", no_wrap=True)
+    table.add_column("worlds", no_wrap=True)
+    table.add_column("what it is; what runs in place of it, or why none can")
+    for one in entries:
+        worlds = " ".join(name for name, can in one["worlds"].items() if can) or "-"
+        run = f"`weir run {one['runs']}`" if one["runs"] else ""
+        words = f"{one['title']}: {'; '.join(filter(None, (run, one['reason'])))}"
+        table.add_row(one["name"], worlds, words)
+    console.print(table)
 
 
 def _links() -> list[dict[str, Any]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
+
+from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +46,20 @@ def flent_tests() -> Mapping[str, FlentTest]:
         )
         for name, one in sorted(found["tests"].items())
     }
+
+
+def flent_test(name: str) -> FlentTest:
+    """The test of Flent of that name.
+
+    Raises:
+        UsageError: if Flent has none.
+    """
+    found = flent_tests().get(name)
+    if found is None:
+        near = get_close_matches(name, flent_tests(), n=1)
+        rest = f"did you mean `{near[0]}`?" if near else "`weir list flent-tests` names all"
+        raise UsageError(f"Flent has no test `{name}`: {rest}")
+    return found
 
 
 def title_of(name: str) -> str:

@@ -1,0 +1,136 @@
+"""`weir flent`: Flent's command line, translated into `weir run` and `weir export`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weirlab.cli import completion, weir
+from weirlab.cli.options import option
+from weirlab.errors import UsageError
+from weirlab.flent.exporting import flent_name
+from weirlab.flent.tests import flent_test
+from weirlab.record import find_records
+from weirlab.ui import note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@click.command("flent")
+@click.argument("test", shell_complete=completion.flent_tests)
+@option("-H", "--host", "hosts", multiple=True, help="Server on which `weir serve` runs; none with --link.")
+@option("--link", shell_complete=completion.links, help="Simulate this link instead, by name or .toml file.")
+@option("-l", "--length", metavar="SECONDS", default="60", show_default=True, help="Length of the load.")
+@option(
+    "-d", "--delay", metavar="SECONDS", default="5", show_default=True, help="Idle time before and after it."
+)
+@option("-t", "--title-extra", "title", help="Title, which becomes a part of the record's note.")
+@option("-n", "--note", "text", help="What to remember of the run, for the record.")
+@option(
+    "-D", "--data-dir", type=click.Path(path_type=Path), default=Path(), help="Folder for what is written."
+)
+@option("--test-parameter", "--te", "parameters", multiple=True, metavar="KEY=VALUE", help="As in Flent.")
+@option("-4", "ipv4", is_flag=True, help="IPv4 only.")
+@option("-6", "ipv6", is_flag=True, help="IPv6 only.")
+@option("-x", "--extended-metadata", "extended", is_flag=True, help="Nothing: a record always has it.")
+@option("-s", "--step-size", "step", help="Nothing: a record has every sample.")
+@option("--dry-run", is_flag=True, help="Only print the translation.")
+def command(  # noqa: PLR0913 - one word each on the command line
+    test: str,
+    *,
+    hosts: tuple[str, ...],
+    link: str | None,
+    length: str,
+    delay: str,
+    title: str | None,
+    text: str | None,
+    data_dir: Path,
+    parameters: tuple[str, ...],
+    ipv4: bool,
+    ipv6: bool,
+    extended: bool,
+    step: str | None,
+    dry_run: bool,
+) -> None:
+    """Run a test of Flent's, with Flent's options; the translation is printed.
+
+    \b
+    weir flent rrul -l 60 -H server.example -t 'fq_codel, 20 Mbit/s' -x
+    weir flent tcp_4up --link cable-20-8 -l 30
+
+    The server runs `weir serve`, not netserver. Record and charts go into a folder below -D, a data file for
+    Flent beside it. `weir list flent-tests` names the tests.
+    """  # noqa: D301 - \b keeps click from folding the examples
+    words = _run_words(test, hosts, link, length, delay)
+    words += _parameter_words(flent_test(test).runs[0], parameters)
+    if ipv4 and ipv6:
+        raise UsageError("-4 and -6 exclude each other: write one of them")
+    words += ["--ip", "4" if ipv4 else "6"] if ipv4 or ipv6 else []
+    remembered = ": ".join(filter(None, (title, text)))
+    words += ["--note", remembered] if remembered else []
+    out = data_dir / f"{test}-{time.strftime('%Y-%m-%dT%H%M%S')}"
+    words += ["--out", str(out)]
+    note(f"weir {shlex.join(words)}")
+    for flag, name in ((extended, "-x"), (step is not None, "-s")):
+        if flag:
+            note(f"{name} changes nothing: a record always has all metadata and every sample")
+    if dry_run:
+        return
+    _do(words)
+    (record,) = find_records(out)
+    target = data_dir / flent_name(record)
+    export = ["export", str(out), "--out", str(target)]
+    note(f"weir {shlex.join(export)}")
+    _do(export)
+
+
+def _do(words: Sequence[str]) -> None:
+    weir.main(list(words), prog_name="weir", standalone_mode=False)
+
+
+def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, delay: str) -> list[str]:
+    """The words of `weir run` for a test, where it runs, and how long."""
+    found = flent_test(test)
+    if found.reason:
+        raise UsageError(f"Flent's test `{test}` cannot run here: {found.reason}")
+    if len(hosts) > 1:
+        raise UsageError(f"-H is given {len(hosts)} times: Weir measures the path to one server at a time")
+    if bool(hosts) == (link is not None):
+        raise UsageError(
+            "say where it runs: -H HOST with `weir serve` on it, or --link LINK for the simulator"
+        )
+    words = ["run", *found.runs]
+    words += ["--world", "net", "--host", hosts[0]] if hosts else ["--link", str(link)]
+    for name, value in (("-l", length), ("-d", delay)):
+        if not value.replace(".", "", 1).isascii() or not value.replace(".", "", 1).isdecimal():
+            raise UsageError(f"{name} {value}: write seconds, such as 60")
+    if found.runs[0] == "ping":
+        return [*words, "--idle", f"{length}s"]
+    return [*words, "--idle", f"{delay}s", "--load", f"{length}s", "--cooldown", f"{delay}s"]
+
+
+def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
+    """Flent's test parameters as options of `weir run`.
+
+    Raises:
+        UsageError: for one that has no counterpart.
+    """
+    known = {"tcp_nup": "upload_streams", "tcp_ndown": "download_streams"}
+    words: list[str] = []
+    for parameter in parameters:
+        key, equals, value = parameter.partition("=")
+        if not equals:
+            raise UsageError(f"--test-parameter {parameter}: write KEY=VALUE")
+        if key == known.get(test):
+            words += ["--set", f"streams={value}"]
+        elif key == "tcp_cong_control":
+            words += ["--cc", value]
+        else:
+            names = ", ".join(filter(None, ("tcp_cong_control", known.get(test))))
+            raise UsageError(f"--test-parameter {parameter}: of `{test}` these are understood: {names}")
+    return words

@@ -1,0 +1,97 @@
+"""`weir flent`, and what `weir list` says of Flent's tests."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from weirlab.cli import weir as group
+from weirlab.errors import UsageError
+from weirlab.flent import read_document
+from weirlab.flent.tests import flent_tests
+from weirlab.record import find_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def translated(*words: str) -> list[str]:
+    """The line into which a line of Flent's is translated, without where it writes to."""
+    done = CliRunner().invoke(group, ["flent", *words, "--dry-run"])
+    if done.exception is not None:
+        raise done.exception
+    line = next(line for line in " ".join(done.stderr.split()).split("note: ") if "weir run" in line)
+    found = shlex.split(line[line.index("weir run") :])
+    return found[1 : found.index("--out")]
+
+
+@pytest.mark.parametrize(
+    ("flent", "ours"),
+    [
+        (
+            "rrul -l 60 -H server -t note -x",
+            "run rrul --world net --host server --idle 5s --load 60s --cooldown 5s --note note",
+        ),
+        (
+            "tcp_4up --link fibre -l 30 -d 2",
+            "run tcp_nup --set streams=4 --link fibre --idle 2s --load 30s --cooldown 2s",
+        ),
+        ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
+        (
+            "tcp_ndown -H s --te download_streams=8 --test-parameter tcp_cong_control=bbr -n b -t a",
+            "run tcp_ndown --world net --host s --idle 5s --load 60s --cooldown 5s --set streams=8 --cc bbr "
+            "--note 'a: b'",
+        ),
+    ],
+)
+def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
+    assert translated(*shlex.split(flent)) == shlex.split(ours)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("rrull -H s", "did you mean `rrul`"),
+        ("udp_flood -H s", "Weir has no UDP load yet"),
+        ("rrul", "say where it runs"),
+        ("rrul -H a -H b", "one server at a time"),
+        ("rrul -H a --link fibre", "say where it runs"),
+        ("rrul -H a -l long", "-l long: write seconds"),
+        ("rrul -H a --te bidir_streams=3", "are understood: tcp_cong_control"),
+        ("rrul -H a --te x", "write KEY=VALUE"),
+        ("rrul -H a -4 -6", "exclude each other"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(words: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        translated(*words.split())
+
+
+def test_a_run_leaves_a_record_and_a_file_for_flent(tmp_path: Path) -> None:
+    words = ["tcp_2up", "--link", "cable-20-8", "-l", "2", "-d", "1", "-t", "before", "-D", str(tmp_path)]
+    done = CliRunner().invoke(group, ["flent", *words])
+    assert done.exception is None, done.stderr
+    (record,) = find_records(next(one for one in tmp_path.iterdir() if one.is_dir()))
+    assert record.manifest.note == "before"
+    (file,) = tmp_path.glob("*.flent.gz")
+    document = read_document(file)
+    assert (document.name, document.length_s, document.total_s) == ("tcp_nup", 2.0, 4.0)
+    assert document.metadata["TEST_PARAMETERS"] == {"upload_streams": "2"}
+
+
+def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
+    found = json.loads(CliRunner().invoke(group, ["list", "flent-tests", "--json"]).output)
+    assert [one["name"] for one in found] == list(flent_tests())
+    assert len(found) == 82
+    by_name = {one["name"]: one for one in found}
+    assert by_name["rrul"]["worlds"] == {"sim": True, "lab": True, "net": True}
+    assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": False}
+    assert by_name["power_usage"]["worlds"] == {"sim": False, "lab": False, "net": False}
+    assert all(one["reason"] for one in found if not all(one["worlds"].values()))
+    shown = CliRunner().invoke(group, ["list", "tests"]).output
+    assert all(name in shown for name in by_name)
+    assert "streams=4" in CliRunner().invoke(group, ["list", "flent-tests", "tcp_4up"]).output
