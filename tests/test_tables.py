@@ -25,6 +25,7 @@ from weirlab.report import (
     flow_table,
     latency_table,
     quality_table,
+    story,
 )
 from weirlab.report.agreement import agreement_table
 from weirlab.report.location import location_table
@@ -312,3 +313,14 @@ def test_all_tables_are_of_this_kind() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "rich.table":
                 assert path.parts[-2:] == ("ui", "table.py"), path
+
+
+def test_no_heading_speaks_of_a_load_where_there_is_none(tmp_path: Path) -> None:
+    records = weirlab.run("ping", phases={"idle": "1s"}, out=tmp_path / "out")
+    comparisons = compare(records)
+    said = printed(comparison_table(records, comparisons), 160)
+    assert "loaded" not in said
+    assert "mean" in said
+    assert "without load" in printed(latency_table(summarise(records[0])), 80)
+    assert "Nothing but pings ran" in story(comparisons).plain
+    assert "loaded" not in records[0]._repr_html_()

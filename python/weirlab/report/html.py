@@ -6,7 +6,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weirlab.report.tables import COLUMNS
+from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def record_html(record: Record) -> str:
     if summary.latency.idle:
         rows.append(["ping, idle", *_pings(summary.latency.idle)])
     if summary.latency.loaded:
-        rows.append(["ping, loaded", *_pings(summary.latency.loaded)])
+        name = "ping, loaded" if has_load(summary) else "ping"
+        rows.append([name, *_pings(summary.latency.loaded)])
     if summary.latency.increase_mean_ms is not None:
         rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
     if summary.latency.lost is not None:
@@ -53,7 +54,8 @@ def records_html(records: Sequence[Record]) -> str:
 
 def comparisons_html(comparisons: Sequence[Comparison]) -> str:
     """A comparison: a row a set-up, as `weir compare` has it."""
-    headings = ["set-up", *(column.heading for column in COLUMNS), "runs"]
+    heading = {} if any(has_load(run) for one in comparisons for run in one.runs) else UNLOADED
+    headings = ["set-up", *(heading.get(one.heading, one.heading) for one in COLUMNS), "runs"]
     rows = [[one.name, *(column.cell(one) for column in COLUMNS), str(len(one.runs))] for one in comparisons]
     return _table(headings, rows)
 

@@ -26,8 +26,9 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
     """
     table = Table(title=_subject(records), **LOOK)
     table.add_column("queue", overflow="fold", min_width=16)
+    heading = UNLOADED if not any(has_load(run) for one in comparisons for run in one.runs) else {}
     for column in COLUMNS:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+        table.add_column(heading.get(column.heading, column.heading), justify="right", no_wrap=True)
     for one in comparisons:
         table.add_row(one.name, *(column.cell(one) for column in COLUMNS))
     ranked = [(column.rank, number) for number, column in enumerate(COLUMNS, start=1) if column.rank]
@@ -37,6 +38,11 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
         count = f"{most}" if fewest == most else f"{fewest} to {most}"
         table.caption = f"means of {count} runs, ± half of the 95 % interval"
     return table
+
+
+def has_load(summary: Summary) -> bool:
+    """Whether anything but pings ran: otherwise no figure is of a loaded line."""
+    return summary.up is not None or summary.down is not None
 
 
 def _subject(records: Sequence[Record]) -> str:
@@ -66,6 +72,8 @@ def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) ->
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
     baseline, *others = comparisons
+    if not any(has_load(run) for one in comparisons for run in one.runs):
+        return Text("Nothing but pings ran: these are round trips of the line without load.")
     if baseline.increase_ms is None:
         return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
     if not others:
@@ -141,8 +149,9 @@ def _milliseconds(nanoseconds: float | None) -> str:
 
 
 def latency_table(summary: Summary) -> Table:
-    """Round trips of each probe during the load, and of all together."""
-    table = Table(title="Round trips during the load, ms", **LOOK)
+    """Round trips of each probe during the load, if there was one, and of all together."""
+    title = "Round trips during the load, ms" if has_load(summary) else "Round trips without load, ms"
+    table = Table(title=title, **LOOK)
     table.add_column("probe")
     figures = ("mean", "std", "min", "median", "p95", "p99", "max", "count")
     for figure in figures:
@@ -275,3 +284,6 @@ COLUMNS = (
     _Column("pings\nlost", _lost, rank=3),
 )
 """The figures of the comparison; latency is that of all probes together."""
+
+UNLOADED = {"loaded\nms": "mean\nms"}
+"""Headings of tests without load, in place of those of others."""
