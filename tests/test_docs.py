@@ -104,12 +104,13 @@ def test_links_between_pages_lead_somewhere() -> None:
     ("page", "words"),
     [
         ("test.md", ("test",)),
+        ("ping.md", ("ping",)),
         ("shape.md", ("shape", "start")),
         ("shape.md", ("shape", "status")),
         ("shape.md", ("shape", "replay")),
         ("serve.md", ("serve",)),
     ],
-    ids=["test", "shape", "shape status", "shape replay", "serve"],
+    ids=["test", "ping", "shape", "shape status", "shape replay", "serve"],
 )
 def test_every_option_is_documented(page: str, words: tuple[str, ...], weir: Weir) -> None:
     text = (ROOT / "docs" / page).read_text()

@@ -25,6 +25,7 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
     ("plot",): ("rec",),
     ("list",): ("queues",),
     ("test",): ("localhost:1",),
+    ("ping",): ("127.0.0.1", "--count", "3", "--ping", "1ms"),
     ("shape", "start"): ("no-such-device0",),
     ("shape", "status"): ("no-such-device0",),
     ("shape", "stop"): ("no-such-device0",),
@@ -35,6 +36,7 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
 ALONE = {
     ("serve",),
     ("test",),
+    ("ping",),
     ("shape", "start"),
     ("lab", "exec"),
     ("lab", "shell"),
@@ -86,8 +88,8 @@ def _call(command: Command, *words: str, setting: tuple[str, ...] = ()) -> Call:
     ordered = (*words, *usual) if "--" in usual else (*usual, *words)
     if command.words == ("serve",):
         return Call(words=(*command.words, *SERVER, *words), interrupts_s=(8.0, 10.0), setting=setting)
-    if command.words[0] == "study":
-        # It may be right, and would take minutes.
+    if command.words[0] in ("study", "ping"):
+        # It may be right, and would take minutes or hours.
         return Call(words=(*command.words, *ordered), interrupts_s=(8.0, 10.0), setting=setting)
     return Call(words=(*command.words, *ordered), setting=setting)
 
@@ -216,6 +218,7 @@ def _pressed(chance: Random, command: Command) -> Call:
             ("study", "linux", "--repeat", "50"),
             ("validate", "ping", "--worlds", "sim", *SHORT[:-1]),
             ("serve", *SERVER),
+            ("ping", "127.0.0.1", "--method", "udp", "--port", "9"),
         )
     )
     first = chance.choice((0.05, 0.2, 0.5, 1.0, 2.0, 4.0)) * chance.uniform(0.5, 1.5)

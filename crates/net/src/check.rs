@@ -134,7 +134,7 @@ const LINUX: &str = "linux";
 /// Congestion controls that switch pacing on themselves (`SK_PACING_NEEDED` in `net/ipv4/tcp_bbr.c`).
 const PACES_ALWAYS: [&str; 1] = ["bbr"];
 /// What fits into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
-const MAX_PAYLOAD_BYTES: u32 = 65_000;
+pub(crate) const MAX_PAYLOAD_BYTES: u32 = 65_000;
 /// What a fresh socket's send buffer takes at once (`tcp_wmem`).
 const MAX_REQUEST_BYTES: u32 = 16_384;
 /// Standard streams, epoll, the record, and some room.

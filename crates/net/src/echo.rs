@@ -20,6 +20,8 @@ pub struct EchoGrant {
     pub session: EchoSession,
     /// Datagrams a second that are answered.
     pub rate_pps: u32,
+    /// Bytes of payload at most.
+    pub max_bytes: u32,
 }
 
 /// News of a session.
@@ -97,9 +99,10 @@ fn attend(
         return format!("server `{}` does not answer datagrams", target.authority);
     };
     let session_of = EchoSession { token: session.grant.token, port };
-    let rate_pps = session.grant.limits.echo_rate_pps;
+    let (rate_pps, max_bytes) =
+        (session.grant.limits.echo_rate_pps, session.grant.limits.echo_bytes);
     let mut ended = String::new();
-    if news.send(EchoNews::Open(EchoGrant { session: session_of, rate_pps })).is_ok() {
+    if news.send(EchoNews::Open(EchoGrant { session: session_of, rate_pps, max_bytes })).is_ok() {
         while !over.load(Ordering::Relaxed) {
             // What the server says meanwhile are questions whether anybody is there.
             if let Err(error) = session.hear(PAUSE) {

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::counters;
 use crate::error::NetError;
 use crate::flows::{Board, Sampler, Side, Worker};
-use crate::plan::{Control, Plan};
+use crate::plan::Plan;
 use crate::probes::{Echo, Prober};
 use crate::sys::option;
 
@@ -110,7 +110,7 @@ impl Ends {
         // Where it is refused, `check` says so with the numbers.
         let _ = option::raise_open_files();
         let scenario = Arc::clone(scenario);
-        let plan = Arc::new(Plan { scenario, seed, clock, addresses, control: Control::default() });
+        let plan = Arc::new(Plan { scenario, seed, clock, addresses, control: Arc::default() });
         let board = Arc::new(Board::new(Arc::clone(&plan)));
         let (arrivals, arrived) = mpsc::channel();
 
@@ -129,7 +129,7 @@ impl Ends {
         };
         let server = starting.thread("server flows", server, flows(Side::Server), run)?;
         let probes = (Arc::clone(&plan), samples.clone());
-        let prober = move || Prober::new(probes.0, arrived, probes.1);
+        let prober = move || Prober::new(&probes.0, arrived, probes.1);
         let prober = starting.thread("probes", client.clone(), prober, Prober::run)?;
         others.push(prober);
         let client = starting.thread("client flows", client, flows(Side::Client), run)?;

@@ -11,7 +11,7 @@
 //! | `probes` | client | sends all trains of pings, takes the answers |
 //! | `echo` | server | answers UDP and TCP probes |
 //!
-//! A [`Session`] speaks Weir's own protocol with a server elsewhere; an [`EchoKeeper`] holds one open for its
+//! A [`Ping`] is one train of pings to any host, on the probes' own code. A [`Session`] speaks Weir's own protocol with a server elsewhere; an [`EchoKeeper`] holds one open for its
 //! echo alone.
 
 mod addresses;
@@ -22,6 +22,7 @@ mod echo;
 mod ends;
 mod error;
 mod flows;
+mod ping;
 mod pings;
 mod plan;
 mod probes;
@@ -38,8 +39,9 @@ pub use clock::Clock;
 pub use echo::{EchoGrant, EchoKeeper, EchoNews};
 pub use ends::{Ends, Place, Sample, Totals};
 pub use error::NetError;
+pub use ping::{Ping, PingEvent, PingSettings, run_pings, run_weir_pings};
 pub use pings::Pings;
-pub use probes::Reflector;
+pub use probes::{PingMethod, Reflector};
 pub use secret::read_secret;
 pub use session::{ClockOffset, Grant, Session};
 pub use target::Target;

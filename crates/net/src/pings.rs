@@ -11,7 +11,7 @@ use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::ends::Sample;
 use crate::error::NetError;
-use crate::plan::{Control, Plan};
+use crate::plan::Plan;
 use crate::probes::Prober;
 
 /// Trains of pings under way, on a thread of their own.
@@ -33,10 +33,10 @@ impl Pings {
         samples: Sender<Sample>,
     ) -> Result<Self, NetError> {
         let scenario = Arc::clone(scenario);
-        let plan = Arc::new(Plan { scenario, seed, clock, addresses, control: Control::default() });
+        let plan = Arc::new(Plan { scenario, seed, clock, addresses, control: Arc::default() });
         // What the server saw of a ping whose answer was lost, nobody here can tell.
         let (_, arrived) = mpsc::channel();
-        let prober = Prober::new(Arc::clone(&plan), arrived, samples)?;
+        let prober = Prober::new(&plan, arrived, samples)?;
         let thread = thread::Builder::new()
             .name("probes".into())
             .spawn(move || prober.run())

@@ -16,7 +16,7 @@ pub(crate) struct Plan {
     pub seed: Seed,
     pub clock: Clock,
     pub addresses: Addresses,
-    pub control: Control,
+    pub control: Arc<Control>,
 }
 
 /// How far the run is, and what went wrong first.

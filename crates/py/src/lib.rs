@@ -10,6 +10,7 @@ mod conformance;
 mod describe;
 mod lab;
 mod measure;
+mod ping;
 mod serve;
 mod shape;
 mod simulate;
@@ -39,6 +40,8 @@ mod _native {
     use super::lab::{check_lab, lab};
     #[pymodule_export]
     use super::measure::{measure, missing, read_secret, record_method, run_method};
+    #[pymodule_export]
+    use super::ping::ping;
     #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
     "test": "Measure the path to a server and grade it.",
+    "ping": "Ping any host: round trips to the microsecond.",
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use socket2::{Protocol, SockAddr, Socket, Type};
 
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound, heed_errors, limit, send_past_errors};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::option;
@@ -18,6 +18,8 @@ pub(super) struct Icmp {
     /// Whether the kernel does the header's work, or we do.
     raw: bool,
     v4: bool,
+    /// Whether ICMP errors are heeded.
+    errors: bool,
     identifier: u16,
     packet: Vec<u8>,
     buffer: Vec<u8>,
@@ -53,7 +55,35 @@ impl Icmp {
         let mut packet = vec![0; HEADER + payload];
         packet[0] = if v4 { ECHO_V4 } else { ECHO_V6 };
         packet[4..6].copy_from_slice(&identifier.to_be_bytes());
-        Ok(Self { socket, raw, v4, identifier, packet, buffer: vec![0; MAX_DATAGRAM_BYTES] })
+        let buffer = vec![0; MAX_DATAGRAM_BYTES];
+        Ok(Self { socket, raw, v4, errors: false, identifier, packet, buffer })
+    }
+
+    /// With that time to live, if there is one. A router where it ends then answers in the server's place,
+    /// and any other ICMP error is told.
+    pub fn with_errors(mut self, ttl: Option<u8>) -> io::Result<Self> {
+        if let Some(ttl) = ttl {
+            limit(&self.socket, self.v4, ttl)?;
+        }
+        heed_errors(&self.socket, self.v4)?;
+        self.errors = true;
+        Ok(self)
+    }
+
+    /// The next ICMP error that one of the pings has caused.
+    fn receive_error(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+        // Else the wait would tell of the error for ever.
+        let _ = self.socket.take_error();
+        let received = message::receive_error(&self.socket, &mut self.buffer)?;
+        let identifier = self.raw.then_some(self.identifier);
+        let request = if self.v4 { ECHO_V4 } else { ECHO_V6 };
+        let quoted = read_echo(&self.buffer[..received.len], request, identifier);
+        let (Some(error), Some(low)) = (received.error, quoted) else { return Ok(None) };
+        if !error.icmp.is_time_exceeded(self.v4) {
+            return Err(io::Error::from_raw_os_error(error.errno));
+        }
+        let at = clock.of_stamp(received.real_ns);
+        Ok(pings.widen(low).map(|seq| Answer { seq, at, echo: None, by: Some(error) }))
     }
 
     fn open(kind: Type, client: SocketAddr, server: SocketAddr, dscp: u8) -> io::Result<Socket> {
@@ -77,10 +107,16 @@ impl Pinger for Icmp {
             let sum = checksum(&self.packet);
             self.packet[2..4].copy_from_slice(&sum.to_be_bytes());
         }
-        self.socket.send(&self.packet).map(|_| ())
+        send_past_errors(&self.socket, &self.packet)
     }
 
     fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+        if self.errors {
+            match self.receive_error(pings, clock) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+        }
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         let mut packet = &self.buffer[..received.len];
@@ -90,18 +126,18 @@ impl Pinger for Icmp {
             packet = packet.get(header..).unwrap_or_default();
         }
         let identifier = self.raw.then_some(self.identifier);
-        let seq = read_reply(packet, self.v4, identifier).and_then(|low| pings.widen(low));
-        Ok(seq.map(|seq| Answer { seq, at, echo: None }))
+        let reply = if self.v4 { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
+        let seq = read_echo(packet, reply, identifier).and_then(|low| pings.widen(low));
+        Ok(seq.map(|seq| Answer { seq, at, echo: None, by: None }))
     }
 }
 
-/// The sequence number of an echo reply, with that identifier if one is given.
-fn read_reply(packet: &[u8], v4: bool, identifier: Option<u16>) -> Option<u16> {
+/// The sequence number of an echo request or reply, by its type, with that identifier if one is given.
+fn read_echo(packet: &[u8], kind: u8, identifier: Option<u16>) -> Option<u16> {
     let header: &[u8; HEADER] = packet.first_chunk()?;
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let reply = if v4 { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
     let ours = identifier.is_none_or(|identifier| identifier == word(4));
-    (header[0] == reply && ours).then(|| word(6))
+    (header[0] == kind && ours).then(|| word(6))
 }
 
 /// RFC 1071.
@@ -130,11 +166,11 @@ mod tests {
     #[test]
     fn only_replies_to_us_count() {
         let reply = [0, 0, 0, 0, 0x12, 0x34, 0, 9, 1, 2];
-        assert_eq!(read_reply(&reply, true, Some(0x1234)), Some(9));
-        assert_eq!(read_reply(&reply, true, None), Some(9));
-        assert_eq!(read_reply(&reply, true, Some(1)), None);
-        assert_eq!(read_reply(&reply, false, None), None);
-        assert_eq!(read_reply(&reply[..7], true, None), None);
+        assert_eq!(read_echo(&reply, ECHO_REPLY_V4, Some(0x1234)), Some(9));
+        assert_eq!(read_echo(&reply, ECHO_REPLY_V4, None), Some(9));
+        assert_eq!(read_echo(&reply, ECHO_REPLY_V4, Some(1)), None);
+        assert_eq!(read_echo(&reply, ECHO_REPLY_V6, None), None);
+        assert_eq!(read_echo(&reply[..7], ECHO_REPLY_V4, None), None);
     }
 
     #[test]

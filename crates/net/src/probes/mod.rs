@@ -3,6 +3,7 @@
 mod connect;
 mod echo;
 mod icmp;
+mod kind;
 mod lanes;
 mod message;
 mod ping_tracker;
@@ -15,8 +16,11 @@ mod ttl;
 mod udp;
 
 pub(crate) use echo::Echo;
+pub(crate) use kind::PingMarks;
+pub use kind::PingMethod;
 pub(crate) use lanes::MAX_LANES;
 pub(crate) use message::MIN_UDP_PAYLOAD_BYTES;
-pub(crate) use prober::Prober;
+pub(crate) use ping_tracker::Schedule;
+pub(crate) use prober::{Patience, PingSink, ProbeTrain, Prober};
 pub use reflector::Reflector;
 pub(crate) use ttl::NUMBER_BYTES;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use weir_core::{Duration, Time};
 use weir_world::{LatencyRow, ServerTurn};
 
+use crate::sys::message::IcmpError;
+
 /// When pings are due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
@@ -38,6 +40,8 @@ pub(crate) struct Answer {
     pub at: Time,
     /// What the server says of itself, if it does.
     pub echo: Option<Turn>,
+    /// Who answered by an ICMP error; the server itself if `None`.
+    pub by: Option<IcmpError>,
 }
 
 /// A server's turn: when a ping came in, and when its answer went out.
@@ -53,6 +57,11 @@ impl Schedule {
     /// One ping each `period` from `start` on, as long as it is before `stop`.
     pub const fn new(start: Time, period: Duration, stop: Time) -> Self {
         Self { next: start, period, stop }
+    }
+
+    /// From when on none is sent.
+    pub const fn stop(&self) -> Time {
+        self.stop
     }
 
     /// When the next ping is due.
@@ -144,6 +153,18 @@ impl PingTracker {
         self.under_way.len()
     }
 
+    /// Takes the rows of pings that were sent before `time` and are not answered: they count as lost.
+    pub fn lost_before(&mut self, time: Time) -> Vec<LatencyRow> {
+        let mut rows = Vec::new();
+        while let Some(first) = self.under_way.first_entry()
+            && first.get().at < time
+        {
+            let (seq, sent) = first.remove_entry();
+            rows.push(self.row(seq, sent));
+        }
+        rows
+    }
+
     /// Rows of all pings that were not answered. One that the server saw has its way up: its answer was
     /// lost.
     pub fn lost(&mut self) -> impl Iterator<Item = LatencyRow> {
@@ -177,7 +198,7 @@ mod tests {
     }
 
     fn answer(seq: u32, at: u64) -> Answer {
-        Answer { seq, at: ms(at), echo: None }
+        Answer { seq, at: ms(at), echo: None, by: None }
     }
 
     fn pings(sent: u32) -> PingTracker {
@@ -250,6 +271,16 @@ mod tests {
         let lost: Vec<_> = pings.lost().map(|row| (row.seq, row.rtt, row.up)).collect();
         assert_eq!(lost, [(1, None, None), (2, None, Some(Duration::from_millis(3)))]);
         assert_eq!(pings.under_way(), 0);
+    }
+
+    #[test]
+    fn a_ping_that_was_given_up_is_lost_whatever_comes_later() {
+        let mut pings = pings(4);
+        let lost: Vec<_> = pings.lost_before(ms(20)).iter().map(|row| (row.seq, row.rtt)).collect();
+        assert_eq!(lost, [(0, None), (1, None)]);
+        assert!(pings.answered(answer(1, 40)).is_none());
+        assert!(pings.answered(answer(2, 40)).is_some());
+        assert_eq!(pings.under_way(), 1);
     }
 
     #[test]

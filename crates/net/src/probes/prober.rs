@@ -1,39 +1,73 @@
 //! All trains of pings, on one thread.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use weir_core::{Duration, Time};
-use weir_world::{Probe, ProbeKind};
+use weir_world::{LatencyRow, Probe, ProbeKind};
 
 use super::icmp::Icmp;
+use super::kind::{self, PingMarks, PingMethod};
 use super::ping_tracker::{PingTracker, Schedule};
 use super::session::Session;
 use super::sockets::Pinger;
 use super::tcp::Tcp;
-use super::ttl::Ttl;
+use super::ttl::{Answers, Ttl};
 use super::udp::Udp;
+use crate::clock::Clock;
 use crate::ends::Sample;
 use crate::error::NetError;
-use crate::plan::Plan;
+use crate::plan::{Control, Plan};
 use crate::sys::epoll::{Epoll, Events, Interest};
+use crate::sys::message::IcmpError;
 use crate::sys::time::wake_exactly;
 
 /// A ping that arrived at the server: probe, sequence number, when.
 pub(super) type Arrival = (u32, u32, Time);
 
+/// Takes what comes of pings.
+pub(crate) trait PingSink: Send {
+    /// A ping was answered, by an ICMP error if `by` says so, or is lost.
+    fn row(&mut self, row: LatencyRow, by: Option<IcmpError>);
+
+    /// The kernel or a router tells why a ping is lost.
+    fn refused(&mut self, _error: &io::Error) {}
+}
+
+impl PingSink for Sender<Sample> {
+    fn row(&mut self, row: LatencyRow, _by: Option<IcmpError>) {
+        // Whoever no longer listens has no use for the rest either.
+        let _ = self.send(Sample::Latency(row));
+    }
+}
+
 /// Sends pings on time and takes their answers.
-pub(crate) struct Prober {
-    plan: Arc<Plan>,
+pub(crate) struct Prober<S> {
+    clock: Clock,
+    end: Time,
+    control: Arc<Control>,
+    patience: Patience,
     epoll: Epoll,
     trains: Vec<ProbeTrain>,
     arrivals: Receiver<Arrival>,
-    samples: Sender<Sample>,
+    sink: S,
+}
+
+/// How long answers are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Until a while after the end.
+    UntilTheEnd,
+    /// So long for each ping. A run whose trains are all broken has ended.
+    Each(Duration),
 }
 
 /// The pings of one probe: their socket, when they are due, and which wait for an answer.
-struct ProbeTrain {
+pub(crate) struct ProbeTrain {
+    /// The probe's name and the server's.
+    name: (String, String),
     pinger: Box<dyn Pinger>,
     schedule: Schedule,
     pings: PingTracker,
@@ -41,37 +75,45 @@ struct ProbeTrain {
     broken: bool,
 }
 
-impl Prober {
-    /// Opens the sockets of all trains, where the calling thread is.
-    pub fn new(
-        plan: Arc<Plan>,
-        arrivals: Receiver<Arrival>,
-        samples: Sender<Sample>,
-    ) -> Result<Self, NetError> {
-        let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
+impl<S: PingSink> Prober<S> {
+    /// Opens the sockets of all trains of `plan`, where the calling thread is.
+    pub fn new(plan: &Plan, arrivals: Receiver<Arrival>, sink: S) -> Result<Self, NetError> {
         let mut trains = Vec::new();
         for (number, spec) in plan.scenario.probes.iter().enumerate() {
-            let train = ProbeTrain::new(&plan, number, spec)
-                .map_err(|error| error_of(spec, "opening its socket", &error))?;
+            let train = ProbeTrain::of_scenario(plan, number, spec)
+                .map_err(|error| error_of(&spec.name, "opening its socket", &error))?;
             trains.push(train);
         }
-        Ok(Self { plan, epoll, trains, arrivals, samples })
+        let control = Arc::clone(&plan.control);
+        let time = (plan.clock, plan.end());
+        Self::with(trains, time, (control, Patience::UntilTheEnd), arrivals, sink)
+    }
+
+    /// One that sends `trains` until `end`.
+    pub fn with(
+        trains: Vec<ProbeTrain>,
+        (clock, end): (Clock, Time),
+        (control, patience): (Arc<Control>, Patience),
+        arrivals: Receiver<Arrival>,
+        sink: S,
+    ) -> Result<Self, NetError> {
+        let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
+        Ok(Self { clock, end, control, patience, epoll, trains, arrivals, sink })
     }
 
     /// Works until the last answer is in, or is given up.
     pub fn run(mut self) -> Result<(), NetError> {
         wake_exactly();
-        let plan = Arc::clone(&self.plan);
-        let (clock, end) = (plan.clock, plan.end());
-        let give_up = end.saturating_add(LAST_ANSWER);
+        let (clock, end) = (self.clock, self.end);
+        let give_up = end.saturating_add(self.patience.after_the_end());
         let mut events = Events::new(EVENTS);
         let mut polled = Time::ZERO;
-        while !plan.control.is_stopped() {
+        while !self.control.is_stopped() {
             let now = clock.now();
             // A thread that was held up sends late what was due before the end.
             let next = self.next();
             let answered = || self.trains.iter().all(|t| t.pings.under_way() == 0);
-            if now >= give_up || now >= end && next.is_none() && answered() {
+            if now >= give_up || now >= end && next.is_none() && answered() || self.is_broken() {
                 break;
             }
             let wait = next.map_or(MAX_WAIT, |(at, _)| clock.until(at));
@@ -89,14 +131,19 @@ impl Prober {
                 _ => {
                     self.poll(&mut events, wait.saturating_sub(LEAD).min(MAX_WAIT))?;
                     polled = now;
+                    self.lose_patience();
                 }
             }
         }
-        if !plan.control.is_stopped() {
+        if !self.control.is_stopped() {
             self.give_up();
         }
-        plan.control.answers_are_in();
+        self.control.answers_are_in();
         Ok(())
+    }
+
+    fn is_broken(&self) -> bool {
+        self.patience != Patience::UntilTheEnd && self.trains.iter().all(|train| train.broken)
     }
 
     /// The ping that is due next, and its train.
@@ -122,14 +169,14 @@ impl Prober {
             return;
         }
         let seq = train.pings.next_seq();
-        let at = self.plan.clock.now();
+        let at = self.clock.now();
         let result = train.pinger.send(seq);
         // A packet that the kernel would not take is as lost as one that a queue drops.
         train.pings.sent(planned, at);
-        if let Err(error) = result
-            && !is_like_loss(&error)
-        {
-            self.lose(number, &error);
+        match result {
+            Err(error) if is_like_loss(&error) => self.sink.refused(&error),
+            Err(error) => self.lose(number, &error),
+            Ok(()) => {}
         }
     }
 
@@ -146,7 +193,7 @@ impl Prober {
     }
 
     fn receive(&mut self, number: usize) {
-        let clock = self.plan.clock;
+        let clock = self.clock;
         let train = &mut self.trains[number];
         if train.broken {
             return;
@@ -155,13 +202,12 @@ impl Prober {
             match train.pinger.receive(&train.pings, clock) {
                 Ok(Some(answer)) => {
                     if let Some(row) = train.pings.answered(answer) {
-                        // Whoever no longer listens has no use for the rest either.
-                        let _ = self.samples.send(Sample::Latency(row));
+                        self.sink.row(row, answer.by);
                     }
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if is_like_loss(&error) => {}
+                Err(error) if is_like_loss(&error) => self.sink.refused(&error),
                 Err(error) => return self.lose(number, &error),
             }
         }
@@ -172,9 +218,20 @@ impl Prober {
         let train = &mut self.trains[number];
         train.broken = true;
         let _ = self.epoll.remove(&train.pinger.fd());
-        let spec = &self.plan.scenario.probes[number];
-        let host = &self.plan.scenario.hosts[spec.host as usize].name;
-        self.plan.control.fail(error_of(spec, &format!("pinging `{host}`"), error));
+        let (name, host) = &train.name;
+        self.control.fail(error_of(name, &format!("pinging `{host}`"), error));
+    }
+
+    /// Pings that were waited for long enough are lost.
+    fn lose_patience(&mut self) {
+        let Patience::Each(patience) = self.patience else { return };
+        let now = self.clock.now();
+        let latest = Time::from_nanos(now.as_nanos().saturating_sub(patience.as_nanos()));
+        for train in &mut self.trains {
+            for row in train.pings.lost_before(latest) {
+                self.sink.row(row, None);
+            }
+        }
     }
 
     /// What is not answered by now is lost, in order of time.
@@ -183,13 +240,40 @@ impl Prober {
             self.trains.iter_mut().flat_map(|train| train.pings.lost()).collect();
         rows.sort_by_key(|row| row.t);
         for row in rows {
-            let _ = self.samples.send(Sample::Latency(row));
+            self.sink.row(row, None);
+        }
+    }
+}
+
+impl Patience {
+    const fn after_the_end(self) -> Duration {
+        match self {
+            Self::UntilTheEnd => LAST_ANSWER,
+            Self::Each(patience) => patience,
         }
     }
 }
 
 impl ProbeTrain {
-    fn new(plan: &Plan, number: usize, spec: &Probe) -> io::Result<Self> {
+    /// A train without a scenario, the only one of its run.
+    pub fn alone(
+        method: PingMethod,
+        server: SocketAddr,
+        marks: PingMarks,
+        schedule: Schedule,
+    ) -> io::Result<Self> {
+        let host = server.ip().to_string();
+        Ok(Self {
+            name: ("ping".to_owned(), host),
+            pinger: kind::open(method, server, marks)?,
+            schedule,
+            pings: PingTracker::new(0),
+            begun: false,
+            broken: false,
+        })
+    }
+
+    fn of_scenario(plan: &Plan, number: usize, spec: &Probe) -> io::Result<Self> {
         let key = plan.scenario.probe_key(number);
         let (client, server) = plan.addresses.ends(&key, spec.host);
         let payload = spec.payload_bytes as usize;
@@ -204,13 +288,15 @@ impl ProbeTrain {
             ProbeKind::Icmp => Box::new(Icmp::new(client, server, spec.dscp, payload)?),
             ProbeKind::Tcp => Box::new(Tcp::new(client, server, spec.dscp, payload)?),
             ProbeKind::UdpTtl => {
-                let ttl = spec.ttl.unwrap_or(u8::MAX);
-                Box::new(Ttl::new(client, server, (spec.dscp, ttl), payload)?)
+                let marks = (spec.dscp, spec.ttl);
+                Box::new(Ttl::new(client, server, marks, payload, Answers::TimeExceeded)?)
             }
         };
         let stop = Time::from_nanos(spec.stop_ns).min(plan.end());
         let start = plan.scenario.probe_start(number, plan.seed);
+        let host = plan.scenario.hosts[spec.host as usize].name.clone();
         Ok(Self {
+            name: (spec.name.clone(), host),
             pinger,
             schedule: Schedule::new(start, Duration::from_nanos(spec.period_ns), stop),
             pings: PingTracker::new(number as u32),
@@ -220,8 +306,8 @@ impl ProbeTrain {
     }
 }
 
-fn error_of(spec: &Probe, what: &str, error: &io::Error) -> NetError {
-    NetError::io(format_args!("probe `{}`: {what}", spec.name), error)
+fn error_of(name: &str, what: &str, error: &io::Error) -> NetError {
+    NetError::io(format_args!("probe `{name}`: {what}"), error)
 }
 
 /// Whether the kernel tells of a packet that it did not take or that did not arrive: that is loss.
@@ -233,6 +319,9 @@ fn is_like_loss(error: &io::Error) -> bool {
                 | libc::EINTR
                 | libc::ENOBUFS
                 | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::ENETDOWN
+                | libc::EHOSTDOWN
                 | libc::ECONNREFUSED
                 | libc::EPROTO
         )

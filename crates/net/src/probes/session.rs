@@ -58,7 +58,7 @@ impl Pinger for Session {
             .filter(|reply| reply.token == self.token && reply.train == self.train);
         Ok(reply.map(|reply| {
             let turn = ServerTurn { received_ns: reply.received_ns, sent_ns: reply.sent_ns };
-            Answer { seq: reply.seq, at, echo: Some(Turn::There(turn)) }
+            Answer { seq: reply.seq, at, echo: Some(Turn::There(turn)), by: None }
         }))
     }
 }

@@ -63,5 +63,49 @@ pub(super) fn stamp(socket: &Socket) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::ReceiveTimestampns, &true)?)
 }
 
+/// Asks for the ICMP errors that packets of this socket cause (`IP_RECVERR`, ip(7)).
+pub(super) fn heed_errors(socket: &Socket, v4: bool) -> io::Result<()> {
+    if v4 {
+        setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
+    }
+    Ok(())
+}
+
+/// Gives packets of this socket that time to live, or hop limit.
+pub(super) fn limit(socket: &Socket, v4: bool, ttl: u8) -> io::Result<()> {
+    if v4 { socket.set_ttl_v4(u32::from(ttl)) } else { socket.set_unicast_hops_v6(u32::from(ttl)) }
+}
+
+/// Sends a packet on a connected socket that [heeds errors](heed_errors).
+pub(super) fn send_past_errors(socket: &Socket, packet: &[u8]) -> io::Result<()> {
+    match socket.send(packet) {
+        // The first call after an ICMP error tells of it and sends nothing.
+        Err(error) if is_of_icmp(&error) => socket.send(packet),
+        other => other,
+    }
+    .map(|_| ())
+}
+
+/// What ICMP errors become for a socket (`icmp_err_convert` in Linux).
+fn is_of_icmp(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::ECONNREFUSED
+                | libc::EPROTO
+                | libc::EACCES
+                | libc::EMSGSIZE
+                | libc::EHOSTDOWN
+                | libc::ENOPROTOOPT
+                | libc::EOPNOTSUPP
+                | libc::ENONET
+        )
+    )
+}
+
 /// Room for the longest payload, and a header before it.
 pub(super) const MAX_DATAGRAM_BYTES: usize = 65_536;

@@ -79,7 +79,7 @@ impl Pinger for Tcp {
         let at = clock.of_stamp(received.real_ns);
         self.missing = self.missing.saturating_sub(received.len);
         let seq = pings.oldest().filter(|_| self.missing == 0);
-        Ok(seq.map(|seq| Answer { seq, at, echo: None }))
+        Ok(seq.map(|seq| Answer { seq, at, echo: None, by: None }))
     }
 }
 

@@ -1,23 +1,22 @@
-//! UDP with a small time to live, which a router answers with ICMP time exceeded.
+//! UDP that is answered with an ICMP error: by a router where its time to live ends, or by a closed port.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{SockAddr, Socket, Type};
 
 use super::lanes::{First, Lanes};
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound, heed_errors, limit, send_past_errors};
 use crate::clock::Clock;
 use crate::sys::epoll::Interest;
-use crate::sys::message::{self, Icmp, Received};
+use crate::sys::message::{self, Received};
 
-/// Asks a router on the way to a server.
+/// Asks a router on the way to a server, or the server.
 ///
-/// A ping carries its number where its payload has room for it and the router quotes it. Where not, the
-/// port from which it came tells it apart.
+/// A ping carries its number where its payload has room for it and whoever answers quotes it. Where not,
+/// the port from which it came tells it apart.
 pub(super) struct Ttl {
     /// The socket of pings that carry a number.
     numbered: Option<Socket>,
@@ -25,17 +24,29 @@ pub(super) struct Ttl {
     lanes: Lanes,
     /// Whether the next ping's answer is expected to carry its number.
     by_number: bool,
+    answers: Answers,
     v4: bool,
     payload: Vec<u8>,
     buffer: Vec<u8>,
 }
 
+/// What counts as an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// The time to live has ended; everything else is ignored.
+    TimeExceeded,
+    /// That, a closed port, and a datagram; any other ICMP error is told.
+    Any,
+}
+
 impl Ttl {
+    /// Pings with that DSCP and time to live; the system's own if it is `None`.
     pub fn new(
         client: SocketAddr,
         server: SocketAddr,
-        (dscp, ttl): (u8, u8),
+        (dscp, ttl): (u8, Option<u8>),
         payload: usize,
+        answers: Answers,
     ) -> io::Result<Self> {
         let by_number = payload >= NUMBER_BYTES;
         let open = move |first: First| {
@@ -53,7 +64,7 @@ impl Ttl {
         };
         let v4 = server.is_ipv4();
         let (payload, buffer) = (vec![0; payload], vec![0; MAX_DATAGRAM_BYTES]);
-        Ok(Self { numbered, lanes, by_number, v4, payload, buffer })
+        Ok(Self { numbered, lanes, by_number, answers, v4, payload, buffer })
     }
 
     /// The answer that is at hand on the socket of numbered pings.
@@ -63,28 +74,41 @@ impl Ttl {
         clock: Clock,
     ) -> io::Result<Option<Answer>> {
         let Some(socket) = &self.numbered else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let Some(received) = next_error(socket, &mut self.buffer, self.v4)? else {
-            return Ok(None);
-        };
-        let seq = read_number(&self.buffer[..received.len]).or_else(|| {
-            // This router quotes too little. Which ping it means is sure only of one that is alone.
+        let next = next_answer(socket, &mut self.buffer, (self.v4, self.answers))?;
+        let Some(received) = next else { return Ok(None) };
+        let seq = self.number_in(&received).or_else(|| {
+            // So little is quoted. Which ping it means is sure only of one that is alone.
             let was_expected = std::mem::replace(&mut self.by_number, false);
             pings.oldest().filter(|_| was_expected && pings.under_way() == 1)
         });
-        Ok(seq.map(|seq| Answer { seq, at: clock.of_stamp(received.real_ns), echo: None }))
+        Ok(seq.map(|seq| answer(seq, &received, clock)))
     }
 
     fn receive_by_lane(&mut self, clock: Clock) -> io::Result<Option<Answer>> {
-        let (lane, socket, seq) = self.lanes.ready()?;
-        match next_error(socket, &mut self.buffer, self.v4) {
+        let (lane, socket, lent) = self.lanes.ready()?;
+        match next_answer(socket, &mut self.buffer, (self.v4, self.answers)) {
             Ok(Some(received)) => {
-                self.lanes.give_back(lane);
-                Ok(Some(Answer { seq, at: clock.of_stamp(received.real_ns), echo: None }))
+                let seq = self.number_in(&received).unwrap_or(lent);
+                if seq == lent {
+                    self.lanes.give_back(lane);
+                }
+                Ok(Some(answer(seq, &received, clock)))
             }
             // The error was taken already; the next look tells of another lane.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            other => other.map(|_| None),
+            Err(error) => {
+                self.lanes.give_back(lane);
+                Err(error)
+            }
+            Ok(None) => Ok(None),
         }
+    }
+
+    /// The number of the ping that was received or is quoted, if so much of it is there.
+    fn number_in(&self, received: &Received) -> Option<u32> {
+        // A datagram carries none unless it is the ping itself.
+        let is_quote = received.error.is_some() || received.len == self.payload.len();
+        read_number(&self.buffer[..received.len]).filter(|_| is_quote)
     }
 }
 
@@ -96,10 +120,10 @@ impl Pinger for Ttl {
     fn send(&mut self, seq: u32) -> io::Result<()> {
         write_number(&mut self.payload, seq);
         if let (true, Some(socket)) = (self.by_number, &self.numbered) {
-            return send(socket, &self.payload);
+            return send_past_errors(socket, &self.payload);
         }
         let (lane, socket) = self.lanes.lend(seq)?;
-        match send(socket, &self.payload).and_then(|()| self.lanes.watch(lane)) {
+        match send_past_errors(socket, &self.payload).and_then(|()| self.lanes.watch(lane)) {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.lanes.give_back(lane);
@@ -116,34 +140,46 @@ impl Pinger for Ttl {
     }
 }
 
-fn open(client: SocketAddr, server: SocketAddr, (dscp, ttl): (u8, u8)) -> io::Result<Socket> {
+fn open(
+    client: SocketAddr,
+    server: SocketAddr,
+    (dscp, ttl): (u8, Option<u8>),
+) -> io::Result<Socket> {
     let socket = bound(Type::DGRAM, None, client, dscp)?;
-    if server.is_ipv4() {
-        socket.set_ttl_v4(u32::from(ttl))?;
-        setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
-    } else {
-        socket.set_unicast_hops_v6(u32::from(ttl))?;
-        setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+    if let Some(ttl) = ttl {
+        limit(&socket, server.is_ipv4(), ttl)?;
     }
+    heed_errors(&socket, server.is_ipv4())?;
     socket.connect(&SockAddr::from(server))?;
     Ok(socket)
 }
 
-fn send(socket: &Socket, payload: &[u8]) -> io::Result<()> {
-    match socket.send(payload) {
-        // The first call after an ICMP error tells of it and sends nothing.
-        Err(error) if is_of_icmp(&error) => socket.send(payload),
-        other => other,
-    }
-    .map(|_| ())
+fn answer(seq: u32, received: &Received, clock: Clock) -> Answer {
+    Answer { seq, at: clock.of_stamp(received.real_ns), echo: None, by: received.error }
 }
 
-/// The next "time exceeded", with what it quotes of the payload; `None` for another error.
-fn next_error(socket: &Socket, buffer: &mut [u8], v4: bool) -> io::Result<Option<Received>> {
+/// The next answer, with what it quotes of the payload; `None` for an ICMP error that is none and is
+/// ignored.
+fn next_answer(
+    socket: &Socket,
+    buffer: &mut [u8],
+    (v4, answers): (bool, Answers),
+) -> io::Result<Option<Received>> {
     // Else the wait would tell of the error for ever.
     let _ = socket.take_error();
-    let received = message::receive_error(socket, buffer)?;
-    Ok(received.icmp.is_some_and(|icmp| is_time_exceeded(icmp, v4)).then_some(received))
+    let received = match message::receive_error(socket, buffer) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && answers == Answers::Any => {
+            return message::receive(socket, buffer).map(Some);
+        }
+        other => other?,
+    };
+    let Some(error) = received.error else { return Ok(None) };
+    match answers {
+        _ if error.icmp.is_time_exceeded(v4) => Ok(Some(received)),
+        Answers::Any if error.icmp.is_closed_port(v4) => Ok(Some(received)),
+        Answers::Any => Err(io::Error::from_raw_os_error(error.errno)),
+        Answers::TimeExceeded => Ok(None),
+    }
 }
 
 /// Writes the number of a ping, if there is room: one more, since a router may fill up with zeros what it
@@ -157,19 +193,6 @@ fn write_number(payload: &mut [u8], seq: u32) {
 /// The number in what a router quotes, if so much is there.
 fn read_number(quoted: &[u8]) -> Option<u32> {
     u32::from_be_bytes(*quoted.first_chunk::<NUMBER_BYTES>()?).checked_sub(1)
-}
-
-/// "Time to live exceeded in transit" (RFC 792; RFC 4443, section 3.3).
-fn is_time_exceeded(icmp: Icmp, v4: bool) -> bool {
-    icmp == Icmp { kind: if v4 { 11 } else { 3 }, code: 0 }
-}
-
-/// What ICMP errors become for a socket (`icmp_err_convert` in Linux).
-fn is_of_icmp(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::ECONNREFUSED | libc::EPROTO)
-    )
 }
 
 /// At the beginning of a payload. A ping with less has no number.

@@ -53,6 +53,7 @@ impl Pinger for Udp {
                 arrived: clock.of_monotonic_ns(arrived),
                 answered: clock.of_monotonic_ns(answered),
             }),
+            by: None,
         }))
     }
 }

@@ -23,8 +23,19 @@ pub struct Received {
     pub to: Option<IpAddr>,
     /// The TOS byte with which it came, likewise.
     pub tos: Option<u8>,
-    /// The ICMP message, if it was taken from the queue of errors.
-    pub icmp: Option<Icmp>,
+    /// The ICMP error, if it was taken from the queue of errors.
+    pub error: Option<IcmpError>,
+}
+
+/// An ICMP error and who sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// Its type and code.
+    pub icmp: Icmp,
+    /// Who sent it, if the kernel says so.
+    pub from: Option<IpAddr>,
+    /// What it becomes for a socket (`icmp_err_convert` in Linux).
+    pub errno: i32,
 }
 
 /// Type and code of an ICMP message.
@@ -34,6 +45,20 @@ pub struct Icmp {
     pub kind: u8,
     /// Its code.
     pub code: u8,
+}
+
+impl Icmp {
+    /// "Time to live exceeded in transit" (RFC 792; RFC 4443, section 3.3).
+    #[must_use]
+    pub fn is_time_exceeded(self, v4: bool) -> bool {
+        self == Self { kind: if v4 { 11 } else { 3 }, code: 0 }
+    }
+
+    /// "Port unreachable" (RFC 792; RFC 4443, section 3.1).
+    #[must_use]
+    pub fn is_closed_port(self, v4: bool) -> bool {
+        self == if v4 { Self { kind: 3, code: 3 } } else { Self { kind: 1, code: 4 } }
+    }
 }
 
 /// Takes what has arrived, without waiting.
@@ -118,7 +143,7 @@ fn receive_with(socket: &Socket, buffer: &mut [u8], flags: MsgFlags) -> io::Resu
         recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control.0), flags)?;
     let peer = message.address.as_ref().and_then(standard);
     let mut received =
-        Received { len: message.bytes, peer, real_ns: None, to: None, tos: None, icmp: None };
+        Received { len: message.bytes, peer, real_ns: None, to: None, tos: None, error: None };
     for told in message.cmsgs()? {
         match told {
             ControlMessageOwned::ScmTimestampns(at) => {
@@ -133,16 +158,25 @@ fn receive_with(socket: &Socket, buffer: &mut [u8], flags: MsgFlags) -> io::Resu
             ControlMessageOwned::Ipv6PacketInfo(info) => {
                 received.to = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
             }
-            ControlMessageOwned::Ipv4RecvErr(error, _)
-            | ControlMessageOwned::Ipv6RecvErr(error, _)
-                if ICMP_ORIGINS.contains(&error.ee_origin) =>
-            {
-                received.icmp = Some(Icmp { kind: error.ee_type, code: error.ee_code });
+            ControlMessageOwned::Ipv4RecvErr(error, from) => {
+                let from = from.map(|v4| Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into());
+                received.error = icmp_error(&error, from);
+            }
+            ControlMessageOwned::Ipv6RecvErr(error, from) => {
+                let from = from.map(|v6| Ipv6Addr::from(v6.sin6_addr.s6_addr).into());
+                received.error = icmp_error(&error, from);
             }
             _ => {}
         }
     }
     Ok(received)
+}
+
+/// The error, if it came by ICMP: the kernel has errors of its own too.
+fn icmp_error(error: &libc::sock_extended_err, from: Option<IpAddr>) -> Option<IcmpError> {
+    let icmp = Icmp { kind: error.ee_type, code: error.ee_code };
+    let is_icmp = ICMP_ORIGINS.contains(&error.ee_origin);
+    is_icmp.then_some(IcmpError { icmp, from, errno: error.ee_errno as i32 })
 }
 
 /// An address of the internet as the standard library writes it.
