@@ -24,10 +24,10 @@ impl Sender {
         }
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let segments = self.window.cwnd.max(self.board.packets_out());
-        let srtt8 = u64::from(self.rtt.srtt8());
         let bytes = u64::from(self.mss) * u64::from(segments);
         // Before the first round trip is known the rate is as good as unlimited.
-        self.window.pacing_rate = bytes * percent * (8 * 1_000_000 / 100) / srtt8.max(1);
+        let srtt8 = u64::from(self.rtt.srtt8().unwrap_or(1));
+        self.window.pacing_rate = bytes * percent * (8 * 1_000_000 / 100) / srtt8;
     }
 
     /// `bytes` of data leave at once, which counts against the pacing rate. Who comes late has up to

@@ -142,7 +142,7 @@ impl Sender {
             return 0;
         }
         let step = self.rtt.min() / 4;
-        step.saturating_mul(self.rack.window_steps.0).min(self.rtt.srtt8() >> 3)
+        step.saturating_mul(self.rack.window_steps.0).min(self.rtt.srtt8().unwrap_or(0) >> 3)
     }
 }
 

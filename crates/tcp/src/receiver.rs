@@ -78,8 +78,8 @@ struct Delayed {
 /// Measurements of the path by the connection's own sending half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnRtt {
-    /// Eight times the smoothed round trip in microseconds, 0 if unknown.
-    pub srtt8_us: u32,
+    /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
+    pub srtt8_us: Option<u32>,
     /// Retransmission timeout in microseconds.
     pub rto_us: u32,
 }
@@ -424,8 +424,8 @@ impl Receiver {
         self.ack.compressed += 1;
         if self.ack.compressed_until.is_none() {
             let mut rtt8_us = self.window.rtt8_us;
-            if own.srtt8_us > 0 {
-                rtt8_us = rtt8_us.min(own.srtt8_us);
+            if let Some(srtt8_us) = own.srtt8_us {
+                rtt8_us = rtt8_us.min(srtt8_us);
             }
             let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
             let delay = twentieth.min(COMPRESSED_DELAY);
@@ -465,7 +465,7 @@ impl AckState {
     fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
         let mut delay = self.delay_us;
         if delay > DELAY_MIN_US {
-            delay = delay.min(match own.srtt8_us >> 3 {
+            delay = delay.min(match own.srtt8_us.unwrap_or(0) >> 3 {
                 0 => DELAY_LIMIT_US,
                 srtt => srtt.clamp(DELAY_MIN_US, DELAY_LIMIT_US),
             });

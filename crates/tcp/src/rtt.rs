@@ -9,8 +9,8 @@ use crate::profile::{Profile, RtoRule};
 /// than the round trip plus `rto_min`.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
-    /// Eight times the smoothed round trip.
-    srtt8: u32,
+    /// Eight times the smoothed round trip; `None` before the first sample.
+    srtt8: Option<u32>,
     /// Four times the mean deviation.
     mdev4: u32,
     /// The largest `mdev4` of this round trip.
@@ -33,7 +33,7 @@ impl RttEstimator {
     pub fn new(profile: &Profile) -> Self {
         let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
         Self {
-            srtt8: 0,
+            srtt8: None,
             mdev4: 0,
             mdev4_max: 0,
             rttvar4: 0,
@@ -54,8 +54,8 @@ impl RttEstimator {
     /// `nxt` the next to be sent.
     pub fn sample(&mut self, rtt: u32, una: u32, nxt: u32) {
         self.latest = Some(rtt);
-        if self.srtt8 == 0 {
-            self.srtt8 = (rtt << 3).max(1);
+        let Some(srtt8) = self.srtt8 else {
+            self.srtt8 = Some((rtt << 3).max(1));
             self.mdev4 = rtt << 1;
             self.rttvar4 = match self.rule {
                 RtoRule::Rfc6298 | RtoRule::Linux22 => self.mdev4.max(self.tick),
@@ -64,10 +64,10 @@ impl RttEstimator {
             self.mdev4_max = self.rttvar4;
             self.round_end = nxt;
             return;
-        }
+        };
         // Jacobson 1988: srtt += error / 8 and mdev += (|error| - mdev) / 4.
-        let error = i64::from(rtt) - i64::from(self.srtt8 >> 3);
-        self.srtt8 = (i64::from(self.srtt8) + error).max(1) as u32;
+        let error = i64::from(rtt) - i64::from(srtt8 >> 3);
+        self.srtt8 = Some((i64::from(srtt8) + error).max(1) as u32);
         let mut change = error.abs() - i64::from(self.mdev4 >> 2);
         if self.rule == RtoRule::Linux && error < 0 && change > 0 {
             // A falling round trip counts an eighth, so that it does not look like variance (Eifel,
@@ -103,7 +103,7 @@ impl RttEstimator {
 
     /// The timeout in microseconds, in whole ticks, at a window of `cwnd` segments: RFC 6298, section 2.
     pub fn rto(&self, cwnd: u32) -> u32 {
-        let plain = (self.srtt8 >> 3) + self.rttvar4;
+        let plain = (self.srtt8.unwrap_or(0) >> 3) + self.rttvar4;
         let rto = match self.rule {
             RtoRule::Rfc6298 | RtoRule::Linux => plain,
             RtoRule::Linux22 => plain + (plain >> 2) + (plain >> cwnd.saturating_sub(1).min(31)),
@@ -117,8 +117,8 @@ impl RttEstimator {
         self.latest.take()
     }
 
-    /// Eight times the smoothed round trip in microseconds, 0 before the first.
-    pub fn srtt8(&self) -> u32 {
+    /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
+    pub fn srtt8(&self) -> Option<u32> {
         self.srtt8
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn the_first_sample_sets_the_timeout_to_rtt_plus_the_minimum() {
         let mut rtt = estimator();
         rtt.sample(40_000, 0, 10);
-        assert_eq!(rtt.srtt8(), 320_000);
+        assert_eq!(rtt.srtt8(), Some(320_000));
         assert_eq!(rtt.rto(10), 240_000);
     }
 
@@ -193,7 +193,7 @@ mod tests {
         for round in 0..50 {
             rtt.sample(100_000, round * 10 + 1, (round + 1) * 10);
         }
-        assert_eq!(rtt.srtt8() >> 3, 100_000);
+        assert_eq!(rtt.srtt8().map(|eighth| eighth >> 3), Some(100_000));
         assert_eq!(rtt.rto(10), 300_000);
     }
 
@@ -239,7 +239,7 @@ mod tests {
         rtt.sample(40_000, 0, 10);
         rtt.sample(400_000, 1, 10);
         // error 360 ms: srtt 85 ms, mdev 20 -> 105 ms (times 4).
-        assert_eq!(rtt.srtt8() >> 3, 85_000);
+        assert_eq!(rtt.srtt8().map(|eighth| eighth >> 3), Some(85_000));
         assert_eq!(rtt.rto(10), 508_000);
     }
 }

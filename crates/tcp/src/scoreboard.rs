@@ -17,8 +17,8 @@ pub(crate) struct Entry {
     pub offset: u64,
     /// How many segments had been delivered when it was last sent.
     pub delivered: u32,
-    older: u32,
-    newer: u32,
+    older: Link,
+    newer: Link,
     /// Length of the segment in bytes.
     pub len: u16,
     state: State,
@@ -39,6 +39,23 @@ impl State {
 
     const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
+    }
+}
+
+/// The neighbour of a segment in the order of transmission, or the end of that order. Half as large as an
+/// `Option<u32>`, of which every segment in flight would hold two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Link(u32);
+
+impl Link {
+    const END: Self = Self(u32::MAX);
+
+    const fn to(seq: u32) -> Self {
+        Self(seq)
+    }
+
+    fn seq(self) -> Option<u32> {
+        (self != Self::END).then_some(self.0)
     }
 }
 
@@ -96,8 +113,8 @@ pub(crate) struct Scoreboard {
     /// Below this segment nothing waits for retransmission.
     retransmit_hint: u32,
     /// The transmissions not known to have arrived or to be lost, oldest first.
-    oldest: u32,
-    newest: u32,
+    oldest: Link,
+    newest: Link,
     /// The blocks of the last acknowledgement: what they cover is tagged already.
     seen: [Block; 4],
 }
@@ -114,8 +131,8 @@ impl Scoreboard {
             highest_sacked: 0,
             pieces: 0,
             retransmit_hint: 0,
-            oldest: NONE,
-            newest: NONE,
+            oldest: Link::END,
+            newest: Link::END,
             seen: [Block::default(); 4],
         }
     }
@@ -176,8 +193,8 @@ impl Scoreboard {
             sent_us,
             offset,
             delivered,
-            older: NONE,
-            newer: NONE,
+            older: Link::END,
+            newer: Link::END,
             len,
             state: State(if starts_burst { State::STARTS_PIECE } else { 0 }),
         };
@@ -337,13 +354,12 @@ impl Scoreboard {
 
     /// The transmission after which nothing older is waited for, and the walk from older to newer.
     pub fn oldest_transmission(&self) -> Option<u32> {
-        (self.oldest != NONE).then_some(self.oldest)
+        self.oldest.seq()
     }
 
     /// The transmission that followed that of `seq`.
     pub fn newer_transmission(&self, seq: u32) -> Option<u32> {
-        let newer = self.get(seq).newer;
-        (newer != NONE).then_some(newer)
+        self.get(seq).newer.seq()
     }
 
     fn mark_sacked(&mut self, seq: u32, entry: Entry) {
@@ -391,34 +407,29 @@ impl Scoreboard {
         let newest = self.newest;
         let entry = self.at(seq);
         entry.older = newest;
-        entry.newer = NONE;
-        if newest == NONE {
-            self.oldest = seq;
-        } else {
-            self.at(newest).newer = seq;
+        entry.newer = Link::END;
+        match newest.seq() {
+            None => self.oldest = Link::to(seq),
+            Some(newest) => self.at(newest).newer = Link::to(seq),
         }
-        self.newest = seq;
+        self.newest = Link::to(seq);
     }
 
     /// Takes `seq` out of the order of transmission, if it is there.
     fn unlink(&mut self, seq: u32) {
         let Entry { older, newer, .. } = *self.get(seq);
-        if older == NONE && self.oldest != seq {
-            return;
+        match older.seq() {
+            None if self.oldest != Link::to(seq) => return,
+            None => self.oldest = newer,
+            Some(older) => self.at(older).newer = newer,
         }
-        if older == NONE {
-            self.oldest = newer;
-        } else {
-            self.at(older).newer = newer;
-        }
-        if newer == NONE {
-            self.newest = older;
-        } else {
-            self.at(newer).older = older;
+        match newer.seq() {
+            None => self.newest = older,
+            Some(newer) => self.at(newer).older = older,
         }
         let entry = self.at(seq);
-        entry.older = NONE;
-        entry.newer = NONE;
+        entry.older = Link::END;
+        entry.newer = Link::END;
     }
 
     fn at(&mut self, seq: u32) -> &mut Entry {
@@ -450,15 +461,12 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
 /// An end that sends nothing has no ring; one that sends starts with this many places.
 const MIN_RING_ENTRIES: usize = 16;
 
-/// No segment: the end of the order of transmission.
-const NONE: u32 = u32::MAX;
-
 const EMPTY: Entry = Entry {
     sent_us: 0,
     offset: 0,
     delivered: 0,
-    older: NONE,
-    newer: NONE,
+    older: Link::END,
+    newer: Link::END,
     len: 0,
     state: State(0),
 };

@@ -356,13 +356,10 @@ impl Sender {
         if !profile.tail_loss_probe || !profile.sack || !calm || self.board.packets_out() == 0 {
             return false;
         }
-        let srtt8 = self.rtt.srtt8();
-        let mut timeout = if srtt8 == 0 {
-            profile.rto_initial.as_micros() as u32
-        } else if self.board.packets_out() == 1 {
-            (srtt8 >> 2) + self.rtt.rto_min()
-        } else {
-            (srtt8 >> 2) + TIMEOUT_MIN_US
+        let mut timeout = match self.rtt.srtt8() {
+            None => profile.rto_initial.as_micros() as u32,
+            Some(srtt8) if self.board.packets_out() == 1 => (srtt8 >> 2) + self.rtt.rto_min(),
+            Some(srtt8) => (srtt8 >> 2) + TIMEOUT_MIN_US,
         };
         let rto_left = if advancing { i64::from(self.rto_us) } else { self.rto_left(now) };
         if rto_left > 0 {

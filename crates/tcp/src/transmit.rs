@@ -144,7 +144,7 @@ impl Sender {
         if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
             return None;
         }
-        let srtt_us = u64::from(self.rtt.srtt8() >> 3);
+        let srtt_us = u64::from(self.rtt.srtt8().unwrap_or(0) >> 3);
         let expected_us = self.board.head()?.sent_us + srtt_us;
         let soon_us = (srtt_us / 2).min(1_000);
         (expected_us <= self.window.now_us + soon_us).then_some(

@@ -93,8 +93,8 @@ pub(crate) struct Path {
     pub lost: u32,
     pub in_flight: u32,
     pub phase: Phase,
-    /// Eight times the smoothed round trip in microseconds, 0 before the first.
-    pub srtt8_us: u32,
+    /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
+    pub srtt8_us: Option<u32>,
     /// The shortest round trip in microseconds, the largest number before the first.
     pub min_rtt_us: u32,
     /// Microseconds until pacing lets the next burst go.

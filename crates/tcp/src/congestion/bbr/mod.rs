@@ -438,15 +438,15 @@ impl Bbr {
 impl Bbr {
     /// Sets the first rate, before anything is known of the path: the window a round trip.
     fn set_first_rate(&mut self, window: &mut Window, path: &Path) {
-        let rtt_us = if path.srtt8_us > 0 { (path.srtt8_us >> 3).max(1) } else { NOMINAL_RTT_US };
-        self.knows_rtt |= path.srtt8_us > 0;
+        let rtt_us = path.srtt8_us.map_or(NOMINAL_RTT_US, |srtt8_us| (srtt8_us >> 3).max(1));
+        self.knows_rtt |= path.srtt8_us.is_some();
         let bandwidth = Bandwidth::of(window.cwnd, u64::from(rtt_us));
         window.pacing_rate = bandwidth.bytes_per_second(HIGH_GAIN, path.mss);
     }
 
     fn set_pacing_rate(&mut self, window: &mut Window, path: &Path, gain: u64) {
         let rate = self.bandwidth().bytes_per_second(gain, path.mss);
-        if !self.knows_rtt && path.srtt8_us > 0 {
+        if !self.knows_rtt && path.srtt8_us.is_some() {
             self.set_first_rate(window, path);
         }
         if self.pipe.reached || rate > window.pacing_rate {

@@ -32,7 +32,7 @@ fn a_look_at_the_round_trip_keeps_an_earlier_larger_window() {
             lost: 0,
             in_flight: 90,
             phase: Phase::Open,
-            srtt8_us: 8 * 40_000,
+            srtt8_us: Some(8 * 40_000),
             min_rtt_us: 40_000,
             next_burst_us: 0,
         };
