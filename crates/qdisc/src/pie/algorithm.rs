@@ -6,6 +6,8 @@
 //! (`dq_rate_estimator`). As in Linux the probability may grow beyond 1 under a load that does not
 //! respond, and then takes as long to come back.
 
+use std::num::NonZeroU32;
+
 use weir_core::{Draw, Duration, Packet, Rng, Time};
 
 use crate::linux::JIFFY;
@@ -43,8 +45,8 @@ pub(crate) struct PieState {
     since: Option<Ticks>,
     /// Bytes that left in this measurement of the drain rate, while one is under way.
     measured: Option<u32>,
-    /// The average drain rate in 1/256 bytes a tick.
-    drain_rate: u32,
+    /// The average drain rate in 1/256 bytes a tick, once one has been measured.
+    drain_rate: Option<NonZeroU32>,
 }
 
 /// Time in units of 64 ns (`PSCHED_SHIFT`).
@@ -115,11 +117,10 @@ impl PieState {
             return;
         }
         let rate = ((u64::from(*measured) << RATE_SHIFT) / elapsed) as u32;
-        self.drain_rate = if self.drain_rate == 0 {
-            rate
-        } else {
-            self.drain_rate - (self.drain_rate >> 3) + (rate >> 3)
-        };
+        self.drain_rate = NonZeroU32::new(match self.drain_rate.map(NonZeroU32::get) {
+            None => rate,
+            Some(average) => average - (average >> 3) + (rate >> 3),
+        });
         self.measured = (backlog >= MEASURED_OVER).then_some(0);
         if self.measured.is_some() {
             self.since = Some(now);
@@ -131,8 +132,8 @@ impl PieState {
     pub fn update(&mut self, backlog: u64, params: &PieParams) {
         if params.dq_rate_estimator {
             self.qdelay_old = self.qdelay;
-            self.qdelay =
-                (backlog << RATE_SHIFT).checked_div(u64::from(self.drain_rate)).unwrap_or(0);
+            let scaled = backlog << RATE_SHIFT;
+            self.qdelay = self.drain_rate.map_or(0, |rate| scaled / u64::from(rate.get()));
         }
         let saturated = self.step(params);
         // A backlog without delay is a small one: no reason to come down faster.
@@ -141,7 +142,7 @@ impl PieState {
             self.prob -= self.prob / 64;
         }
         let half = params.target() / 2;
-        let measured = !params.dq_rate_estimator || self.drain_rate > 0;
+        let measured = !params.dq_rate_estimator || self.drain_rate.is_some();
         if self.qdelay < half && self.qdelay_old < half && self.prob == 0 && measured {
             self.start_over();
         }
@@ -211,7 +212,7 @@ impl Default for PieState {
             burst: ticks(BURST_ALLOWANCE),
             since: None,
             measured: None,
-            drain_rate: 0,
+            drain_rate: None,
         }
     }
 }

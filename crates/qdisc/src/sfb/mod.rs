@@ -35,8 +35,8 @@ struct Sfb {
     accounting: Accounting,
 }
 
-/// A packet's hash in each filter; 0 where that filter does not know of it.
-type Hashes = [u32; 2];
+/// A packet's hash in each filter; `None` where that filter does not know of it.
+type Hashes = [Option<u32>; 2];
 
 /// How a bin's probability moves.
 #[derive(Clone, Copy)]
@@ -158,24 +158,39 @@ impl Sfb {
     /// The bins of a packet, in every filter that knows of it.
     fn for_bins(&mut self, hashes: Hashes, change: impl Fn(&mut Bin)) {
         for (filter, hash) in self.filters.iter_mut().zip(hashes) {
-            if hash != 0 {
+            if let Some(hash) = hash {
                 filter.bins(hash).for_each(&change);
             }
         }
     }
 
-    /// Judges `packet`, and moves the probabilities of its bins.
-    fn judge(&mut self, packet: &Packet, hashes: &mut Hashes, jiffy: u64) -> SfbVerdict {
+    /// Judges `packet` by its `hash` in the filter that serves, and moves the probabilities of its bins. Tells the
+    /// verdict and the hashes of the filters that have seen the packet.
+    fn judge(&mut self, packet: &Packet, hash: u32, jiffy: u64) -> (SfbVerdict, Hashes) {
+        let mut hashes = [None; 2];
+        hashes[self.serving] = Some(hash);
+        let verdict = self.verdict(packet, hash, &mut hashes[self.serving ^ 1], jiffy);
+        (verdict, hashes)
+    }
+
+    fn verdict(
+        &mut self,
+        packet: &Packet,
+        hash: u32,
+        other_hash: &mut Option<u32>,
+        jiffy: u64,
+    ) -> SfbVerdict {
         let serving = &mut self.filters[self.serving];
-        let (fewest, lowest) = serving.arrive(hashes[self.serving], self.blue);
+        let (fewest, lowest) = serving.arrive(hash, self.blue);
         if u32::from(fewest) >= self.max {
             return SfbVerdict::Drop(DropReason::Overlimit);
         }
         if lowest == CERTAIN {
             if self.warming_up {
-                let other = self.serving ^ 1;
-                hashes[other] = self.filters[other].hash(packet);
-                self.filters[other].arrive(hashes[other], self.blue);
+                let other = &mut self.filters[self.serving ^ 1];
+                let hash_there = other.hash(packet);
+                other.arrive(hash_there, self.blue);
+                *other_hash = Some(hash_there);
             }
             let passes = self.penalty_box.admits(jiffy);
             return if passes { SfbVerdict::Wait } else { SfbVerdict::Drop(DropReason::Penalty) };
@@ -269,9 +284,8 @@ impl Qdisc for Sfb {
         let Some(hash) = self.hash(&packet) else {
             return self.accounting.xmit_cn(packet, DropReason::Unclassified, sink);
         };
-        let mut hashes = [0; 2];
-        hashes[self.serving] = hash;
-        match self.judge(&packet, &mut hashes, jiffies(now)) {
+        let (verdict, hashes) = self.judge(&packet, hash, jiffies(now));
+        match verdict {
             SfbVerdict::Wait => {}
             SfbVerdict::Mark => {
                 if !self.accounting.mark(&mut packet, MarkReason::Early, sink) {

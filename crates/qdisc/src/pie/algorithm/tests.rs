@@ -110,7 +110,7 @@ fn the_drain_rate_is_an_average_over_16_kilobytes() {
     for n in 0..11 {
         state.on_dequeue(&packet(1600, Time::ZERO), 20_000, &params, Time::from_nanos(n * 64_000));
     }
-    assert_eq!(state.drain_rate, 17_600 * 256 / 10_000);
+    assert_eq!(state.drain_rate.map(NonZeroU32::get), Some(17_600 * 256 / 10_000));
     state.update(20_000, &params);
     assert_eq!(state.qdelay, 20_000 * 256 / 450, "Little's law");
 }
@@ -277,7 +277,7 @@ fn the_drain_rate_is_measured_while_16_kilobytes_wait() {
     let params = PieParams { dq_rate_estimator: true, ..PARAMS };
     let depart = |state: &mut PieState, len: u32, backlog: u64, tick: u64| {
         state.on_dequeue(&packet(len, Time::ZERO), backlog, &params, Time::from_nanos(tick << 6));
-        state.drain_rate
+        state.drain_rate.map_or(0, NonZeroU32::get)
     };
     let mut few = PieState::default();
     assert_eq!(depart(&mut few, 1_000, 16_383, 0), 0);
