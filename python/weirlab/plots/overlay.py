@@ -1,8 +1,8 @@
 """Overlay: ping over time of several set-ups in one chart, before and after, as in the cFosSpeed report.
 
 Every ping of all probes is a point, round trip in ms, of the first run of each set-up; dashed lines are the
-averages under load. Below stand the figures of all runs, as tables have them: of two set-ups with the factor
-between them, increase without / increase with, as in that report.
+averages under load, dotted ones those of the idle line. Below stand the figures of all runs, as tables have
+them: of two set-ups with the factor between them, increase without / increase with, as in that report.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
 
 def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_Drawn]) -> str:
     note = f"Every ping of all probes is a point. Dashed: averages {caption.when(records)}."
+    if any(one.figures.idle_ms for one in drawn):
+        note = f"{note[:-1]}; dotted: of the idle line."
     if max(one.runs for one in drawn) > 1:
         note += " Points: the first run of each set-up; averages and table: means of all its runs."
     if len(drawn) < len(every):
@@ -133,6 +135,15 @@ def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style]) -> None:
                 path_effects=parts.halo(2.0),
             )
             labels.append((mean, f"average {caption.number(mean)}", theme.darker(style.colour)))
+    # Set-ups that are on one line have one idle average, as far as its digits tell.
+    idle = {
+        caption.number(one.figures.idle_ms.mean): one.figures.idle_ms.mean
+        for one in drawn
+        if one.figures.idle_ms
+    }
+    for words, mean in idle.items():
+        axes.axhline(mean, color=theme.INK, linestyle=(0, (1, 1.5)), linewidth=1.3, zorder=4)
+        labels.append((mean, f"idle {words}", theme.INK))
     parts.beside(axes, labels, 4.0)
 
 
