@@ -185,8 +185,10 @@ def statements(direction: Direction, by_control: dict[str, list[Record]], *, wor
     """The report's statements of a direction and goals of ours, judged over the repetitions."""
 
     def values(control: str, figure: Callable[[Record], float | None]) -> dict[int, float]:
+        # Live runs have no seed that makes two of them alike: they are paired in the order in which they ran.
+        live = world != "sim"
         found = {
-            record.manifest.seed if world == "sim" else place: figure(record)
+            place if live or record.manifest.seed is None else record.manifest.seed: figure(record)
             for place, record in enumerate(by_control[control])
         }
         return {key: value for key, value in found.items() if value is not None}
