@@ -43,8 +43,10 @@ def translated(*words: str) -> list[str]:
         ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
         (
             "tcp_ndown -H s --te download_streams=8 --test-parameter tcp_cong_control=bbr -n b -t a",
-            "run tcp_ndown --world net --host s --idle 5s --load 60s --cooldown 5s --set streams=8 --cc bbr "
-            "--note 'a: b'",
+            (
+                "run tcp_ndown --world net --host s --idle 5s --load 60s --cooldown 5s --set streams=8 "
+                "--cc bbr --note 'a: b'"
+            ),
         ),
     ],
 )
