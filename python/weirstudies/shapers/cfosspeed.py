@@ -296,7 +296,7 @@ def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> Test
             "name": f"cfosspeed-{direction}",
             "title": f"{name} on VDSL-100, as in the cFosSpeed report",
             "phases": {name: time_text(ns) for name, ns in zip(("idle", "load"), spans_ns, strict=True)},
-            "hosts": [{"name": "server", "delay": time_text(SERVER_NS[direction])}],
+            "hosts": [{"name": "near"}, {"name": "server", "delay": time_text(SERVER_NS[direction])}],
             "flows": [
                 {
                     "name": name,
@@ -312,8 +312,9 @@ def _test(direction: Direction, control: str, spans_ns: tuple[int, int]) -> Test
                     "ttl": 3 + shaped,
                     "period": "200ms",
                     "payload": 0,
+                    "host": "near",
                 },
-                {"name": OURS, "kind": "udp", "period": "10ms"},
+                {"name": OURS, "kind": "udp", "period": "10ms", "host": "near"},
             ],
         }
     )
