@@ -15,7 +15,7 @@ from weirlab.scenario import ScenarioSpec, load_link, resolve
 from weirlab.worlds import world_named
 from weirstudies.thesis import page as report
 from weirstudies.thesis import study as thesis
-from weirstudies.thesis.findings import ORDER, pairs, statements
+from weirstudies.thesis.findings import ORDER, near, pairs, statements
 
 if TYPE_CHECKING:
     import subprocess
@@ -140,7 +140,57 @@ def test_pairs_say_order_and_separation() -> None:
     assert statements(rows, [], STUDY) == []
     page = report.page(rows, [], [], STUDY, None)
     assert "| Token Bucket & RIO | **911 / 101 [99, 103] (0.11)**; *101* |" in page
-    assert "length of the run and TCP of the hosts are not told" in page
+    assert "| A/100 Token Bucket & RIO | the number of timeouts | 0.11 |" in page
+    assert near(rows)["timeouts"] == (0, 2)
+
+
+def made_up(worse: float) -> list[thesis.Row]:
+    """All of the thesis' rows, each case `worse` times what the next better one has."""
+    figures: dict[tuple[str, int, str], float] = {}
+    for place, case in enumerate(ORDER):
+        for flows in (50, 100):
+            for name in "ABCD":
+                scale = float(worse**place) * (2 if flows == 100 else 1) * (1.5 if name in "BD" else 1)
+                figures[name, flows, case] = scale
+    return [
+        thesis.Row(
+            cell=cell,
+            whole=[
+                thesis.Figures(
+                    timeouts=100 * scale * (1 + seed / 1000),
+                    loss_percent=scale * (1 + seed / 1000),
+                    goodput=9000 / scale * (1 + seed / 1000),
+                    variation=scale / 10 * (1 + seed / 1000),
+                )
+                for seed in range(5)
+            ],
+            late=[],
+            published=None,
+        )
+        for cell in thesis.cells(STUDY)
+        for scale in [figures.get((cell.configuration.name, cell.flows, cell.case.name))]
+        if scale is not None
+    ]
+
+
+def test_the_order_of_the_cases_is_judged_by_intervals() -> None:
+    def order(worse: float) -> list[bool | None]:
+        return [one.seen for one in statements(made_up(worse), [], STUDY) if "falls in the order" in one.text]
+
+    assert order(3.0) == [True, True, True]
+    assert order(1 / 3) == [False, False, False]
+    # Equal in every run: nothing falls.
+    assert order(1.0) == [False, False, False]
+
+
+def test_what_the_thesis_states_is_seen_where_it_is_so_and_not_in_the_mirror() -> None:
+    """The token bucket has 9 times what the marker with FRIO has, or a ninth."""
+    found = {one.text: one.seen for one in statements(made_up(3.0), [], STUDY) if one.rulings}
+    mirror = {one.text: one.seen for one in statements(made_up(1 / 3), [], STUDY) if one.rulings}
+    for text in ("The probability of loss is halved in all cases.", "The average goodput is always higher"):
+        [seen] = [value for said, value in found.items() if said.startswith(text)]
+        [not_seen] = [value for said, value in mirror.items() if said.startswith(text)]
+        assert (seen, not_seen) == (True, False)
 
 
 def test_an_unknown_combination_is_one_sentence() -> None:

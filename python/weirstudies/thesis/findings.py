@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from weirstudies.judge import Claim, Ruling, judge, seen
 from weirstudies.thesis.study import METRICS, Row, values
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from weirlab.stats import Interval
     from weirstudies.thesis.study import Study
 
-Verdict = Literal["holds", "holds in part", "does not hold", "cannot be decided"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
@@ -23,13 +22,40 @@ class Statement:
 
     Attributes:
         text: what it says.
-        verdict: whether our runs say so too.
-        evidence: with which numbers.
+        rulings: the judge's rulings on the comparisons that it is made of; none if it cannot be judged.
+        evidence: what a reader must know beside the rulings, or why it cannot be judged.
     """
 
     text: str
-    verdict: Verdict
-    evidence: str
+    rulings: list[Ruling] = field(default_factory=list)
+    evidence: str = ""
+
+    @property
+    def seen(self) -> bool | None:
+        """Whether our runs say so too; None if that is undecided."""
+        return seen(self.rulings)
+
+    @property
+    def grounds(self) -> str:
+        """The comparisons by their verdicts, with the intervals of those that do not hold."""
+        if not self.rulings:
+            return self.evidence
+        count = len(self.rulings)
+        good = sum(one.seen is True for one in self.rulings)
+        others = [
+            f"{one.claim.what} {one.shown} {'undecided' if one.seen is None else 'not'}"
+            for one in self.rulings
+            if one.seen is not True
+        ]
+        claim = self.rulings[0].claim
+        lines = [
+            f"{good} of {count} comparisons hold ({claim.bounds}; {self.rulings[0].repetitions} paired seeds)"
+        ]
+        if others:
+            lines.append("not so: " + ", ".join(others))
+        elif count == 1:
+            lines.append(f"{claim.what} {self.rulings[0].shown}")
+        return "; ".join([*lines, *([self.evidence] if self.evidence else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +126,6 @@ def statements(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> list[
         _reno(known),
         Statement(
             text="The results scale to any number of flows.",
-            verdict="cannot be decided",
             evidence=f"the thesis has {' and '.join(str(flows) for flows in of.flows)} flows, and "
             "so has this study",
         ),
@@ -108,7 +133,6 @@ def statements(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> list[
         _flow_state(known),
         Statement(
             text="The differences are larger than chance.",
-            verdict="cannot be decided",
             evidence="the thesis tells neither the number of runs nor their variance; here every row has "
             f"{len(rows[0].whole)} seeds and an interval",
         ),
@@ -116,19 +140,48 @@ def statements(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> list[
 
 
 class _Known:
-    """Means by configuration, flows and case."""
+    """Figures by configuration, flows and case."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = values(rows)
         self.places = _places(rows)
+        self.names = list(dict.fromkeys(name for name, _ in self.places))
         self.most = max(flows for _, flows in self.places)
         self.least = min(flows for _, flows in self.places)
         cases = {row.cell.case.name for row in rows}
-        self.pairs = pairs(rows)
-        self.whole = set(ORDER) <= cases and {"A", "B", "C", "D"} <= {place[0] for place in self.places}
+        self.whole = set(ORDER) <= cases and {"A", "B", "C", "D"} <= set(self.names)
 
     def mean(self, configuration: str, flows: int, case: str, metric: str) -> float:
         return self.rows[configuration, flows, case].interval(metric).mean
+
+    def values(self, configuration: str, flows: int, case: str, metric: str) -> dict[int, float]:
+        """A figure of each run, by seed; all rows have the same seeds."""
+        row = self.rows[configuration, flows, case]
+        return {seed: float(getattr(run, metric)) for seed, run in enumerate(row.whole, start=1)}
+
+    def judge(self, claims: Sequence[Claim]) -> list[Ruling]:
+        """The rulings after all repetitions, as they were planned."""
+        return judge(claims, (len(next(iter(self.rows.values())).whole),))
+
+    def ratio(  # noqa: PLR0913 - two figures and a bound
+        self,
+        place: tuple[str, int],
+        better: str,
+        worse: str,
+        metric: str,
+        *,
+        what: str,
+        above: float | None = None,
+        below: float | None = None,
+    ) -> Claim:
+        """A figure of a case over that of another one in the same place."""
+        return Claim(
+            what=what,
+            ours=self.values(*place, better, metric),
+            other=self.values(*place, worse, metric),
+            above=above,
+            below=below,
+        )
 
 
 def _places(rows: Sequence[Row]) -> list[tuple[str, int]]:
@@ -143,156 +196,126 @@ def _separate(a: Interval, b: Interval) -> bool:
     return a.high < b.low or b.high < a.low
 
 
-def _verdict(good: int, all_of: int) -> Verdict:
-    if good == all_of:
-        return "holds"
-    return "holds in part" if 2 * good > all_of else "does not hold"
-
-
 def _order(known: _Known, metric: str) -> Statement:
-    some = [pair for pair in known.pairs if pair.metric == metric and pair.flows == known.most]
-    good = sum(pair.order for pair in some)
-    separate = sum(pair.order and pair.separate for pair in some)
-    wrong = [
-        f"{pair.configuration}: {pair.better} / {pair.worse}{'' if pair.separate else ' (overlapping)'}"
-        for pair in some
-        if not pair.order
+    claims = [
+        known.ratio((name, known.most), better, worse, metric, what=f"{name} {better} over {worse}", below=1)
+        for name in known.names
+        for better, worse in pairwise(ORDER)
     ]
     return Statement(
         text=f"With {known.most} flows {WORDS[metric]} falls in the order no marker, token bucket, "
-        "TCP-friendly "
-        "with RIO, TCP-friendly with FRIO, in all four configurations.",
-        verdict=_verdict(good, len(some)),
-        evidence=f"{good} of {len(some)} neighbours are in that order, {separate} of them with separate "
-        "intervals" + (f"; not so: {', '.join(wrong)}" if wrong else ""),
+        "TCP-friendly with RIO, TCP-friendly with FRIO, in all four configurations.",
+        rulings=known.judge(claims),
     )
 
 
 def _gap(known: _Known) -> Statement:
     """The gap between the best and the worst case, at few and at many flows."""
-    texts, good, count = [], 0, 0
-    for metric in FALLING:
-        gaps = {
-            name: [
-                known.mean(name, flows, ORDER[-1], metric) - known.mean(name, flows, ORDER[0], metric)
-                for flows in (known.least, known.most)
-            ]
-            for name in dict.fromkeys(place[0] for place in known.places)
-        }
-        good += sum(most > least for least, most in gaps.values())
-        count += len(gaps)
-        shown = ", ".join(
-            f"{name} {least:.{DIGITS[metric]}f} to {most:.{DIGITS[metric]}f}"
-            for name, (least, most) in gaps.items()
-        )
-        texts.append(f"{WORDS[metric]}: {shown}")
+
+    def gap(name: str, flows: int, metric: str) -> dict[int, float]:
+        worst, best = (known.values(name, flows, case, metric) for case in (ORDER[-1], ORDER[0]))
+        return {seed: worst[seed] - best[seed] for seed in worst}
+
+    claims = []
+    for name, metric in product(known.names, FALLING):
+        most, least = (gap(name, flows, metric) for flows in (known.most, known.least))
+        wider = {seed: most[seed] - least[seed] for seed in most}
+        claims.append(Claim(what=f"{name} {WORDS[metric]}, wider by", ours=wider, above=0))
     return Statement(
         text=f"The gap between no marker and TCP-friendly with FRIO widens from {known.least} to "
         f"{known.most} flows.",
-        verdict=_verdict(good, count),
-        evidence="; ".join(texts),
+        rulings=known.judge(claims),
     )
 
 
 def _share_of(known: _Known, metric: str, most: float, text: str) -> Statement:
     """TCP-friendly with FRIO against the token bucket with RIO, as a share."""
-    shares = {
-        f"{name}/{flows}": known.mean(name, flows, ORDER[0], metric)
-        / known.mean(name, flows, ORDER[2], metric)
-        for name, flows in known.places
-    }
-    good = sum(share <= most for share in shares.values())
-    shown = ", ".join(f"{place} {share:.3f}" for place, share in shares.items())
-    return Statement(
-        text=text,
-        verdict=_verdict(good, len(shares)),
-        evidence=f"TCP-friendly with FRIO has this share of the token bucket's: {shown} (for the statement: "
-        f"{most:g} or less)",
-    )
+    claims = [
+        known.ratio(place, ORDER[0], ORDER[2], metric, what=f"{place[0]}/{place[1]}", below=most)
+        for place in known.places
+    ]
+    return Statement(text=text, rulings=known.judge(claims), evidence="share of the token bucket's with RIO")
 
 
 def _goodput(known: _Known) -> Statement:
-    gains = {
-        f"{name}/{flows}": known.mean(name, flows, ORDER[0], "goodput")
-        / known.mean(name, flows, ORDER[2], "goodput")
-        for name, flows in known.places
-    }
-    good = sum(gain > 1 for gain in gains.values())
-    shown = ", ".join(f"{place} {gain - 1:+.1%}" for place, gain in gains.items())
+    claims = [
+        known.ratio(place, ORDER[0], ORDER[2], "goodput", what=f"{place[0]}/{place[1]}", above=1)
+        for place in known.places
+    ]
     return Statement(
         text="The average goodput is always higher with TCP-friendly and FRIO than with the token bucket.",
-        verdict=_verdict(good, len(gains)),
-        evidence=shown,
+        rulings=known.judge(claims),
     )
 
 
 def _alone(known: _Known) -> Statement:
-    some = [pair for pair in known.pairs if pair.better == ORDER[1]]
-    good = sum(pair.order for pair in some)
+    claims = [
+        known.ratio(place, ORDER[1], ORDER[2], metric, what=f"{place[0]}/{place[1]} {WORDS[metric]}", below=1)
+        for place in known.places
+        for metric in FALLING
+    ]
     return Statement(
         text="The marker improves much with RIO alone, without state of flows at the core.",
-        verdict=_verdict(good, len(some)),
-        evidence=f"better than the token bucket in {good} of {len(some)} comparisons, "
-        f"{sum(pair.order and pair.separate for pair in some)} of them with separate intervals",
+        rulings=known.judge(claims),
+        evidence="of the token bucket's with RIO",
     )
 
 
 def _parameters(known: _Known) -> Statement:
-    some = [
-        known.mean(name, flows, ORDER[0], metric) < known.mean(name, flows, ORDER[2], metric)
-        for name, flows in known.places
-        if name in {"C", "D"}
+    claims = [
+        known.ratio(place, ORDER[0], ORDER[2], metric, what=f"{place[0]}/{place[1]} {WORDS[metric]}", below=1)
+        for place in known.places
+        if place[0] in {"C", "D"}
         for metric in FALLING
     ]
-    loss = {
-        case: known.mean("C", known.most, case, "loss_percent")
-        / known.mean("A", known.most, case, "loss_percent")
-        for case in ORDER
-    }
     return Statement(
         text="The improvement survives inappropriate parameters.",
-        verdict=_verdict(sum(some), len(some)),
-        evidence=f"better than the token bucket in {sum(some)} of {len(some)} comparisons of C and "
-        "D; loss in C "
-        f"over A with {known.most} flows: "
-        + ", ".join(f"{case} {ratio:.2f}" for case, ratio in loss.items()),
+        rulings=known.judge(claims),
+        evidence="of the token bucket's with RIO, in C and D",
     )
 
 
 def _closer(known: _Known) -> Statement:
-    def ratio(name: str) -> float:
-        return known.mean(name, known.most, ORDER[1], "timeouts") / known.mean(
-            name, known.most, ORDER[0], "timeouts"
-        )
+    def ratios(name: str) -> dict[int, float]:
+        rio, frio = (known.values(name, known.most, ORDER[case], "timeouts") for case in (1, 0))
+        return {seed: rio[seed] / frio[seed] for seed in rio if frio[seed]}
 
-    ratios = {name: ratio(name) for name in ("A", "C")}
+    claim = Claim(what="C's ratio over A's", ours=ratios("C"), other=ratios("A"), below=1)
     return Statement(
         text="Inappropriate parameters bring the marker with RIO closer to the marker with FRIO.",
-        verdict="holds" if ratios["C"] < ratios["A"] else "does not hold",
-        evidence=f"timeouts with RIO over those with FRIO, {known.most} flows: A {ratios['A']:.2f}, "
-        f"C {ratios['C']:.2f} (thesis: 2.93 and 1.65)",
+        rulings=known.judge([claim]),
+        evidence=f"ratios are timeouts with RIO over those with FRIO, {known.most} flows (thesis: A 2.93, "
+        "C 1.65)",
     )
 
 
 def _reno(known: _Known) -> Statement:
-    def saved(name: str, metric: str) -> float:
-        return known.mean(name, known.most, ORDER[2], metric) - known.mean(name, known.most, ORDER[0], metric)
+    def saved(name: str, metric: str) -> dict[int, float]:
+        bucket, best = (known.values(name, known.most, ORDER[case], metric) for case in (2, 0))
+        return {seed: bucket[seed] - best[seed] for seed in bucket}
 
     comparisons = list(product((("A", "B"), ("C", "D")), ("timeouts", "loss_percent")))
-    worse = [
-        known.mean(reno, known.most, case, metric) > known.mean(sack, known.most, case, metric)
+    claims = [
+        Claim(
+            what=f"{reno} over {sack}, {case}, {WORDS[metric]}",
+            ours=known.values(reno, known.most, case, metric),
+            other=known.values(sack, known.most, case, metric),
+            above=1,
+        )
         for ((sack, reno), metric), case in product(comparisons, ORDER)
     ]
-    larger = [saved(reno, metric) > saved(sack, metric) for (sack, reno), metric in comparisons]
+    claims += [
+        Claim(
+            what=f"saved in {reno} over {sack}, {WORDS[metric]}",
+            ours=saved(reno, metric),
+            other=saved(sack, metric),
+            above=1,
+        )
+        for (sack, reno), metric in comparisons
+    ]
     return Statement(
         text="With Reno everything is worse than with SACK, and the improvement larger.",
-        verdict=_verdict(sum(worse) + sum(larger), len(worse) + len(larger)),
-        evidence=f"more timeouts or loss in {sum(worse)} of {len(worse)} comparisons with "
-        f"{known.most} flows, a "
-        f"larger improvement in {sum(larger)} of {len(larger)}; timeouts saved against the token bucket: "
-        + ", ".join(f"{name} {saved(name, 'timeouts'):.0f}" for name in "ABCD")
-        + "; points of loss saved: "
-        + ", ".join(f"{name} {saved(name, 'loss_percent'):.1f}" for name in "ABCD"),
+        rulings=known.judge(claims),
     )
 
 
@@ -304,7 +327,6 @@ def _strict(known: _Known, readings: Sequence[Row]) -> Statement:
     shown = f"{strict.interval('timeouts').mean:.0f}" if strict else "not run"
     return Statement(
         text="Whether the marker kept to its tokens strictly.",
-        verdict="cannot be decided",
         evidence=f"the thesis does not say. In A/{known.most} with RIO the thesis has 120 timeouts, "
         "our soft cap, "
         f"where retransmissions and small windows are green without tokens, {soft:.0f}, a strict "
@@ -323,10 +345,18 @@ def _flow_state(known: _Known) -> Statement:
     )
     return Statement(
         text="How much of the improvement with FRIO is the marker's.",
-        verdict="cannot be decided",
         evidence="the thesis has FRIO only with its marker. Our controls, with FRIO as it is read here, A/"
         f"{known.most}: {shown}: FRIO by itself gives most of it",
     )
+
+
+def near(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
+    """By metric, how many of the thesis' figures lie within a factor of 1.5 of ours, of how many."""
+    found = {}
+    for metric in METRICS:
+        ratios = [ratio for row in rows if (ratio := row.ratio(metric)) is not None]
+        found[metric] = (sum(1 / NEAR <= ratio <= NEAR for ratio in ratios), len(ratios))
+    return found
 
 
 ORDER = ("TCP Friendly & FRIO", "TCP Friendly & RIO", "Token Bucket & RIO", "No Marker & RED")
@@ -346,3 +376,6 @@ DIGITS = dict(zip(METRICS, (0, 2, 0, 2), strict=True))
 
 STRICT = "strict cap"
 """The variant in which no packet is green without tokens."""
+
+NEAR = 1.5
+"""The factor within which a figure counts as near the thesis'."""

@@ -123,33 +123,6 @@ class Variant(Model):
     cases: tuple[str, ...] = ()
 
 
-class Cause(Model):
-    """Why a row may be outside the aims; what is left out fits any row.
-
-    Attributes:
-        metrics: the metrics that it is about.
-        case, flows, tcp, parameters: the rows that it is about.
-        text: the cause.
-    """
-
-    metrics: tuple[str, ...]
-    case: str | None = None
-    flows: int | None = None
-    tcp: Tcp | None = None
-    parameters: Parameters | None = None
-    text: str
-
-    def fits(self, cell: Cell, metric: str) -> bool:
-        """Whether it is about that metric of that combination."""
-        is_about = (
-            (self.case, cell.case.name),
-            (self.flows, cell.flows),
-            (self.tcp, cell.configuration.tcp),
-            (self.parameters, cell.configuration.parameters),
-        )
-        return metric in self.metrics and all(mine in {None, theirs} for mine, theirs in is_about)
-
-
 class Study(Model):
     """The whole study, as data.
 
@@ -164,7 +137,7 @@ class Study(Model):
         markers: markers by name, as a scenario writes them.
         queues: queues by name; `{thresholds}` stands for those of the parameters.
         thresholds: thresholds by parameters.
-        configuration, case, setting, variant, cause: see there.
+        configuration, case, setting, variant: see there.
     """
 
     title: str
@@ -182,7 +155,6 @@ class Study(Model):
     case: list[Case]
     setting: list[Setting]
     variant: list[Variant]
-    cause: list[Cause]
 
     def missing(self, case: Case) -> str | None:
         """Why a case cannot be run here; None if it can."""
