@@ -199,7 +199,7 @@ def run_all(
     """
     _check(runs, world)
     make_empty(out)
-    return _carry_out(runs, world, _folders(runs, out), jobs=jobs, watcher=watcher)
+    return _carry_out(runs, world, folders_of(runs, out), jobs=jobs, watcher=watcher)
 
 
 def run_into(
@@ -322,7 +322,7 @@ def kept(run: ResolvedRun, folder: Path) -> Record | None:
     return None
 
 
-def _folders(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
+def folders_of(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
     """A folder for each run: by what is compared and, where a set-up is repeated, by seed."""
     links = [run.link.model_dump_json() for run in runs]
     keys = [(link, run.queue, run.cc) for link, run in zip(links, runs, strict=True)]

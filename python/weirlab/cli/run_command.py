@@ -14,14 +14,17 @@ from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
+from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
+from weirlab.cli.verdicts import rules_of, write_junit
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record.set_ups import run_names
 from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
 from weirlab.scenario.resolve import given_again
-from weirlab.stats import Assertion, compare
+from weirlab.stats import compare
+from weirlab.stats.repetition import Until
 from weirlab.ui import RunProgress, console, note, section, warn
 from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import without_path
@@ -29,9 +32,10 @@ from weirlab.worlds.net import without_path
 if TYPE_CHECKING:
     from collections.abc import Sequence, Sized
 
+    from weirlab.cli.verdicts import Rules
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun, ScenarioSpec
-    from weirlab.worlds import Datapath
+    from weirlab.worlds import Datapath, World
 
 
 @click.command("run")
@@ -63,6 +67,25 @@ if TYPE_CHECKING:
     help="What must hold for every run, beside what the scenario asserts; exit code 1 if not. Such as "
     "'latency.p99 < latency.median[idle] + 10ms'.",
 )
+@option(
+    "--assert-file",
+    type=click.Path(path_type=Path),
+    help="File of assertions, one a line; what stands behind # is a remark.",
+)
+@option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    help="Records of an earlier run, for assertions such as 'latency.p95 not worse than baseline by 2ms'.",
+)
+@option(
+    "--junit", type=click.Path(path_type=Path), help="Also write what became of the assertions as JUnit XML."
+)
+@option(
+    "--until",
+    metavar="FIGURE+-WIDTH",
+    help="Repeat until the 95 % interval of each set-up is that narrow, such as 'latency.p95 +-5%'.",
+)
+@option("--max-repeat", type=Whole(min=1), help="Repetitions at most, with --until.  [default: 30]")
 @option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
@@ -75,6 +98,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
     world: str,
     datapath: Datapath,
     assertions: tuple[str, ...],
+    assert_file: Path | None,
+    baseline: Path | None,
+    junit: Path | None,
+    until: str | None,
+    max_repeat: int | None,
     host: str | None,
     auth: Path | None,
     **words: Any,
@@ -89,41 +117,70 @@ def command(  # noqa: PLR0913 - one word each on the command line
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
+    words["repeat"] = repeats(until, max_repeat, words["repeat"])
+    wish = None if until is None else Until(until)
     spec = spec_of(what, words)
-    asserted = [Assertion(text) for text in (*spec.assertions, *assertions)]
-    runs = [noted(one, words) for one in _runs(spec, host, words["links"], asserted)]
+    rules = rules_of([*spec.assertions, *assertions], assert_file, baseline)
+    runs = [noted(one, words) for one in _runs(spec, host, words["links"])]
+    rules.check(runs)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
-    with RunProgress(runs, quiet=as_json) as progress:
-        records = run_all(runs, place, folder, jobs=jobs, watcher=progress)
+    records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     if not records:
         raise Interrupted("interrupted before anything was measured")
-    comparisons = compare(records)
     if as_json:
-        figures = [comparison.as_dict() for comparison in comparisons]
-        outcomes = {str(record.path): [asdict(one.of(record)) for one in asserted] for record in records}
-        shown = {"out": str(folder), "set_ups": figures} | ({"assertions": outcomes} if asserted else {})
-        shown |= {"methods": {str(one.path): method_results(one) for one in records if one.methods.height}}
-        click.echo(json.dumps(shown, indent=2))
+        click.echo(json.dumps(_as_json(records, rules, folder), indent=2))
     else:
-        for text in cautions(records):
-            warn(text)
-        console.print(comparison_table(records, comparisons))
-        console.print(story(comparisons))
-        for text in advice(records):
-            console.print(text)
-        _tell_methods(records)
-        if asserted:
-            console.print(assertion_table(records, asserted))
+        _tell(records, rules)
     if charts:
         drawn = charts_of(records, folder / "charts", quiet=as_json)
         if not as_json:
             note(f"{_count(records, 'record')} in {folder}, {_count(drawn, 'chart')} in {folder / 'charts'}")
     elif not as_json:
         note(f"{_count(records, 'record')} in {folder}")
-    _say_if_cut_short(records, expected=len(runs))
-    broken = sum(not one.of(record).holds for one in asserted for record in records)
+    _say_if_cut_short(records, expected=len(records) if wish else len(runs))
+    found = rules.verdicts(records)
+    if junit is not None:
+        write_junit(found, junit)
+    broken = sum(not one.holds for one in found)
     if broken:
-        raise AssertionBroken(f"{broken} of {len(asserted) * len(records)} assertions do not hold")
+        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+
+
+def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
+    runs: list[ResolvedRun], place: World, folder: Path, wish: Until | None, *, jobs: int | None, quiet: bool
+) -> list[Record]:
+    if wish is not None:
+        return run_until(runs, place, folder, wish, jobs=jobs, quiet=quiet)
+    with RunProgress(runs, quiet=quiet) as progress:
+        return run_all(runs, place, folder, jobs=jobs, watcher=progress)
+
+
+def _as_json(records: list[Record], rules: Rules, folder: Path) -> dict[str, Any]:
+    asserted = rules.asserted
+    outcomes = {str(record.path): [asdict(one.of(record)) for one in asserted] for record in records}
+    shown: dict[str, Any] = {"out": str(folder), "set_ups": [one.as_dict() for one in compare(records)]}
+    shown |= {"assertions": outcomes} if asserted else {}
+    if rules.compared:
+        compared = rules.verdicts(records)[len(asserted) * len(records) :]
+        shown["baseline"] = [asdict(one) for one in compared]
+    return shown | {"methods": {str(one.path): method_results(one) for one in records if one.methods.height}}
+
+
+def _tell(records: list[Record], rules: Rules) -> None:
+    comparisons = compare(records)
+    for text in cautions(records):
+        warn(text)
+    console.print(comparison_table(records, comparisons))
+    console.print(story(comparisons))
+    for text in advice(records):
+        console.print(text)
+    _tell_methods(records)
+    if rules.asserted:
+        console.print(assertion_table(records, rules.asserted))
+    if rules.compared:
+        for one in rules.verdicts(records)[len(rules.asserted) * len(records) :]:
+            state = "holds" if one.holds else "broken"
+            console.print(f"{one.of}: {one.rule}: {state} ({one.found})", markup=False)
 
 
 def _tell_methods(records: list[Record]) -> None:
@@ -134,16 +191,11 @@ def _tell_methods(records: list[Record]) -> None:
             console.print(table)
 
 
-def _runs(
-    spec: ScenarioSpec, host: str | None, links: Sequence[str], asserted: Sequence[Assertion]
-) -> list[ResolvedRun]:
+def _runs(spec: ScenarioSpec, host: str | None, links: Sequence[str]) -> list[ResolvedRun]:
     """The runs; those over a real path have none of their own."""
     for text in given_again(spec):
         note(text)
     runs = resolve(spec)
-    for one in runs:
-        for assertion in asserted:
-            assertion.check(one.scenario)
     if host is None:
         return runs
     if links:

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import polars as pl
 
@@ -50,15 +50,10 @@ class Outcome:
     holds: bool
 
 
-class Assertion:
-    """An assertion that was read and can be asked of records."""
+class _Reader:
+    """Reads a text of figures, quantities and signs."""
 
     def __init__(self, text: str) -> None:
-        """Reads `text`.
-
-        Raises:
-            UsageError: if it is no assertion: what is wrong, and what may stand there.
-        """
         self.text = text
         if len(text) > MAX_CHARS:
             raise self._error(f"it has {len(text)} characters: write {MAX_CHARS} or fewer")
@@ -66,16 +61,9 @@ class Assertion:
         self._at = 0
         self._selections: list[_Selection] = []
         self._depth = 0
-        left = self._sum()
-        name = self._take("a comparison (<, <=, >, >=)", _COMPARISONS)
-        right = self._sum()
-        if self._at < len(self._tokens):
-            raise self._error(f"`{self._tokens[self._at]}` stands behind its end")
-        self._check_alike(left, right)
-        self._left, self._compare, self._right = left.value, _COMPARISONS[name], right.value
 
     def check(self, scenario: Mapping[str, Any]) -> None:
-        """Refuses an assertion about what a run of that resolved scenario does not have.
+        """Refuses a text about what a run of that resolved scenario does not have.
 
         Raises:
             UsageError: if it names a phase that there is not, or a pattern matches no name.
@@ -83,15 +71,10 @@ class Assertion:
         for selection in self._selections:
             selection.check(scenario)
 
-    def of(self, record: Record) -> Outcome:
-        """Whether it holds for a record.
-
-        Raises:
-            UsageError: as `check` does for its scenario.
-        """
-        self.check(record.manifest.scenario)
-        left, right = self._left(record), self._right(record)
-        return Outcome(text=self.text, left=left, right=right, holds=bool(self._compare(left, right)))
+    def _end(self) -> None:
+        """Refuses what stands behind the end."""
+        if self._at < len(self._tokens):
+            raise self._error(f"`{self._tokens[self._at]}` stands behind its end")
 
     def _sum(self) -> _Part:
         part = self._product()
@@ -196,6 +179,74 @@ class Assertion:
 
     def _error(self, what: str) -> UsageError:
         return UsageError(f"assertion `{self.text}`: {what}")
+
+
+class Assertion(_Reader):
+    """An assertion that was read and can be asked of records."""
+
+    def __init__(self, text: str) -> None:
+        """Reads `text`.
+
+        Raises:
+            UsageError: if it is no assertion: what is wrong, and what may stand there.
+        """
+        super().__init__(text)
+        left = self._sum()
+        name = self._take("a comparison (<, <=, >, >=)", _COMPARISONS)
+        right = self._sum()
+        self._end()
+        self._check_alike(left, right)
+        self._left, self._compare, self._right = left.value, _COMPARISONS[name], right.value
+
+    def of(self, record: Record) -> Outcome:
+        """Whether it holds for a record.
+
+        Raises:
+            UsageError: as `check` does for its scenario.
+        """
+        self.check(record.manifest.scenario)
+        left, right = self._left(record), self._right(record)
+        return Outcome(text=self.text, left=left, right=right, holds=bool(self._compare(left, right)))
+
+
+class Figure(_Reader):
+    """A figure of a record, or a sum or product of figures, such as `latency.p95[probe=Call*]`."""
+
+    def __init__(self, text: str) -> None:
+        """Reads `text`.
+
+        Raises:
+            UsageError: if it is no figure: what is wrong, and what may stand there.
+        """
+        super().__init__(text)
+        self._part = self._sum()
+        self._end()
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of it is better: of rates, and of shares of the line."""
+        return self._part.dimension == _RATE or "utilisation" in self.text
+
+    def quantity(self, text: str) -> float:
+        """A quantity of the figure's kind in its unit, such as `2ms`, in ms or Mbit/s.
+
+        Raises:
+            UsageError: if it is no quantity, or one of another kind.
+        """
+        other = Figure(text)
+        if other._selections:
+            raise self._error(f"`{text}` is no quantity such as 2ms")
+        self._check_alike(self._part, other._part)
+        return other._part.value(cast("Record", None))
+
+    def of(self, record: Record) -> float:
+        """Its value for a record, in ms or Mbit/s; NaN if there is no sample of it.
+
+        Raises:
+            UsageError: as `check` does for its scenario.
+        """
+        self.check(record.manifest.scenario)
+        return self._part.value(record)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,7 +153,7 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
         return bare
     from scipy.stats import t  # noqa: PLC0415 - loads slowly, and only repetitions need it
 
-    error, freedom = _standard_error(before, after, paired=paired)
+    error, freedom = standard_error(before, after, paired=paired)
     low, high = resampled(_mean_difference, before, after, paired=paired)
     if error > 0:
         p = float(2 * t.sf(abs(size) / error, freedom))
@@ -163,7 +163,7 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
     return replace(bare, low=low, high=high, p=p, detectable=detectable)
 
 
-def _standard_error(before: Numbers, after: Numbers, *, paired: bool) -> tuple[float, float]:
+def standard_error(before: Numbers, after: Numbers, *, paired: bool) -> tuple[float, float]:
     """Standard error of the difference of means, and its degrees of freedom (Welch and Satterthwaite)."""
     if paired:
         return float((after - before).std(ddof=1) / np.sqrt(before.size)), float(before.size - 1)

@@ -1,0 +1,165 @@
+"""Whether runs are as they should be: files of assertions, a baseline, and reports that CI systems read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from weirlab import reading
+from weirlab.errors import UsageError, cannot_write
+from weirlab.record import find_records
+from weirlab.record.set_ups import run_names, set_ups
+from weirlab.stats import Assertion
+from weirlab.stats.repetition import NotWorse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a rule holds for a run or set-up.
+
+    Attributes:
+        of: the run or set-up.
+        rule: the assertion.
+        found: the figures, in words.
+        holds: whether it holds.
+    """
+
+    of: str
+    rule: str
+    found: str
+    holds: bool
+
+
+def rules_in(file: Path) -> list[str]:
+    """The rules in a file, one a line; what stands behind `#` is a remark.
+
+    Raises:
+        UsageError: if it cannot be read, or has none.
+    """
+    try:
+        text = reading.read_text(file, reading.MAX_TOML_BYTES)
+    except reading.Unreadable as error:
+        raise UsageError(f"assertions `{file}` cannot be read: {error}") from error
+    found = [line.partition("#")[0].strip() for line in text.splitlines()]
+    if not any(found):
+        raise UsageError(f"`{file}` has no assertion: write one a line, such as latency.p99 < 50ms")
+    return [line for line in found if line]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What must hold.
+
+    Attributes:
+        asserted: assertions about single runs.
+        compared: rules that compare set-ups with the baseline.
+        baseline: the repetitions of the baseline; empty if there is none.
+    """
+
+    asserted: list[Assertion]
+    compared: list[NotWorse]
+    baseline: list[Record]
+
+    def check(self, runs: Sequence[ResolvedRun]) -> None:
+        """Refuses rules about what the runs do not have, or that need more repetitions.
+
+        Raises:
+            UsageError: which rule, and why.
+        """
+        for run in runs:
+            for asserted in self.asserted:
+                asserted.check(run.scenario)
+            for compared in self.compared:
+                compared.check(run.scenario)
+        repeats = min(len({one.seed for one in runs}), len(self.baseline))
+        if self.compared and repeats < 2:
+            text = self.compared[0].text
+            raise UsageError(f"`{text}`: 95 % need two repetitions or more of the runs and of the baseline")
+
+    def verdicts(self, records: Sequence[Record]) -> list[Verdict]:
+        """What becomes of all rules: of assertions for each run, of comparisons for each set-up."""
+        found = []
+        for record, name in zip(records, run_names(records), strict=True):
+            for one in self.asserted:
+                outcome = one.of(record)
+                sides = f"left {outcome.left:.4g}, right {outcome.right:.4g}"
+                found.append(Verdict(of=name, rule=one.text, found=sides, holds=outcome.holds))
+        for group in set_ups(records):
+            for rule in self.compared:
+                result = rule.of(group.records, self.baseline)
+                words = (
+                    f"worse by {result.worse_by:+.4g}, with 95 % by no more than {result.bound:+.4g}; "
+                    f"allowed {result.margin:.4g}"
+                )
+                found.append(Verdict(of=group.name, rule=rule.text, found=words, holds=result.holds))
+        return found
+
+
+def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> Rules:
+    """The rules on the line, in the scenario and in a file.
+
+    Raises:
+        UsageError: if one is none, there is no baseline for it, or a file cannot be used.
+        RecordError: if the baseline cannot be read.
+    """
+    asserted: list[Assertion] = []
+    compared: list[NotWorse] = []
+    for text in (*texts, *(rules_in(file) if file else [])):
+        if "baseline" not in text:
+            asserted.append(Assertion(text))
+        elif baseline is not None:
+            compared.append(NotWorse(text))
+        else:
+            raise UsageError(f"`{text}`: there is no baseline: give one with --baseline RECORD")
+    before = baseline_of(baseline) if baseline else []
+    return Rules(asserted=asserted, compared=compared, baseline=before)
+
+
+def baseline_of(path: Path) -> list[Record]:
+    """The repetitions of the baseline, which is one set-up.
+
+    Raises:
+        UsageError: if there are several set-ups.
+        RecordError: if there is no record, or one cannot be read.
+    """
+    groups = set_ups(find_records(path))
+    if len(groups) > 1:
+        names = ", ".join(f"`{one.name}`" for one in groups[:4])
+        raise UsageError(f"--baseline {path} has {len(groups)} set-ups ({names}): give the folder of one")
+    return groups[0].records
+
+
+def write_junit(found: Sequence[Verdict], file: Path) -> None:
+    """Writes verdicts as JUnit XML, which CI systems show: a test case for each.
+
+    Raises:
+        UsageError: if the file cannot be written.
+    """
+    failures = sum(not one.holds for one in found)
+    suite = ET.Element("testsuite", name="weir", tests=str(len(found)), failures=str(failures), errors="0")
+    for one in found:
+        case = ET.SubElement(suite, "testcase", classname=_plain(one.of), name=_plain(one.rule))
+        if not one.holds:
+            ET.SubElement(case, "failure", message=_plain(f"{one.rule}: {one.found}"))
+        ET.SubElement(case, "system-out").text = _plain(one.found)
+    suites = ET.Element("testsuites")
+    suites.append(suite)
+    ET.indent(suites)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(ET.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n")
+    except OSError as error:
+        raise cannot_write(f"--junit {file} cannot be written", error) from error
+
+
+def _plain(text: str) -> str:
+    """`text` without what XML cannot hold."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)

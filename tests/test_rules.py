@@ -1,0 +1,201 @@
+"""Rules over repetitions: no worse than a baseline, known well enough, and reports for CI systems."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats as reference
+
+import weirlab
+from weirlab.cli import weir as group
+from weirlab.errors import AssertionBroken, UsageError
+from weirlab.record import find_records
+from weirlab.stats.assertions import Assertion, Figure
+from weirlab.stats.repetition import NotWorse, Until
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+    from weirlab.record import Record
+
+BRIEF = {"idle": "500ms", "load": "1s", "cooldown": "0s"}
+WORDS = ["--idle", "500ms", "--load", "1s", "--cooldown", "0s", "--no-charts"]
+
+
+def runs(folder: Path, queue: str, seed: int = 1) -> list[Record]:
+    return weirlab.run(
+        "tcp_upload", link="cable-20-8", queue=queue, repeat=3, seed=seed, phases=BRIEF, out=folder
+    )
+
+
+@pytest.fixture(scope="module")
+def bloated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    return runs(tmp_path_factory.mktemp("rules") / "bloated", "pfifo_fast")
+
+
+@pytest.fixture(scope="module")
+def cured(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    return runs(tmp_path_factory.mktemp("rules") / "cured", "htb rate 95% fq_codel", seed=11)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(group, ["run", "tcp_upload", *WORDS, *words])
+
+
+def test_a_bound_within_the_margin_is_no_worse(bloated: list[Record], cured: list[Record]) -> None:
+    better = NotWorse("latency.p95 not worse than baseline by 2ms").of(cured, bloated)
+    assert better.holds
+    assert better.worse_by < better.bound < 0
+    worse = NotWorse("latency.p95 not worse than baseline by 2ms").of(bloated, cured)
+    assert not worse.holds
+    assert worse.margin == 2.0
+    p95 = Figure("latency.p95")
+    ours, theirs = [p95.of(one) for one in bloated], [p95.of(one) for one in cured]
+    known = reference.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.90)
+    assert worse.bound == pytest.approx(known.high), "a one-sided bound of 95 % ends a two-sided one of 90 %"
+
+
+def test_the_same_runs_are_no_worse_by_nothing(bloated: list[Record]) -> None:
+    same = NotWorse("latency.p95 not worse than baseline by 0ms").of(bloated, bloated)
+    assert (same.worse_by, same.bound, same.holds) == (0.0, 0.0, True)
+
+
+def test_of_rates_less_is_worse_and_a_margin_may_be_a_share(
+    bloated: list[Record], cured: list[Record]
+) -> None:
+    outcome = NotWorse("up.goodput not worse than baseline by 50%").of(cured, bloated)
+    mbps = [np.mean([Figure("up.goodput").of(one) for one in side]) for side in (cured, bloated)]
+    assert outcome.worse_by == pytest.approx(mbps[1] - mbps[0])
+    assert outcome.margin == pytest.approx(mbps[1] / 2)
+    assert outcome.holds
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("latency.p95 not worse than baseline", "write a rule such as"),
+        ("latency.p95 not worse than baseline by 2mbit", "is a time"),
+        ("latency.nine not worse than baseline by 2ms", "unknown figure"),
+        ("latency.p95 ) not worse than baseline by 2ms", "stands behind its end"),
+    ],
+)
+def test_what_is_no_rule_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        NotWorse(text)
+
+
+def test_one_run_is_not_enough_for_95_percent(bloated: list[Record]) -> None:
+    with pytest.raises(UsageError, match="95 % need two or more"):
+        NotWorse("latency.p95 not worse than baseline by 2ms").of(bloated[:1], bloated)
+
+
+@pytest.mark.parametrize("text", ["latency.p95", "latency.p95 +-0%", "latency.p95 +- 3mbit", "+-5%"])
+def test_what_is_no_width_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        Until(text)
+
+
+def test_looks_share_the_5_percent() -> None:
+    shares = [0.05 * 6 / (np.pi * look) ** 2 for look in range(1, 100_000)]
+    assert sum(shares) == pytest.approx(0.05, rel=1e-4)
+
+
+def test_each_look_at_the_same_runs_is_more_careful(bloated: list[Record]) -> None:
+    until = Until("latency.p95 +-5%")
+    widths = [until.half_width(bloated, look)[1] for look in (1, 2, 3)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[2]
+    assert until.half_width(bloated[:1], 1)[1] == np.inf
+
+
+def test_runs_repeat_until_the_interval_is_narrow(tmp_path: Path) -> None:
+    easy = run("--until", "latency.mean +-60%", "--max-repeat", "8", "--out", str(tmp_path / "a"))
+    assert easy.exception is None, easy.stderr
+    assert len(find_records(tmp_path / "a")) == 3
+    assert "after 3 runs" in " ".join(easy.stderr.split())
+    words = ["--queue", "pfifo_fast", "--queue", "fq_codel"]
+    hard = run("--until", "latency.mean +-0.0001%", "--max-repeat", "4", *words, "--out", str(tmp_path / "b"))
+    assert hard.exception is None
+    records = find_records(tmp_path / "b")
+    assert [one.manifest.seed for one in records] == [1, 2, 3, 4] * 2
+    assert "wider than asked after 4" in " ".join(hard.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--until", "latency.p95 +-5%", "--repeat", "3"], "exclude each other"),
+        (["--until", "latency.p95 +-5%", "--max-repeat", "2"], "looks after 3"),
+        (["--max-repeat", "5"], "write --repeat 5"),
+        (["--until", "latency.p95[warm] +-5%"], "no phase `warm`"),
+        (["--assert", "latency.p95 not worse than baseline by 1ms"], "there is no baseline"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused_before_anything_runs(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    done = run(*words, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_of_assertions_a_baseline_and_junit(tmp_path: Path, bloated: list[Record]) -> None:
+    rules = tmp_path / "rules.txt"
+    rules.write_text(
+        "# what a change may cost\n"
+        "latency.p95 not worse than baseline by 2ms  # of all pings\n\n"
+        "up.goodput not worse than baseline by 5%\n"
+        "latency.loss < 50%\n"
+        "latency.p99 < 1ms\n"
+    )
+    words = ["--queue", "pfifo_fast", "--repeat", "3", "--assert-file", str(rules)]
+    words += ["--baseline", str(bloated[0].path.parent), "--junit", str(tmp_path / "ci/junit.xml")]
+    done = run(*words, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, AssertionBroken)
+    assert "3 of 8 assertions do not hold" in str(done.exception)
+    suite = ET.parse(tmp_path / "ci/junit.xml").getroot()[0]  # noqa: S314 - written a line before
+    assert (suite.get("tests"), suite.get("failures")) == ("8", "3")
+    failed = {case.get("name") for case in suite if case.find("failure") is not None}
+    assert failed == {"latency.p99 < 1ms"}
+    assert "latency.p95 not worse than baseline by 2ms: holds" in " ".join(done.output.split())
+
+
+def test_a_baseline_is_one_set_up_with_repetitions(
+    tmp_path: Path, bloated: list[Record], cured: list[Record]
+) -> None:
+    rule = ["--assert", "latency.p95 not worse than baseline by 2ms"]
+    for name, side in (("a", bloated), ("b", cured)):
+        shutil.copytree(side[0].path.parent, tmp_path / "both" / name)
+    words = ["--repeat", "2", "--out", str(tmp_path / "x")]
+    both = run(*rule, "--baseline", str(tmp_path / "both"), *words)
+    assert isinstance(both.exception, UsageError)
+    assert cured[0].manifest.queue in str(both.exception)
+    once = run(
+        *rule, "--baseline", str(bloated[0].path.parent), "--repeat", "1", "--out", str(tmp_path / "o")
+    )
+    assert isinstance(once.exception, UsageError)
+    assert "95 % need two repetitions" in str(once.exception)
+
+
+def test_the_workflow_of_the_examples_uses_options_that_there_are() -> None:
+    text = (Path(__file__).parent.parent / "examples/github-actions.yml").read_text()
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    commands = [line.strip() for line in lines if line.strip().startswith("weir run")]
+    assert len(commands) == 2
+    context = click.Context(group)
+    options = {
+        name for one in cast("click.Command", group.get_command(context, "run")).params for name in one.opts
+    }
+    for line in commands:
+        assert set(re.findall(r"--[a-z-]+", line)) - {"--no-charts"} <= options
+    for rule in re.findall(r"^#     (.+)$", text, re.MULTILINE):
+        assert NotWorse(rule).text if "baseline" in rule else Assertion(rule).text
