@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weirlab import _native
 from weirlab.plots import KINDS
 
 if TYPE_CHECKING:
@@ -21,7 +22,24 @@ def charts() -> Rows:
     return [head, *((f"`{name}`", known.summary, known.takes) for name, known in KINDS.items())]
 
 
-LISTS: Mapping[tuple[str, str], Callable[[], Rows]] = {("cli.md", "charts"): charts}
+def methods() -> Rows:
+    """Every foreign speed test."""
+    known = [
+        (f"`{one['name']}`", one["summary"], "TLS" if one["needs_tls"] else "") for one in _native.methods()
+    ]
+    return [("method", "runs", "needs"), *known]
+
+
+def services() -> Rows:
+    """Everything that a server offers."""
+    return [("word", "what it is"), *((f"`{one['name']}`", one["summary"]) for one in _native.services())]
+
+
+LISTS: Mapping[tuple[str, str], Callable[[], Rows]] = {
+    ("cli.md", "charts"): charts,
+    ("test.md", "methods"): methods,
+    ("serve.md", "services"): services,
+}
 """What makes each list, by page and name."""
 
 

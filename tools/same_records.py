@@ -25,6 +25,7 @@ from pathlib import Path
 
 import polars as pl
 
+from weirlab.net.methods import METHODS
 from weirlab.scenario import congestion_controls, shipped_tests
 
 Case = tuple[str, ...]
@@ -231,7 +232,6 @@ QUEUES = (
     "frio",
 )
 SHAPERS = ("auto", "auto mode bandwidth", "auto up 95%", "fixed up 95% down 95%")
-METHODS = ("cloudflare", "http", "librespeed", "ndt7", "ookla", "rpm")
 MARKERS = (
     "token_bucket",
     "tcp_friendly",

@@ -13,6 +13,7 @@ use weir_protocol::cloudflare::{DOWN, UP};
 
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
+use crate::registry::MethodInfo;
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -287,6 +288,16 @@ const PAUSE: Duration = Duration::from_millis(400);
 const FIRST_PROBE: Duration = Duration::from_millis(20);
 /// Probes of loaded latency that count at most, the last ones (`loadedLatencyMaxPoints`).
 const LAST: usize = 20;
+
+/// Cloudflare's speed test as its own engine runs it.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "cloudflare",
+    summary: "Cloudflare's: one request at a time, probes on a second connection",
+    server_kind: Some("Cloudflare"),
+    needs_tls: false,
+    has_headers: true,
+    begin: |_| Box::new(Cloudflare::new()),
+};
 
 #[cfg(test)]
 mod tests {

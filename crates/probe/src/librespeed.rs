@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 
 use crate::method::{Action, Direction, Event, Method};
+use crate::registry::MethodInfo;
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -283,6 +284,16 @@ const PINGS: usize = 10;
 const MIN_PING_MS: f64 = 1.0;
 /// Factor for the bytes of headers (`overheadCompensationFactor`).
 const OVERHEAD: f64 = 1.06;
+
+/// LibreSpeed as its browser client runs it.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "librespeed",
+    summary: "LibreSpeed's: 6 streams down, then 3 up",
+    server_kind: Some("LibreSpeed"),
+    needs_tls: false,
+    has_headers: true,
+    begin: |_| Box::new(Librespeed::new()),
+};
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use weir_protocol::ndt7::{DOWNLOAD, DURATION_NS, MAX_TEST_NS, SUBPROTOCOL, UPLOA
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
+use crate::registry::MethodInfo;
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -176,6 +177,16 @@ fn open(id: Id, path: &str) -> Action {
 
 /// Nine tenths of the nominal ten seconds: what ended sooner is truncated (reference, lesson 6).
 const MIN_TEST_S: f64 = 9.0;
+
+/// ndt7 as M-Lab's own client runs it.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "ndt7",
+    summary: "M-Lab's: one WebSocket down, then one up",
+    server_kind: None,
+    needs_tls: false,
+    has_headers: true,
+    begin: |_| Box::new(Ndt7::new()),
+};
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use weir_core::{Duration, Time};
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::Loss;
 use crate::method::{Action, Direction, Event, Method};
+use crate::registry::MethodInfo;
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -397,6 +398,16 @@ const FILES: [u64; 10] = [
 ];
 /// The chunks of its older clients (speedtest-cli 2.1.3).
 const CHUNKS: [u64; 7] = [32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 7_340_032];
+
+/// A test like Ookla's.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "ookla",
+    summary: "as Ookla publishes its own: 2 or 8 connections each way",
+    server_kind: Some("Ookla"),
+    needs_tls: false,
+    has_headers: false,
+    begin: |chance| Box::new(Ookla::new(chance)),
+};
 
 #[cfg(test)]
 mod tests {

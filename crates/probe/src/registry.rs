@@ -1,23 +1,36 @@
 //! The methods by name: whoever drives them, over real sockets or simulated ones, finds them here.
+//!
+//! A method is a file of its own, which declares a [`MethodInfo`], and its place in [`METHODS`].
 
-use crate::cloudflare::Cloudflare;
-use crate::librespeed::Librespeed;
 use crate::method::Method;
-use crate::ndt7::Ndt7;
-use crate::ookla::Ookla;
-use crate::responsiveness::Responsiveness;
-use crate::web::Web;
+use crate::{cloudflare, librespeed, ndt7, ookla, responsiveness, web};
+
+/// Every method, in the order in which `weir test --method` names them.
+pub static METHODS: &[&MethodInfo] = &[
+    &ndt7::METHOD,
+    &cloudflare::METHOD,
+    &librespeed::METHOD,
+    &ookla::METHOD,
+    &responsiveness::METHOD,
+    &web::METHOD,
+];
 
 /// One speed test of the registry: its name and properties.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodInfo {
     /// Name of the speed test, such as `ndt7`.
     pub name: &'static str,
+    /// Whose test it is and how it measures, in a few words.
+    pub summary: &'static str,
+    /// The kind of server that its official client is made for, as [`web`](crate::web) tells kinds apart;
+    /// `None` if that does not know it.
+    pub server_kind: Option<&'static str>,
     /// Whether it is made for HTTP/2, and with it TLS, only.
     pub needs_tls: bool,
     /// Whether it consists of HTTP requests, which have headers.
     pub has_headers: bool,
-    begin: fn(u128) -> Box<dyn Method>,
+    /// Begins a test; the bits are random, for names that no other test has.
+    pub(crate) begin: fn(u128) -> Box<dyn Method>,
 }
 
 /// The name of a speed test that the registry lacks.
@@ -27,46 +40,6 @@ pub struct UnknownMethod {
     name: String,
 }
 
-/// All methods.
-pub const METHODS: &[MethodInfo] = &[
-    MethodInfo {
-        name: "ndt7",
-        needs_tls: false,
-        has_headers: true,
-        begin: |_| Box::new(Ndt7::new()),
-    },
-    MethodInfo {
-        name: "cloudflare",
-        needs_tls: false,
-        has_headers: true,
-        begin: |_| Box::new(Cloudflare::new()),
-    },
-    MethodInfo {
-        name: "librespeed",
-        needs_tls: false,
-        has_headers: true,
-        begin: |_| Box::new(Librespeed::new()),
-    },
-    MethodInfo {
-        name: "ookla",
-        needs_tls: false,
-        has_headers: false,
-        begin: |chance| Box::new(Ookla::new(chance)),
-    },
-    MethodInfo {
-        name: "rpm",
-        needs_tls: true,
-        has_headers: true,
-        begin: |_| Box::new(Responsiveness::new()),
-    },
-    MethodInfo {
-        name: "http",
-        needs_tls: false,
-        has_headers: true,
-        begin: |_| Box::new(Web::new()),
-    },
-];
-
 impl MethodInfo {
     /// The method of that name.
     ///
@@ -74,7 +47,7 @@ impl MethodInfo {
     /// If there is none.
     pub fn named(name: &str) -> Result<&'static Self, UnknownMethod> {
         let found = METHODS.iter().find(|known| known.name == name);
-        found.ok_or_else(|| UnknownMethod { name: name.to_owned() })
+        found.copied().ok_or_else(|| UnknownMethod { name: name.to_owned() })
     }
 
     /// A test by this method, not begun yet. `chance` are random bits, for names that no other test has.
@@ -97,6 +70,8 @@ mod tests {
         for known in METHODS {
             assert_eq!(known.begin(0).result()["method"], known.name);
         }
+        let names: std::collections::BTreeSet<_> = names().collect();
+        assert_eq!(names.len(), METHODS.len());
         let error = MethodInfo::named("ndt5").unwrap_err().to_string();
         assert!(error.starts_with("method `ndt5`: there are ndt7, cloudflare"), "{error}");
     }

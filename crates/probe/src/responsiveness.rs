@@ -14,6 +14,7 @@ use weir_protocol::responsiveness::CONFIG;
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
+use crate::registry::MethodInfo;
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -396,6 +397,16 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_EVERY: Duration = Duration::from_millis(100);
 /// Half of the draft's 40 s example for both directions.
 const MAX_DIRECTION_DURATION: Duration = Duration::from_secs(20);
+
+/// The IETF's responsiveness test.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "rpm",
+    summary: "the IETF's: round trips a minute beside loads over HTTP/2",
+    server_kind: None,
+    needs_tls: true,
+    has_headers: true,
+    begin: |_| Box::new(Responsiveness::new()),
+};
 
 #[cfg(test)]
 mod tests {

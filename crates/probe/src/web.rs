@@ -12,6 +12,7 @@ use weir_core::{Duration, Time};
 use crate::figures::{mbps, mean, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
+use crate::registry::MethodInfo;
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -422,6 +423,16 @@ const PING: Duration = Duration::from_millis(100);
 const CHUNK: u64 = 20 << 20;
 /// A smaller file is over before a line is full.
 const MIN_FILE_BYTES: u64 = 1_000_000;
+
+/// Any web server, measured with what it has.
+pub static METHOD: MethodInfo = MethodInfo {
+    name: "http",
+    summary: "any web server: HTTP loads, TCP handshakes as pings",
+    server_kind: None,
+    needs_tls: false,
+    has_headers: true,
+    begin: |_| Box::new(Web::new()),
+};
 
 #[cfg(test)]
 mod tests {

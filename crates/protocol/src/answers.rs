@@ -1,11 +1,11 @@
 //! Answers of a server to the speed tests that consist of plain HTTP, whoever carries the requests.
 //!
-//! The tests are Cloudflare's, LibreSpeed's, Ookla's older one and the IETF's.
+//! A test is a file of its own, which declares an [`HttpTest`], and its place in [`HTTP_TESTS`]: `weir serve`
+//! and the simulator then answer its requests.
 
 use std::net::IpAddr;
 
-use crate::librespeed::{self, Endpoint};
-use crate::{Query, QueryError, cloudflare, ookla, responsiveness};
+use crate::{Query, QueryError, cloudflare, librespeed, ookla, responsiveness};
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
@@ -76,99 +76,36 @@ impl Receipt {
     }
 }
 
+/// A speed test that consists of plain HTTP requests, as its server answers them.
+#[derive(Debug)]
+pub struct HttpTest {
+    /// Its name, as `weir serve --without` and the metrics have it.
+    pub name: &'static str,
+    /// Summary in a few words.
+    pub summary: &'static str,
+    /// Whether a path belongs to it.
+    pub serves: fn(&str) -> bool,
+    /// The answer to a request for one of its paths.
+    pub answer: fn(&Request<'_>) -> Result<Answer, QueryError>,
+    /// The header `Server-Timing` of an answer that took so many nanoseconds; `None` if it has none.
+    pub server_timing: Option<fn(u64) -> String>,
+}
+
+/// Every speed test of plain HTTP, in the order in which `weir serve` names them.
+pub static HTTP_TESTS: &[&HttpTest] =
+    &[&cloudflare::TEST, &librespeed::TEST, &ookla::TEST, &responsiveness::TEST];
+
 /// The answer of a server that serves all of these tests.
 ///
 /// # Errors
 /// If a parameter makes no sense.
 pub fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
-    match request.path {
-        cloudflare::DOWN | cloudflare::UP => cloudflare(request),
-        responsiveness::CONFIG
-        | responsiveness::SMALL
-        | responsiveness::LARGE
-        | responsiveness::UPLOAD => Ok(responsiveness(request)),
-        path => match Endpoint::of(path) {
-            Some(endpoint) => librespeed(request, endpoint),
-            None => ookla(request),
-        },
-    }
+    let test = HTTP_TESTS.iter().find(|test| (test.serves)(request.path));
+    test.map_or(Ok(Answer::NotFound), |test| (test.answer)(request))
 }
 
-/// `/__down` and `/__up`.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn cloudflare(request: &Request<'_>) -> Result<Answer, QueryError> {
-    Ok(match (request.path == cloudflare::UP, request.verb) {
-        (true, Verb::Post) => Answer::Take(Receipt::Ok),
-        (true, _) => Answer::OnlyVerb("POST"),
-        (false, _) => random_payload(cloudflare::bytes(request.query)?),
-    })
-}
-
-/// `garbage`, `empty` and `getIP`.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn librespeed(request: &Request<'_>, endpoint: Endpoint) -> Result<Answer, QueryError> {
-    Ok(match endpoint {
-        Endpoint::Garbage => random_payload(librespeed::garbage_bytes(request.query)?),
-        // A ping is a GET, or a POST without a body.
-        Endpoint::Empty if request.verb == Verb::Get => Answer::Empty,
-        Endpoint::Empty => Answer::Take(Receipt::Empty),
-        Endpoint::GetIp => {
-            let address = librespeed::address(request.client);
-            Answer::Words("application/json; charset=utf-8", address)
-        }
-    })
-}
-
-/// Answers the requests of speedtest-cli and of OoklaServer's clients.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn ookla(request: &Request<'_>) -> Result<Answer, QueryError> {
-    let (path, gets) = (request.path, request.verb == Verb::Get);
-    let text = |words: &str| Answer::Words("text/plain; charset=utf-8", words.to_owned());
-    Ok(match path {
-        _ if path == "/upload" || path.starts_with("/speedtest/upload.") => {
-            // With GET a client finds out whether this is the right file.
-            if gets { text(&Receipt::Size.words(0)) } else { Answer::Take(Receipt::Size) }
-        }
-        _ if !gets => Answer::OnlyVerb("GET"),
-        "/hello" => text(&format!("hello {}", ookla::HELLO)),
-        "/speedtest/latency.txt" => text("test=test\n"),
-        "/speedtest-config.php" => {
-            Answer::Words("text/xml; charset=utf-8", ookla::config(request.client))
-        }
-        "/download" => {
-            let size = request.query.number("size", ookla::MAX_BYTES)?;
-            random_payload(size.unwrap_or(ookla::MAX_BYTES))
-        }
-        _ => ookla::image_bytes(path).map_or(Answer::NotFound, random_payload),
-    })
-}
-
-/// The IETF's responsiveness test.
-#[must_use]
-pub fn responsiveness(request: &Request<'_>) -> Answer {
-    match (request.path, request.verb) {
-        (responsiveness::CONFIG, _) => match request.authority {
-            Some(authority) => {
-                let config = responsiveness::Config::at(authority);
-                let config = serde_json::to_string(&config).expect("it is plain data");
-                Answer::Words("application/json", config)
-            }
-            None => Answer::NoHost,
-        },
-        (responsiveness::SMALL, _) => Answer::Words("application/octet-stream", "w".to_owned()),
-        (responsiveness::LARGE, _) => Answer::RandomPayload(responsiveness::LARGE_BYTES),
-        (_, Verb::Post) => Answer::Take(Receipt::Empty),
-        _ => Answer::OnlyVerb("POST"),
-    }
-}
-
-const fn random_payload(bytes: u64) -> Answer {
+/// So many random bytes, or nothing where none are wanted.
+pub(crate) const fn random_payload(bytes: u64) -> Answer {
     if bytes == 0 { Answer::Empty } else { Answer::RandomPayload(bytes) }
 }
 
@@ -181,6 +118,32 @@ mod tests {
         let client = "192.0.2.1".parse().unwrap();
         let query = Query::new(query);
         answer(&Request { path, query, verb, client, authority: Some("server") })
+    }
+
+    #[test]
+    fn a_path_belongs_to_one_test() {
+        for path in [
+            "/__down",
+            "/__up",
+            "/garbage.php",
+            "/backend/empty.php",
+            "/results/telemetry",
+            "/hello",
+            "/download",
+            "/upload",
+            "/speedtest/random350x350.jpg",
+            "/.well-known/nq",
+            "/small",
+            "/slurp",
+        ] {
+            let of: Vec<_> = HTTP_TESTS
+                .iter()
+                .filter(|test| (test.serves)(path))
+                .map(|test| test.name)
+                .collect();
+            assert_eq!(of.len(), 1, "{path}: {of:?}");
+        }
+        assert!(HTTP_TESTS.iter().all(|test| !(test.serves)("/elsewhere")));
     }
 
     #[test]

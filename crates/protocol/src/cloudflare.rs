@@ -1,5 +1,6 @@
 //! The requests of Cloudflare's speed test (`@cloudflare/speedtest`).
 
+use crate::answers::{Answer, HttpTest, Receipt, Verb, random_payload};
 use crate::{Query, QueryError};
 
 /// Where downloads are asked for.
@@ -35,6 +36,21 @@ pub fn server_time(header: &str) -> Option<u64> {
     let sum: f64 = times.sum();
     (sum > 0.0).then_some((sum * 1e6) as u64)
 }
+
+/// The server's half: `/__down` and `/__up`.
+pub static TEST: HttpTest = HttpTest {
+    name: "cloudflare",
+    summary: "Cloudflare's speed test",
+    serves: |path| matches!(path, DOWN | UP),
+    answer: |request| {
+        Ok(match (request.path == UP, request.verb) {
+            (true, Verb::Post) => Answer::Take(Receipt::Ok),
+            (true, _) => Answer::OnlyVerb("POST"),
+            (false, _) => random_payload(bytes(request.query)?),
+        })
+    },
+    server_timing: Some(server_timing),
+};
 
 /// The engine: what is shorter is no measurement.
 const MIN_SERVER_MS: f64 = 0.01;

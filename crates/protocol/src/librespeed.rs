@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
+use crate::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
 use crate::{Query, QueryError};
 
 /// Endpoint of a path, with or without `/backend` before it and `.php` after it.
@@ -55,6 +56,30 @@ pub fn address(client: IpAddr) -> String {
     };
     json!({ "processedString": format!("{client}{what}"), "rawIspInfo": "" }).to_string()
 }
+
+/// The server's half: `garbage`, `empty` and `getIP`. Results are the client's: nothing of its telemetry is kept.
+pub static TEST: HttpTest = HttpTest {
+    name: "librespeed",
+    summary: "LibreSpeed",
+    serves: |path| Endpoint::of(path).is_some() || TELEMETRY.contains(&path),
+    answer,
+    server_timing: None,
+};
+
+fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
+    Ok(match Endpoint::of(request.path) {
+        Some(Endpoint::Garbage) => random_payload(garbage_bytes(request.query)?),
+        // A ping is a GET, or a POST without a body.
+        Some(Endpoint::Empty) if request.verb != Verb::Get => Answer::Take(Receipt::Empty),
+        Some(Endpoint::Empty) | None => Answer::Empty,
+        Some(Endpoint::GetIp) => {
+            Answer::Words("application/json; charset=utf-8", address(request.client))
+        }
+    })
+}
+
+/// Where its clients tell their results.
+const TELEMETRY: [&str; 2] = ["/results/telemetry", "/results/telemetry.php"];
 
 /// LibreSpeed: `ckSize` counts MiB, is 4 if not given and 1024 at most.
 const CHUNK: u64 = 1 << 20;

@@ -4,6 +4,9 @@
 //! There is no specification; this is what speedtest-cli 2.1.3 and the open reimplementations of the TCP
 //! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
 
+use crate::QueryError;
+use crate::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
+
 /// A command of a client: one line over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
@@ -215,6 +218,38 @@ pub fn config(client: std::net::IpAddr) -> String {
 </settings>
 "#
     )
+}
+
+/// The server's half over HTTP: what speedtest-cli and clients of OoklaServer ask for.
+pub static TEST: HttpTest = HttpTest {
+    name: "ookla",
+    summary: "Ookla's HTTP, TCP and UDP",
+    serves: |path| {
+        matches!(path, "/hello" | "/download" | "/upload" | "/speedtest-config.php")
+            || path.starts_with("/speedtest/")
+    },
+    answer,
+    server_timing: None,
+};
+
+fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
+    let (path, gets) = (request.path, request.verb == Verb::Get);
+    let text = |words: &str| Answer::Words("text/plain; charset=utf-8", words.to_owned());
+    Ok(match path {
+        _ if path == "/upload" || path.starts_with("/speedtest/upload.") => {
+            // With GET a client finds out whether this is the right file.
+            if gets { text(&Receipt::Size.words(0)) } else { Answer::Take(Receipt::Size) }
+        }
+        _ if !gets => Answer::OnlyVerb("GET"),
+        "/hello" => text(&format!("hello {HELLO}")),
+        "/speedtest/latency.txt" => text("test=test\n"),
+        "/speedtest-config.php" => Answer::Words("text/xml; charset=utf-8", config(request.client)),
+        "/download" => {
+            let size = request.query.number("size", MAX_BYTES)?;
+            random_payload(size.unwrap_or(MAX_BYTES))
+        }
+        _ => image_bytes(path).map_or(Answer::NotFound, random_payload),
+    })
 }
 
 /// Size of `/download` if none is asked for, and largest size that may be asked for, in bytes: OoklaServer.

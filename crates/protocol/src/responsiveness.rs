@@ -1,7 +1,9 @@
-//! Where a client of the IETF's responsiveness test finds its URLs
+//! The IETF's responsiveness test: where a client finds its URLs, and what a server answers there
 //! (draft-ietf-ippm-responsiveness-09, section "Responsiveness Test Server API").
 
 use serde::{Deserialize, Serialize};
+
+use crate::answers::{Answer, HttpTest, Receipt, Verb};
 
 /// Where the configuration is.
 pub const CONFIG: &str = "/.well-known/nq";
@@ -60,6 +62,29 @@ impl Config {
         }
     }
 }
+
+/// The server's half.
+pub static TEST: HttpTest = HttpTest {
+    name: "rpm",
+    summary: "the IETF's responsiveness test",
+    serves: |path| matches!(path, CONFIG | SMALL | LARGE | UPLOAD),
+    answer: |request| {
+        Ok(match (request.path, request.verb) {
+            (CONFIG, _) => match request.authority {
+                Some(authority) => {
+                    let config = serde_json::to_string(&Config::at(authority));
+                    Answer::Words("application/json", config.expect("it is plain data"))
+                }
+                None => Answer::NoHost,
+            },
+            (SMALL, _) => Answer::Words("application/octet-stream", "w".to_owned()),
+            (LARGE, _) => Answer::RandomPayload(LARGE_BYTES),
+            (_, Verb::Post) => Answer::Take(Receipt::Empty),
+            _ => Answer::OnlyVerb("POST"),
+        })
+    },
+    server_timing: None,
+};
 
 #[cfg(test)]
 mod tests {

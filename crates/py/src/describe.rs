@@ -76,10 +76,32 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// All methods of foreign speed tests: name, and whether TLS is needed.
+/// All methods of foreign speed tests, as `weir test --method` runs them.
 #[pyfunction]
-pub(crate) fn methods() -> Vec<(&'static str, bool)> {
-    METHODS.iter().map(|known| (known.name, known.needs_tls)).collect()
+pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for known in METHODS {
+        let entry = PyDict::new(py);
+        entry.set_item("name", known.name)?;
+        entry.set_item("summary", known.summary)?;
+        entry.set_item("server_kind", known.server_kind)?;
+        entry.set_item("needs_tls", known.needs_tls)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// Everything that `weir serve` offers, as `--without` switches it off.
+#[pyfunction]
+pub(crate) fn services(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for service in weir_serve::Service::all() {
+        let entry = PyDict::new(py);
+        entry.set_item("name", service.name())?;
+        entry.set_item("summary", service.summary())?;
+        list.append(entry)?;
+    }
+    Ok(list)
 }
 
 fn params<'py>(py: Python<'py>, table: &[Param]) -> PyResult<Bound<'py, PyList>> {

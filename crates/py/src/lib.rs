@@ -33,8 +33,8 @@ mod _native {
     #[pymodule_export]
     use super::describe::{
         check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
-        markers, methods, parse_dscp, parse_rate, parse_size, parse_time, rng_name, tables,
-        tcp_profiles,
+        markers, methods, parse_dscp, parse_rate, parse_size, parse_time, rng_name, services,
+        tables, tcp_profiles,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};

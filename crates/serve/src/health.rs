@@ -8,12 +8,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use hyper::StatusCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::error::ServeError;
+use crate::http::{Client, Response, content};
 use crate::log;
+use crate::service::{OverHttp, Own, Rules, Service};
+
+/// `/healthz`, for whoever watches over the server. It is always there.
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "health",
+    summary: "Whether all listening sockets are at work",
+    http: Some(OverHttp {
+        serves: |path| path == "/healthz",
+        answer: |client, _| Box::pin(async move { answer(&client) }),
+        rules: Rules { only_reads: true, is_for_pages: false, needs_secret: false },
+    }),
+});
+
+fn answer(client: &Client) -> Response {
+    let in_full = client.ends.client.ip().is_loopback() || client.server.options.public_metrics;
+    let (well, said) = client.server.health.report(in_full);
+    let mut response = content("application/json", said);
+    if !well {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
 
 /// All listening sockets of a server, and what ended it if something did.
 #[derive(Debug)]

@@ -12,7 +12,11 @@ use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened
 
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
+use crate::service::{Own, Service};
 use crate::shared::{Shared, Test};
+
+pub(crate) const SERVICE: Service =
+    Service::Own(&Own { name: "irtt", summary: "irtt's datagrams", http: None });
 
 /// The connections of one socket.
 pub(crate) struct Irtt {

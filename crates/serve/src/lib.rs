@@ -39,6 +39,7 @@ mod requests;
 mod route;
 mod secured;
 mod server;
+mod service;
 mod shared;
 mod speech;
 mod stream_test;
@@ -52,6 +53,7 @@ pub use error::ServeError;
 pub use frames::exercise as exercise_frames;
 #[cfg(fuzzing)]
 pub use head::exercise as exercise_heads;
-pub use options::{Listen, Options, PublicUrl, Service};
+pub use options::{Listen, Options, PublicUrl};
 pub use program::{Failure, Running, serve};
 pub use server::{Server, Stop};
+pub use service::{Own, Service};

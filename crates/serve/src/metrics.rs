@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicI64;
 
+use hyper::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -9,6 +10,29 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::http::{Client, Response, content, text};
+use crate::service::{OverHttp, Own, Rules, Service};
+
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "metrics",
+    summary: "Metrics for Prometheus",
+    http: Some(OverHttp {
+        serves: |path| path == "/metrics",
+        answer: |client, _| Box::pin(async move { answer(&client) }),
+        rules: Rules { only_reads: true, is_for_pages: false, needs_secret: true },
+    }),
+});
+
+/// Counters are told to this machine only, unless everybody may know.
+fn answer(client: &Client) -> Response {
+    let near = client.ends.client.ip().is_loopback();
+    if near || client.server.options.public_metrics {
+        content(CONTENT_TYPE, client.server.metrics.text())
+    } else {
+        text(StatusCode::FORBIDDEN, "metrics are for this machine only: see --public-metrics\n")
+    }
+}
 
 /// All counters of one server.
 #[derive(Debug)]
@@ -84,7 +108,7 @@ impl Metrics {
 }
 
 /// The type of [`Metrics::text`].
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const SECONDS: [f64; 8] = [0.1, 1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0];
 
 #[cfg(test)]

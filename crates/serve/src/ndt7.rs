@@ -12,13 +12,26 @@ use weir_protocol::{Query, kernel};
 
 use crate::connection::OverTcp;
 use crate::data;
-use crate::head::query;
+use crate::head::{path, query};
 use crate::http::{Client, Request, Response, refuse, wrong};
+use crate::service::{OverHttp, Own, Rules, Service};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
 
-/// Begins a test in one direction.
-pub(crate) fn answer(client: &Arc<Client>, mut request: Request, direction: Direction) -> Response {
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "ndt7",
+    summary: "ndt7",
+    http: Some(OverHttp {
+        serves: |path| matches!(path, ndt7::DOWNLOAD | ndt7::UPLOAD),
+        answer: |client, request| Box::pin(async move { answer(&client, request) }),
+        rules: Rules::TEST,
+    }),
+});
+
+/// Begins a test in the direction that the path says.
+fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+    let uploads = path(&request) == ndt7::UPLOAD;
+    let direction = if uploads { Direction::Up } else { Direction::Down };
     let parameters: Query<'_> = query(&request);
     let options = match Options::parse(parameters) {
         Ok(options) => options,

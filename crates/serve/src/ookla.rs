@@ -14,7 +14,11 @@ use weir_protocol::ookla::{
 use crate::connection::{Connection, Ends};
 use crate::data;
 use crate::requests::unix_ms;
+use crate::service::Service;
 use crate::shared::Shared;
+
+/// Over TCP and UDP too, beside the paths of HTTP.
+pub(crate) const SERVICE: Service = Service::Http(&weir_protocol::ookla::TEST);
 
 /// The tests of loss under way, by address and name. A datagram only ever counts: it is not answered.
 #[derive(Debug, Default)]

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use hyper::Uri;
 use weir_core::units::{parse_rate, parse_time};
 
-/// Answers measurements: Weir's own, and those of ndt7, msak, Cloudflare, LibreSpeed, Ookla, responsiveness
-/// (RPM) and irtt clients.
+use crate::service::{SERVICES, Service};
+
+/// Answers measurements: Weir's own, and those of the clients of other speed tests (`--without` names all).
 ///
 /// Without options it serves everybody who can reach this machine, within limits: a browser page, HTTP,
 /// HTTPS and Weir's datagrams on port 8080, irtt on UDP port 2112. Ctrl-C ends it.
@@ -89,31 +90,6 @@ pub struct Options {
     pub verbose: bool,
 }
 
-/// Something that can be switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Service {
-    /// The browser page.
-    Page,
-    /// Weir's own protocol, which the page needs too.
-    Weir,
-    /// ndt7.
-    Ndt7,
-    /// throughput1 of M-Lab's msak.
-    Msak,
-    /// Cloudflare's speed test.
-    Cloudflare,
-    /// LibreSpeed.
-    Librespeed,
-    /// Ookla's HTTP, TCP and UDP.
-    Ookla,
-    /// The IETF's responsiveness test.
-    Rpm,
-    /// irtt's datagrams.
-    Irtt,
-    /// Metrics for Prometheus.
-    Metrics,
-}
-
 /// An `https` URL without what follows the path, such as `https://example.net/weir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl(String);
@@ -141,8 +117,7 @@ impl Options {
 
     /// The services that the server offers: all but those of `--without`.
     pub(crate) fn services(&self) -> BTreeSet<Service> {
-        let all = Service::value_variants().iter().copied();
-        all.filter(|service| !self.without.contains(service)).collect()
+        SERVICES.iter().copied().filter(|service| !self.without.contains(service)).collect()
     }
 }
 
@@ -257,10 +232,11 @@ mod tests {
 
     #[test]
     fn everything_is_served_unless_told_otherwise() {
-        assert_eq!(Options::new().services().len(), Service::value_variants().len());
+        assert_eq!(Options::new().services().len(), SERVICES.len());
         let options = Options::parse_from(["weir serve", "--without", "irtt,ookla"]);
         let services = options.services();
-        assert!(!services.contains(&Service::Irtt) && !services.contains(&Service::Ookla));
-        assert!(services.contains(&Service::Ndt7));
+        let names: Vec<_> = services.iter().map(|one| one.name()).collect();
+        assert!(!names.contains(&"irtt") && !names.contains(&"ookla"), "{names:?}");
+        assert!(names.contains(&"ndt7"), "{names:?}");
     }
 }

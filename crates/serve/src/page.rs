@@ -2,11 +2,26 @@
 
 use hyper::header::{HeaderName, HeaderValue};
 
-use crate::http::{Client, Response, content};
+use crate::head::path;
+use crate::http::{Response, content};
+use crate::service::{OverHttp, Own, Rules, Service};
+
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "page",
+    summary: "The browser page",
+    http: Some(OverHttp {
+        serves: |path| File::of(path).is_some(),
+        answer: |_, request| {
+            let file = File::of(path(&request)).expect("its path is one of the page");
+            Box::pin(async move { answer(file) })
+        },
+        rules: Rules { only_reads: true, is_for_pages: true, needs_secret: false },
+    }),
+});
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum File {
+enum File {
     Html,
     Script,
     Style,
@@ -14,7 +29,7 @@ pub(crate) enum File {
 }
 
 impl File {
-    pub fn of(path: &str) -> Option<Self> {
+    fn of(path: &str) -> Option<Self> {
         match path {
             "/" | "/index.html" => Some(Self::Html),
             "/page.js" => Some(Self::Script),
@@ -26,7 +41,7 @@ impl File {
 }
 
 /// A file, with headers that keep everything foreign out of the page.
-pub(crate) fn answer(file: File, _client: &Client) -> Response {
+fn answer(file: File) -> Response {
     let (kind, text) = match file {
         File::Html => ("text/html; charset=utf-8", HTML),
         File::Script => ("text/javascript; charset=utf-8", SCRIPT),

@@ -1,55 +1,37 @@
-//! The protocols that consist of HTTP requests: Cloudflare's, LibreSpeed's, Ookla's older one, the IETF's. What
-//! they answer stands in [`weir_protocol::answers`].
+//! The speed tests that consist of plain HTTP requests. What they answer stands in
+//! [`weir_protocol::answers`].
 
 use std::time::SystemTime;
 
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::time::Instant;
-use weir_protocol::answers::{self, Answer, Verb};
-use weir_protocol::librespeed::Endpoint;
-use weir_protocol::{QueryError, cloudflare};
+use weir_protocol::QueryError;
+use weir_protocol::answers::{self, Answer, HttpTest, Verb};
 
 use crate::head::{authority, path, query};
 use crate::http::{Client, Request, Response, content, empty, other_method, reads, text, wrong};
 
-/// Answers a request of Cloudflare's speed test: `/__down` or `/__up`.
-pub(crate) async fn cloudflare(client: &Client, request: Request) -> Response {
+/// Answers a request for one of the paths of `test`.
+pub(crate) async fn answer(client: &Client, request: Request, test: &'static HttpTest) -> Response {
     let came = Instant::now();
-    let answer = answers::cloudflare(&asked(client, &request, None));
+    let public = client.server.options.public_url.as_ref().map(ToString::to_string);
+    let authority = public.or_else(|| authority(&request));
+    let answer = (test.answer)(&asked(client, &request, authority.as_deref()));
     let takes = matches!(answer, Ok(Answer::Take(_)));
-    let mut response = give(client, "cloudflare", request, answer).await;
-    if response.status() == StatusCode::OK {
+    let mut response = give(client, test.name, request, answer).await;
+    if let Some(timing) = test.server_timing
+        && response.status() == StatusCode::OK
+    {
         // Of an upload counts what the server takes behind the last byte.
         let took = if takes { 0 } else { came.elapsed().as_nanos() as u64 };
-        let timing = HeaderValue::try_from(cloudflare::server_timing(took));
-        let timing = timing.expect("it is ASCII");
+        let timing = HeaderValue::try_from(timing(took)).expect("it is ASCII");
         response.headers_mut().insert(HeaderName::from_static("server-timing"), timing);
     }
     response
 }
 
-/// `garbage`, `empty` and `getIP`.
-pub(crate) async fn librespeed(client: &Client, request: Request, endpoint: Endpoint) -> Response {
-    let answer = answers::librespeed(&asked(client, &request, None), endpoint);
-    give(client, "librespeed", request, answer).await
-}
-
-/// Answers a request of speedtest-cli or another client of `OoklaServer`.
-pub(crate) async fn ookla(client: &Client, request: Request) -> Response {
-    let answer = answers::ookla(&asked(client, &request, None));
-    give(client, "ookla", request, answer).await
-}
-
-/// The IETF's responsiveness test.
-pub(crate) async fn responsiveness(client: &Client, request: Request) -> Response {
-    let public = client.server.options.public_url.as_ref().map(ToString::to_string);
-    let authority = public.or_else(|| authority(&request));
-    let answer = answers::responsiveness(&asked(client, &request, authority.as_deref()));
-    give(client, "rpm", request, Ok(answer)).await
-}
-
-/// The protocol-independent form of a request, from which its answer is made.
+/// What is asked for.
 fn asked<'a>(
     client: &Client,
     request: &'a Request,

@@ -26,14 +26,15 @@ use crate::datagrams::{self, DatagramSocket};
 use crate::error::ServeError;
 use crate::health::{Health, Listener, TICK, ends_listening};
 use crate::http::Client;
-use crate::irtt::Irtt;
+use crate::irtt::{self, Irtt};
 use crate::metrics::Metrics;
-use crate::options::{Listen, Options, Service};
+use crate::options::{Listen, Options};
 use crate::refusals::Refusals;
 use crate::secured::Secured;
+use crate::service::Service;
 use crate::shared::Shared;
 use crate::speech::Speech;
-use crate::{congestion, ookla, refuse, route, tls, weir};
+use crate::{congestion, ndt7, ookla, refuse, route, tls, weir};
 
 /// A server whose sockets are open.
 pub struct Server {
@@ -71,11 +72,11 @@ impl Server {
         let (listeners, mut sockets) = open_places(&options)?;
         let addresses: Vec<_> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        let wants_main = [Service::Weir, Service::Ookla].iter().any(|one| services.contains(one));
+        let wants_main = [weir::SERVICE, ookla::SERVICE].iter().any(|one| services.contains(one));
         if !wants_main {
             sockets.clear();
         }
-        if services.contains(&Service::Irtt) {
+        if services.contains(&irtt::SERVICE) {
             sockets.extend(open_irtt(&options)?);
         }
         let irtt =
@@ -97,7 +98,7 @@ impl Server {
             sessions: weir::Sessions::default(),
             loss_tests: ookla::LossTests::default(),
             congestion: congestion::usable(),
-            echoes: services.contains(&Service::Weir),
+            echoes: services.contains(&weir::SERVICE),
             stop,
             tasks: TaskTracker::new(),
             services,
@@ -154,10 +155,10 @@ fn listening(
     sockets: &[DatagramSocket],
     services: &BTreeSet<Service>,
 ) -> Vec<Listener> {
-    let ookla = services.contains(&Service::Ookla);
+    let ookla = services.contains(&ookla::SERVICE);
     let tcp = if ookla { "HTTP, TLS, Ookla" } else { "HTTP, TLS" };
     let tcp = addresses.iter().map(|address| Listener::new("TCP", tcp, *address));
-    let echoes = match (services.contains(&Service::Weir), ookla) {
+    let echoes = match (services.contains(&weir::SERVICE), ookla) {
         (true, true) => "Weir's echo, Ookla's loss",
         (true, false) => "Weir's echo",
         (false, _) => "Ookla's loss",
@@ -177,7 +178,7 @@ fn self_description(shared: &Shared, addresses: &[SocketAddr], irtt: &[SocketAdd
     for address in irtt {
         info!(irtt = %address, "listening");
     }
-    if !shared.congestion.iter().any(|name| name == "bbr") && shared.serves(Service::Ndt7) {
+    if !shared.congestion.iter().any(|name| name == "bbr") && shared.serves(ndt7::SERVICE) {
         info!("this machine has no BBR: ndt7 uses its default congestion control instead");
     }
     if shared.secret.is_some() {
@@ -325,7 +326,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
         Speech::Http => {
             speak_http(shared, Transport::Left(connection), ends, socket, activity).await
         }
-        Speech::Ookla if shared.serves(Service::Ookla) && shared.secret.is_none() => {
+        Speech::Ookla if shared.serves(ookla::SERVICE) && shared.secret.is_none() => {
             tokio::select! {
                 served = ookla::serve(shared, connection, ends) => served,
                 () = shared.stop.cancelled() => Ok(()),

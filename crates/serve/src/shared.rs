@@ -16,8 +16,9 @@ use crate::admission::{Admission, Permit, Refusal};
 use crate::health::Health;
 use crate::metrics::{Metrics, TestLabels};
 use crate::ookla::LossTests;
-use crate::options::{Options, Service};
+use crate::options::Options;
 use crate::refusals::Refusals;
+use crate::service::Service;
 use crate::weir::Sessions;
 
 /// One server.

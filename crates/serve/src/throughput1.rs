@@ -9,14 +9,27 @@ use weir_protocol::weir::Direction;
 
 use crate::connection::{Ends, OverTcp, congestion};
 use crate::data;
-use crate::head::query;
+use crate::head::{path, query};
 use crate::http::{Client, Request, Response, refuse, wrong};
 use crate::ndt7::{kernel_words, name};
+use crate::service::{OverHttp, Own, Rules, Service};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
 
-/// Begins a stream in one direction.
-pub(crate) fn answer(client: &Arc<Client>, mut request: Request, direction: Direction) -> Response {
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "msak",
+    summary: "throughput1 of M-Lab's msak",
+    http: Some(OverHttp {
+        serves: |path| matches!(path, throughput1::DOWNLOAD | throughput1::UPLOAD),
+        answer: |client, request| Box::pin(async move { answer(&client, request) }),
+        rules: Rules::TEST,
+    }),
+});
+
+/// Begins a stream in the direction that the path says.
+fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+    let uploads = path(&request) == throughput1::UPLOAD;
+    let direction = if uploads { Direction::Up } else { Direction::Down };
     let options = match Options::parse(query(&request)) {
         Ok(options) => options,
         Err(error) => return wrong(&error),

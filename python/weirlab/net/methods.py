@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from weirlab.scenario import ResolvedRun
 
-METHODS = tuple(name for name, _ in _native.methods())
+METHODS = tuple(known["name"] for known in _native.methods())
 """Methods of `weir test --method`."""
 
-TLS_ONLY = frozenset(name for name, needs_tls in _native.methods() if needs_tls)
+TLS_ONLY = frozenset(known["name"] for known in _native.methods() if known["needs_tls"])
 """Methods that need HTTP/2, and with it TLS."""
 
 
@@ -276,7 +276,7 @@ MAX_METHOD_S = 200
 """Longer than any method may take."""
 ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{MAX_METHOD_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
 """Pings beside a foreign test."""
-CLIENTS_OF = {"Cloudflare": "cloudflare", "LibreSpeed": "librespeed", "Ookla": "ookla"}
+CLIENTS_OF = {known["server_kind"]: known["name"] for known in _native.methods() if known["server_kind"]}
 """The method whose official client a kind of server is made for."""
 ANSWER_S = 5
 MAX_CONFIG_BYTES = 65_536

@@ -151,7 +151,7 @@ impl Flow {
 }
 
 /// A connection or a request for a flow.
-pub(crate) async fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+pub(super) async fn answer(client: &Arc<Client>, mut request: Request) -> Response {
     let ticket = query(&request).get("ticket").and_then(|ticket| ticket.parse().ok());
     let flow = ticket.and_then(|ticket| client.server.sessions.flow(ticket));
     let flow = flow.filter(|flow| flow.client == client.ends.client.ip() && !flow.is_stopped());

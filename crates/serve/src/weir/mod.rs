@@ -7,10 +7,30 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use weir_protocol::weir::Token;
+use weir_protocol::weir::{CONTROL, FLOW, Token};
 
-pub(crate) use flow::{Flow, answer as answer_flow};
-pub(crate) use session::{Session, answer as answer_control};
+use crate::head::path;
+use crate::service::{OverHttp, Own, Rules, Service};
+
+pub(crate) use flow::Flow;
+pub(crate) use session::Session;
+
+pub(crate) const SERVICE: Service = Service::Own(&Own {
+    name: "weir",
+    summary: "Weir's own protocol, which the page needs too",
+    http: Some(OverHttp {
+        serves: |path| matches!(path, CONTROL | FLOW),
+        answer: |client, request| {
+            Box::pin(async move {
+                match path(&request) {
+                    CONTROL => session::answer(&client, request),
+                    _ => flow::answer(&client, request).await,
+                }
+            })
+        },
+        rules: Rules { only_reads: false, is_for_pages: true, needs_secret: false },
+    }),
+});
 
 /// All sessions, and the flows that wait for connections.
 #[derive(Default)]

@@ -81,7 +81,7 @@ impl Session {
 }
 
 /// Begins a session.
-pub(crate) fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+pub(super) fn answer(client: &Arc<Client>, mut request: Request) -> Response {
     let (response, upgrade) = match websocket(&mut request, SUBPROTOCOL) {
         Ok(both) => both,
         Err(response) => return *response,

@@ -1,0 +1,157 @@
+//! What a server offers, by name: routes, `--without` and the help find it here.
+//!
+//! A protocol is a file of its own, which declares a [`Service`], and its place in [`SERVICES`]. Speed tests
+//! of plain HTTP are declared in [`weir_protocol::answers`] and are all here by themselves.
+
+use std::cmp::Ordering;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use weir_protocol::answers::{HTTP_TESTS, HttpTest};
+
+use crate::http::{Client, Request, Response};
+use crate::{irtt, metrics, ndt7, page, requests, throughput1, weir};
+
+/// Everything that can be switched off, in the order in which messages name it.
+pub(crate) static SERVICES: LazyLock<Vec<Service>> = LazyLock::new(|| {
+    let mut all = vec![page::SERVICE, weir::SERVICE, ndt7::SERVICE, throughput1::SERVICE];
+    all.extend(HTTP_TESTS.iter().copied().map(Service::Http));
+    all.extend([irtt::SERVICE, metrics::SERVICE]);
+    all
+});
+
+/// Something that a server offers and that can be switched off.
+#[derive(Clone, Copy, Debug)]
+pub enum Service {
+    /// A protocol with code of its own in this crate.
+    Own(&'static Own),
+    /// A speed test of plain HTTP.
+    Http(&'static HttpTest),
+}
+
+/// A protocol with code of its own.
+#[derive(Debug)]
+pub struct Own {
+    /// Its name, as `--without` has it.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// What of it is asked for over HTTP; `None` if nothing is.
+    pub(crate) http: Option<OverHttp>,
+}
+
+/// The part of a protocol that is asked for over HTTP.
+#[derive(Debug)]
+pub(crate) struct OverHttp {
+    /// Whether a path belongs to it.
+    pub serves: fn(&str) -> bool,
+    /// Answers a request for one of its paths.
+    pub answer: fn(Arc<Client>, Request) -> Answered,
+    pub rules: Rules,
+}
+
+/// A response that is being made.
+pub(crate) type Answered = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// What is asked of requests before a protocol sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Whether it is never POSTed to. Where it may be, the protocol says more.
+    pub only_reads: bool,
+    /// Whether pages of other sites may read its answers.
+    pub is_for_pages: bool,
+    /// Whether the secret has to be told with the request. The page holds none, and Weir's own protocol has
+    /// a better way to ask for it.
+    pub needs_secret: bool,
+}
+
+impl Rules {
+    /// The rules for speed tests.
+    pub const TEST: Self = Self { only_reads: false, is_for_pages: true, needs_secret: true };
+}
+
+impl Service {
+    /// Everything that can be switched off.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        &SERVICES
+    }
+
+    /// Its name, as `--without` has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own(own) => own.name,
+            Self::Http(test) => test.name,
+        }
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Own(own) => own.summary,
+            Self::Http(test) => test.summary,
+        }
+    }
+
+    /// Whether a path belongs to it.
+    pub(crate) fn serves(self, path: &str) -> bool {
+        match self {
+            Self::Own(own) => own.http.as_ref().is_some_and(|http| (http.serves)(path)),
+            Self::Http(test) => (test.serves)(path),
+        }
+    }
+
+    /// What it asks of requests.
+    pub(crate) fn rules(self) -> Rules {
+        match self {
+            Self::Own(Own { http: Some(http), .. }) => http.rules,
+            Self::Own(_) | Self::Http(_) => Rules::TEST,
+        }
+    }
+
+    /// Answers a request for one of its paths.
+    pub(crate) async fn answer(self, client: &Arc<Client>, request: Request) -> Response {
+        match self {
+            Self::Own(own) => {
+                let http = own.http.as_ref().expect("it has paths");
+                (http.answer)(Arc::clone(client), request).await
+            }
+            Self::Http(test) => requests::answer(client, request, test).await,
+        }
+    }
+}
+
+/// Services are told apart by their names.
+impl PartialEq for Service {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Service {}
+
+impl PartialOrd for Service {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Service {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl ValueEnum for Service {
+    fn value_variants<'a>() -> &'a [Self] {
+        &SERVICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(self.summary()))
+    }
+}
