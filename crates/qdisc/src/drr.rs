@@ -88,7 +88,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     }
     let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
     let leaves = Leaves::read(set_up, device)?;
-    Ok(Box::new(Scheduler::new(RoundRobin::new(quanta), sorter, leaves)))
+    Ok(Scheduler::boxed(RoundRobin::new(quanta), sorter, leaves))
 }
 
 pub(crate) static DRR: Discipline = Discipline {

@@ -8,6 +8,7 @@
 use weir_core::{Draw, Duration, Rate, Rng, Time};
 
 use crate::Device;
+use crate::contract::DropReason;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
 
 /// The average of a queue in bytes: an exponentially weighted one, which falls while the queue is empty as
@@ -77,6 +78,17 @@ pub(crate) enum EarlyVerdict {
     Early,
     /// Above the upper threshold.
     Forced,
+}
+
+impl EarlyVerdict {
+    /// Why the packet is dropped; `None` if it is not.
+    pub const fn reason(self) -> Option<DropReason> {
+        match self {
+            Self::Pass => None,
+            Self::Early => Some(DropReason::Early),
+            Self::Forced => Some(DropReason::Forced),
+        }
+    }
 }
 
 /// A curve of drop probability over the average, and the memory that spaces its drops.

@@ -61,7 +61,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     let sharing = RoundRobin::new(std::iter::repeat_n(0, strict as usize).chain(quanta));
     let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count as usize);
     let leaves = bands(set_up, count as u16, device)?;
-    Ok(Box::new(Scheduler::new(Ets { strict: strict as usize, sharing }, sorter, leaves)))
+    Ok(Scheduler::boxed(Ets { strict: strict as usize, sharing }, sorter, leaves))
 }
 
 fn quanta(params: &Params) -> Result<Vec<u32>, SetUpError> {

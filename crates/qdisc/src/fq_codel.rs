@@ -9,8 +9,9 @@ use crate::accounting::Accounting;
 use crate::codel::{
     CE_THRESHOLD, CodelParams, CodelQueue, CodelState, INTERVAL, TARGET, codel_dequeue,
 };
-use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::linux::truesize;
+use crate::peeked::{Peeked, TakesNext};
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
 use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
@@ -27,7 +28,6 @@ struct FqCodel {
     flows: Vec<Flow>,
     turns: Turns,
     store: Store,
-    held: Option<Packet>,
 }
 
 /// One queue.
@@ -66,7 +66,6 @@ impl FqCodel {
                 backlogs: vec![0; flows],
                 memory: 0,
             },
-            held: None,
         })
     }
 
@@ -93,24 +92,9 @@ impl FqCodel {
         // CoDel shall signal more strongly too.
         flow.codel.add_drops(drops);
     }
-
-    /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        loop {
-            let index = self.turns.current()?;
-            let flow = &mut self.flows[index];
-            let mut queue = FlowQueue { store: &mut self.store, packets: &mut flow.packets, index };
-            if let Some(packet) = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink)
-            {
-                self.turns.charge(index, packet.len);
-                return Some(packet);
-            }
-            self.turns.pass();
-        }
-    }
 }
 
-impl Qdisc for FqCodel {
+impl TakesNext for FqCodel {
     fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         let Some(index) = self.flow_of(&packet) else {
             return self.store.accounting.xmit_drop(packet, DropReason::Unclassified, sink);
@@ -124,25 +108,23 @@ impl Qdisc for FqCodel {
         }
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.store.accounting.take(&packet);
-                packet
+    /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        loop {
+            let index = self.turns.current()?;
+            let flow = &mut self.flows[index];
+            let mut queue = FlowQueue { store: &mut self.store, packets: &mut flow.packets, index };
+            if let Some(packet) = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink)
+            {
+                self.turns.charge(index, packet.len);
+                return Some(packet);
             }
-            None => self.next_packet(now, sink)?,
-        };
-        self.store.accounting.depart(&packet);
-        Some(packet)
+            self.turns.pass();
+        }
     }
 
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.is_none() {
-            let packet = self.next_packet(now, sink)?;
-            self.store.accounting.hold(&packet);
-            self.held = Some(packet);
-        }
-        self.held.as_ref()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.store.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -258,5 +240,5 @@ pub(crate) static FQ_CODEL: Discipline = Discipline {
         "fq_codel memory_limit 64Kb quantum 300 target 1ms interval 10ms",
         "fq_codel noecn flows 1 limit 60 drop_batch 8",
     ],
-    build: |set_up, device| Ok(Box::new(FqCodel::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(FqCodel::new(set_up, device)?))),
 };

@@ -7,7 +7,8 @@ use weir_core::{Packet, Rng, Time};
 
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
+use crate::peeked::{Peeked, TakesNext};
 use crate::pie::{
     ALPHA, BETA, BYTEMODE, DQ_RATE_ESTIMATOR, ECN, PieParams, PieState, TARGET, TUPDATE,
     UpdateTimer,
@@ -33,7 +34,6 @@ struct FqPie {
     turns: Turns,
     pool: Pool,
     accounting: Accounting,
-    held: Option<Packet>,
 }
 
 #[derive(Clone, Default)]
@@ -62,7 +62,6 @@ impl FqPie {
             turns: Turns::new(flows, params.number("quantum")? as u32),
             pool: Pool::default(),
             accounting: Accounting::default(),
-            held: None,
         })
     }
 
@@ -91,25 +90,9 @@ impl FqPie {
             self.changed = false;
         }
     }
-
-    fn next_packet(&mut self, now: Time) -> Option<Packet> {
-        loop {
-            let index = self.turns.current()?;
-            let flow = &mut self.flows[index];
-            let Some(packet) = self.pool.pop(&mut flow.packets) else {
-                self.turns.pass();
-                continue;
-            };
-            self.accounting.take(&packet);
-            flow.backlog -= u64::from(packet.len);
-            self.turns.charge(index, packet.len);
-            flow.pie.on_dequeue(&packet, flow.backlog, &self.params, now);
-            return Some(packet);
-        }
-    }
 }
 
-impl Qdisc for FqPie {
+impl TakesNext for FqPie {
     fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
         let Some(index) = self.flow_of(&packet) else {
@@ -134,27 +117,28 @@ impl Qdisc for FqPie {
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
+    fn run_timers(&mut self, now: Time, _sink: &mut dyn DropSink) {
         self.catch_up(now);
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
-            }
-            None => self.next_packet(now)?,
-        };
-        self.accounting.depart(&packet);
-        Some(packet)
     }
 
-    fn peek(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
-        self.catch_up(now);
-        if self.held.is_none() {
-            let packet = self.next_packet(now)?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
+    fn take_next(&mut self, now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
+        loop {
+            let index = self.turns.current()?;
+            let flow = &mut self.flows[index];
+            let Some(packet) = self.pool.pop(&mut flow.packets) else {
+                self.turns.pass();
+                continue;
+            };
+            self.accounting.take(&packet);
+            flow.backlog -= u64::from(packet.len);
+            self.turns.charge(index, packet.len);
+            flow.pie.on_dequeue(&packet, flow.backlog, &self.params, now);
+            return Some(packet);
         }
-        self.held.as_ref()
+    }
+
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -223,7 +207,7 @@ pub(crate) static FQ_PIE: Discipline = Discipline {
         "fq_pie ecn ecn_prob 100 flows 1 target 1ms tupdate 4ms quantum 300",
         "fq_pie flows 5000 dq_rate_estimator bytemode target 1ms",
     ],
-    build: |set_up, device| Ok(Box::new(FqPie::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(FqPie::new(set_up, device)?))),
 };
 
 /// Flows of which one timer updates the probability (`fq_pie_timer`); the others follow a jiffy later.

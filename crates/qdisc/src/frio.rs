@@ -6,18 +6,18 @@
 //! packets meet RIO's curve for IN, OUT packets FRED's rules with RIO's thresholds for OUT. What can be read
 //! otherwise is a parameter (`docs/queues/frio.md`).
 
-use weir_core::{Packet, Rng, Time};
+use weir_core::{Packet, Rng};
 
 use crate::Device;
-use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
+use crate::contract::DropReason;
 use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ};
 use crate::fred::{ABOVE_MAX, ActiveFlows, Fairness, Holding, MINQ, STRIKES};
-use crate::registry::Discipline;
-use crate::rio::{
-    IN_CURVE, IN_MAX, IN_MIN, IN_PROBABILITY, InOutQueue, OUT_CURVE, OUT_MAX, OUT_MIN,
-    OUT_PROBABILITY, Side, UPDATE,
+use crate::in_out::{
+    EarlyRule, IN_CURVE, IN_MAX, IN_MIN, IN_PROBABILITY, InOut, InOutQueue, OUT_CURVE, OUT_MAX,
+    OUT_MIN, OUT_PROBABILITY, Side, UPDATE,
 };
-use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::registry::Discipline;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
 
 struct Frio {
     for_in: EarlyDrop,
@@ -26,44 +26,23 @@ struct Frio {
     /// A flow's OUT packets alone count as what it holds.
     out_only: bool,
     flows: ActiveFlows,
-    queue: InOutQueue,
     rng: Rng,
 }
 
 impl Frio {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
+    fn read(params: &Params, device: &Device) -> Result<Self, SetUpError> {
         Ok(Self {
-            for_in: EarlyDrop::read(&params, IN_CURVE)?,
-            for_out: EarlyDrop::read(&params, OUT_CURVE)?,
-            fairness: Fairness::read(&params)?,
+            for_in: EarlyDrop::read(params, IN_CURVE)?,
+            for_out: EarlyDrop::read(params, OUT_CURVE)?,
+            fairness: Fairness::read(params)?,
             out_only: params.choice("holds")? == "out",
             flows: ActiveFlows::default(),
-            queue: InOutQueue::read(&params)?,
             rng: device.seed.stream("frio"),
         })
     }
 
     fn counts(&self, side: Side) -> bool {
         side == Side::Out || !self.out_only
-    }
-
-    fn judge(&mut self, packet: &Packet, side: Side) -> Option<DropReason> {
-        let (drop, average) = match side {
-            Side::In => (&mut self.for_in, self.queue.average(Side::In)),
-            Side::Out => {
-                let average = self.queue.total_average();
-                if average >= self.for_out.min() {
-                    return self.judge_out(packet, average);
-                }
-                (&mut self.for_out, average)
-            }
-        };
-        match drop.decide(average, &mut self.rng) {
-            EarlyVerdict::Pass => None,
-            EarlyVerdict::Early => Some(DropReason::Early),
-            EarlyVerdict::Forced => Some(DropReason::Forced),
-        }
     }
 
     /// FRED's rules for an OUT packet above the lower threshold.
@@ -93,44 +72,31 @@ impl Frio {
     }
 }
 
-impl Qdisc for Frio {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let side = Side::of(&packet);
-        self.queue.sample(side, now);
-        if let Some(reason) = self.judge(&packet, side) {
-            return self.queue.xmit_cn(packet, reason, sink);
-        }
-        if !self.queue.has_room(&packet) {
-            return self.queue.xmit_drop(packet, sink);
-        }
+impl EarlyRule for Frio {
+    fn judge(&mut self, packet: &Packet, side: Side, queue: &InOutQueue) -> Option<DropReason> {
+        let (drop, average) = match side {
+            Side::In => (&mut self.for_in, queue.average(Side::In)),
+            Side::Out => {
+                let average = queue.total_average();
+                if average >= self.for_out.min() {
+                    return self.judge_out(packet, average);
+                }
+                (&mut self.for_out, average)
+            }
+        };
+        drop.decide(average, &mut self.rng).reason()
+    }
+
+    fn joined(&mut self, packet: &Packet, side: Side) {
         if self.counts(side) {
-            self.flows.push(&packet);
+            self.flows.push(packet);
         }
-        self.queue.push(packet, side);
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
-        let packet = self.queue.pop(now)?;
-        if self.counts(Side::of(&packet)) {
-            self.flows.pop(&packet);
+    fn left(&mut self, packet: &Packet, side: Side) {
+        if self.counts(side) {
+            self.flows.pop(packet);
         }
-        Some(packet)
-    }
-
-    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
-        self.queue.front()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
-    fn stats(&self) -> Stats {
-        self.queue.stats()
-    }
-
-    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
-        self.queue.classes(visit);
     }
 }
 
@@ -170,15 +136,20 @@ pub(crate) static FRIO: Discipline = Discipline {
         "frio out_min 1000 out_max 3000 out_probability 0.5 in_min 2000 in_max 6000 wq 0.3 holds out \
          above_max drop nostrikes",
     ],
-    build: |set_up, device| Ok(Box::new(Frio::new(set_up, device)?)),
+    build: |set_up, device| {
+        let params = set_up.params(device)?;
+        let rule = Frio::read(&params, device)?;
+        Ok(Box::new(InOut::new(rule, InOutQueue::read(&params)?)))
+    },
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::colour::Colour;
-    use crate::contract::MarkReason;
-    use weir_core::{Dscp, Ecn, FlowLabel};
+    use crate::contract::{DropSink, MarkReason, Qdisc};
+    use crate::tc::SetUp;
+    use weir_core::{Dscp, Ecn, FlowLabel, Time};
 
     #[derive(Default)]
     struct Drops(Vec<(u16, DropReason)>);

@@ -3,10 +3,11 @@
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, PeekedPacket};
+use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::leaves::Leaves;
 use crate::linux::priority_of;
+use crate::peeked::{Peeked, TakesNext};
 use crate::priomap::PrioMap;
 use crate::tc::{ClassSetUp, Classifier, Handle, SetUp, SetUpError};
 
@@ -30,32 +31,25 @@ pub(crate) trait Schedule: Send {
     fn next(&mut self, leaves: &mut Leaves, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;
 }
 
-/// A discipline that does what a [`Schedule`] says. What was looked at is held, as Linux'
-/// `qdisc_peek_dequeued` does.
+/// A discipline that does what a [`Schedule`] says.
 pub(crate) struct Scheduler<S> {
     schedule: S,
     sorter: Sorter,
     leaves: Leaves,
     /// Packets that no class takes.
     refused: Accounting,
-    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
-impl<S: Schedule> Scheduler<S> {
-    pub fn new(schedule: S, sorter: Sorter, leaves: Leaves) -> Self {
-        let (refused, held) = (Accounting::default(), PeekedPacket::default());
-        Self { schedule, sorter, leaves, refused, held, wake_at: None }
-    }
-
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        let packet = self.schedule.next(&mut self.leaves, now, sink);
-        self.wake_at = if packet.is_none() { self.leaves.next_wake(now) } else { None };
-        packet
+impl<S: Schedule + 'static> Scheduler<S> {
+    /// The discipline, as the registry builds it.
+    pub fn boxed(schedule: S, sorter: Sorter, leaves: Leaves) -> Box<dyn Qdisc> {
+        let refused = Accounting::default();
+        Box::new(Peeked::new(Self { schedule, sorter, leaves, refused, wake_at: None }))
     }
 }
 
-impl<S: Schedule> Qdisc for Scheduler<S> {
+impl<S: Schedule> TakesNext for Scheduler<S> {
     fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let Some(class) = self.sorter.class_of(&packet, &self.leaves) else {
             return self.refused.xmit_drop(packet, DropReason::Unclassified, sink);
@@ -65,16 +59,10 @@ impl<S: Schedule> Qdisc for Scheduler<S> {
         self.schedule.after_enqueue(class, &mut self.leaves, now, sink);
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        self.held.take().or_else(|| self.next_packet(now, sink))
-    }
-
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.get().is_none() {
-            let packet = self.next_packet(now, sink);
-            self.held.hold(packet);
-        }
-        self.held.get()
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.schedule.next(&mut self.leaves, now, sink);
+        self.wake_at = if packet.is_none() { self.leaves.next_wake(now) } else { None };
+        packet
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -82,13 +70,13 @@ impl<S: Schedule> Qdisc for Scheduler<S> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.held.add_to(self.leaves.backlog())
+        self.leaves.backlog()
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.refused.stats();
         self.leaves.add_stats(&mut stats);
-        self.held.take_from(stats)
+        stats
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {

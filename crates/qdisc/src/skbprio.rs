@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use weir_core::{Packet, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, PeekedPacket};
-use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::linux::priority_of;
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
 
@@ -20,7 +21,6 @@ struct SkbPrio {
     /// A bit for each priority whose queue has packets.
     waiting: u64,
     accounting: Accounting,
-    held: PeekedPacket,
 }
 
 impl SkbPrio {
@@ -30,7 +30,6 @@ impl SkbPrio {
             queues: std::array::from_fn(|_| VecDeque::new()),
             waiting: 0,
             accounting: Accounting::default(),
-            held: PeekedPacket::default(),
         })
     }
 
@@ -40,12 +39,6 @@ impl SkbPrio {
 
     fn highest(&self) -> Option<usize> {
         self.waiting.checked_ilog2().map(|priority| priority as usize)
-    }
-
-    fn next_packet(&mut self) -> Option<Packet> {
-        let packet = self.take(self.highest()?, VecDeque::pop_front);
-        self.accounting.depart(&packet);
-        Some(packet)
     }
 
     /// Takes what `pick` takes from the queue of `priority`.
@@ -64,7 +57,7 @@ impl SkbPrio {
     }
 }
 
-impl Qdisc for SkbPrio {
+impl TakesNext for SkbPrio {
     fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         let priority = (priority_of(&packet) as usize).min(PRIORITIES - 1);
         if self.backlog().packets >= self.limit {
@@ -80,24 +73,20 @@ impl Qdisc for SkbPrio {
         self.waiting |= 1 << priority;
     }
 
-    fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
-        self.held.take().or_else(|| self.next_packet())
+    fn take_next(&mut self, _now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
+        Some(self.take(self.highest()?, VecDeque::pop_front))
     }
 
-    fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.get().is_none() {
-            let packet = self.next_packet();
-            self.held.hold(packet);
-        }
-        self.held.get()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn backlog(&self) -> Backlog {
-        self.held.add_to(self.accounting.backlog())
+        self.accounting.backlog()
     }
 
     fn stats(&self) -> Stats {
-        self.held.take_from(self.accounting.stats())
+        self.accounting.stats()
     }
 }
 
@@ -115,7 +104,7 @@ pub(crate) static SKBPRIO: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["skbprio limit 10", "skbprio limit 1"],
-    build: |set_up, device| Ok(Box::new(SkbPrio::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(SkbPrio::new(set_up, device)?))),
 };
 
 /// `SKBPRIO_MAX_PRIORITY`.

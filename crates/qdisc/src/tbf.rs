@@ -6,10 +6,11 @@
 use weir_core::{Duration, Packet, Rate, Time};
 
 use crate::Device;
-use crate::accounting::{Accounting, PeekedPacket};
+use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -21,8 +22,6 @@ struct Tbf {
     checked_at: Time,
     wake_at: Option<Time>,
     child: Box<dyn Qdisc>,
-    /// A packet that is paid for and was only looked at.
-    held: PeekedPacket,
     /// Packets that are too long never reach the child.
     refused: Accounting,
 }
@@ -162,7 +161,6 @@ impl Tbf {
             checked_at: Time::ZERO,
             wake_at: None,
             child,
-            held: PeekedPacket::default(),
             refused: Accounting::default(),
         })
     }
@@ -222,7 +220,7 @@ fn byte_limit(
     }
 }
 
-impl Qdisc for Tbf {
+impl TakesNext for Tbf {
     fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         if u64::from(packet.len) > self.max_len {
             self.refused.xmit_drop(packet, DropReason::TooLong, sink);
@@ -231,20 +229,9 @@ impl Qdisc for Tbf {
         }
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        if let Some(packet) = self.held.take() {
-            return Some(packet);
-        }
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.charge(now, sink)?;
         self.child.dequeue(now, sink)
-    }
-
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.get().is_none() {
-            self.charge(now, sink)?;
-            self.held.hold(self.child.dequeue(now, sink));
-        }
-        self.held.get()
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -252,13 +239,13 @@ impl Qdisc for Tbf {
     }
 
     fn backlog(&self) -> Backlog {
-        self.held.add_to(self.child.backlog())
+        self.child.backlog()
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.child.stats();
         stats += self.refused.stats();
-        self.held.take_from(stats)
+        stats
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
@@ -325,7 +312,7 @@ pub(crate) static TBF: Discipline = Discipline {
         "tbf rate 2mbit burst 5000 limit 20000 peakrate 4mbit mtu 1600",
         "tbf rate 1mbit burst 1600 limit 10000000 codel limit 30",
     ],
-    build: |set_up, device| Ok(Box::new(Tbf::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Tbf::new(set_up, device)?))),
 };
 
 /// Bytes that the shaper adds to every packet.

@@ -13,7 +13,8 @@ pub(crate) use algorithm::{CodelParams, CodelQueue, CodelState, codel_dequeue};
 
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, Stats};
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -22,7 +23,6 @@ struct Codel {
     params: CodelParams,
     state: CodelState,
     queue: Queue,
-    held: Option<Packet>,
 }
 
 struct Queue {
@@ -54,12 +54,11 @@ impl Codel {
             params: CodelParams::read(&params, device)?,
             state: CodelState::default(),
             queue: Queue { packets: VecDeque::new(), accounting: Accounting::default() },
-            held: None,
         })
     }
 }
 
-impl Qdisc for Codel {
+impl TakesNext for Codel {
     fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
         if self.queue.accounting.backlog().packets < self.limit {
             self.queue.accounting.arrive(&packet);
@@ -69,25 +68,12 @@ impl Qdisc for Codel {
         }
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.queue.accounting.take(&packet);
-                packet
-            }
-            None => codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, sink)?,
-        };
-        self.queue.accounting.depart(&packet);
-        Some(packet)
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, sink)
     }
 
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.is_none() {
-            let packet = codel_dequeue(&mut self.queue, &mut self.state, &self.params, now, sink)?;
-            self.queue.accounting.hold(&packet);
-            self.held = Some(packet);
-        }
-        self.held.as_ref()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.queue.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -125,7 +111,7 @@ pub(crate) static CODEL: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["codel limit 50 target 2ms interval 20ms", "codel ecn ce_threshold 1ms limit 40"],
-    build: |set_up, device| Ok(Box::new(Codel::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Codel::new(set_up, device)?))),
 };
 
 impl CodelParams {

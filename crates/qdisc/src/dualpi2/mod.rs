@@ -12,8 +12,9 @@ use weir_core::{Duration, Packet, Rng, Time, units};
 use self::controller::{Controller, DualPi2Verdict};
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::linux::truesize;
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -35,7 +36,6 @@ struct DualPi2 {
     credit: Credit,
     memory: u64,
     accounting: Accounting,
-    held: Option<Packet>,
 }
 
 /// A packet in the L-queue.
@@ -98,7 +98,6 @@ impl DualPi2 {
             credit: Credit::new(protection, full_packet),
             memory: 0,
             accounting: Accounting::default(),
-            held: None,
         })
     }
 
@@ -139,23 +138,6 @@ impl DualPi2 {
             Step::Packets(most) => self.low_latency.len() > most,
         };
         exceeded && !self.accounting.mark(packet, MarkReason::Step, sink)
-    }
-
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        loop {
-            let Some((Low { mut packet, class, step }, credit)) = self.take() else {
-                self.credit.value = self.credit.initial;
-                return None;
-            };
-            if !self.drop_at_enqueue && self.must_drop(&mut packet, class, sink) {
-                self.accounting.discard(packet, DropReason::Early, sink);
-            } else if step && self.step_drops(&mut packet, now, sink) {
-                self.accounting.discard(packet, DropReason::Step, sink);
-            } else {
-                self.credit.value += credit;
-                return Some(packet);
-            }
-        }
     }
 
     /// Takes the head of the queue whose turn it is, and says what that does to the credit.
@@ -207,7 +189,7 @@ impl Step {
     }
 }
 
-impl Qdisc for DualPi2 {
+impl TakesNext for DualPi2 {
     fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
         let memory = self.memory + u64::from(truesize(packet.len));
@@ -231,27 +213,29 @@ impl Qdisc for DualPi2 {
         }
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+    fn run_timers(&mut self, now: Time, _sink: &mut dyn DropSink) {
         self.catch_up(now);
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
-            }
-            None => self.next_packet(now, sink)?,
-        };
-        self.accounting.depart(&packet);
-        Some(packet)
     }
 
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        self.catch_up(now);
-        if self.held.is_none() {
-            let packet = self.next_packet(now, sink)?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        loop {
+            let Some((Low { mut packet, class, step }, credit)) = self.take() else {
+                self.credit.value = self.credit.initial;
+                return None;
+            };
+            if !self.drop_at_enqueue && self.must_drop(&mut packet, class, sink) {
+                self.accounting.discard(packet, DropReason::Early, sink);
+            } else if step && self.step_drops(&mut packet, now, sink) {
+                self.accounting.discard(packet, DropReason::Step, sink);
+            } else {
+                self.credit.value += credit;
+                return Some(packet);
+            }
         }
-        self.held.as_ref()
+    }
+
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -454,7 +438,7 @@ pub(crate) static DUALPI2: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:2",
     ],
-    build: |set_up, device| Ok(Box::new(DualPi2::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(DualPi2::new(set_up, device)?))),
 };
 
 /// `dualpi2_reset_default`: a margin of 10 dB with round trips of up to 100 ms.

@@ -13,8 +13,9 @@ use weir_core::{Duration, Packet, Time};
 use self::flows::{Flows, Place, jiffies};
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::linux::JIFFY;
+use crate::peeked::{Peeked, TakesNext};
 use crate::pool::{List, Pool};
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
@@ -40,7 +41,6 @@ struct Fq {
     wake_at: Option<Time>,
     pool: Pool,
     accounting: Accounting,
-    held: Option<Packet>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,6 @@ impl Fq {
             wake_at: None,
             pool: Pool::default(),
             accounting: Accounting::default(),
-            held: None,
         })
     }
 
@@ -103,49 +102,6 @@ impl Fq {
             && self.fast_packets < FAST_PACKETS
             && self.next_throttled.is_none_or(|at| at > now);
         self.params.max_rate.is_none() && (self.accounting.backlog().packets == 0 || nothing_due)
-    }
-
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        self.wake_at = None;
-        if let Some(packet) = self.pool.pop(&mut self.fast) {
-            self.fast_packets -= 1;
-            self.accounting.take(&packet);
-            return Some(packet);
-        }
-        if self.accounting.backlog().packets == 0 {
-            return None;
-        }
-        self.unthrottle(now);
-        loop {
-            let Some((index, is_new)) = self.flow_in_turn() else {
-                self.set_timer();
-                return None;
-            };
-            let flow = &mut self.flows.flows[index as usize];
-            if flow.credit <= 0 {
-                flow.credit += self.params.quantum;
-                self.leave_turn(is_new);
-                self.join_old(index);
-                continue;
-            }
-            if flow.len == 0 {
-                if !is_new {
-                    flow.place = Place::Detached(jiffies(now) | 1);
-                }
-                self.leave_turn(is_new);
-                if is_new {
-                    // One pass through the old flows first.
-                    self.join_old(index);
-                }
-                continue;
-            }
-            if flow.next_packet.is_some_and(|at| now < at) {
-                self.leave_turn(is_new);
-                self.throttle(index);
-                continue;
-            }
-            return Some(self.send(index, now, sink));
-        }
     }
 
     /// The first flow of the next band that has one and may send; whether it is a new one.
@@ -272,7 +228,7 @@ impl FqParams {
     }
 }
 
-impl Qdisc for Fq {
+impl TakesNext for Fq {
     fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         let band = self.priomap.band_of(&packet);
         if self.bands[band].packets >= self.params.limit {
@@ -311,25 +267,51 @@ impl Qdisc for Fq {
         self.pool.push(&mut flow.packets, packet);
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        self.wake_at = None;
+        if let Some(packet) = self.pool.pop(&mut self.fast) {
+            self.fast_packets -= 1;
+            self.accounting.take(&packet);
+            return Some(packet);
+        }
+        if self.accounting.backlog().packets == 0 {
+            return None;
+        }
+        self.unthrottle(now);
+        loop {
+            let Some((index, is_new)) = self.flow_in_turn() else {
+                self.set_timer();
+                return None;
+            };
+            let flow = &mut self.flows.flows[index as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.params.quantum;
+                self.leave_turn(is_new);
+                self.join_old(index);
+                continue;
             }
-            None => self.next_packet(now, sink)?,
-        };
-        self.accounting.depart(&packet);
-        Some(packet)
+            if flow.len == 0 {
+                if !is_new {
+                    flow.place = Place::Detached(jiffies(now) | 1);
+                }
+                self.leave_turn(is_new);
+                if is_new {
+                    // One pass through the old flows first.
+                    self.join_old(index);
+                }
+                continue;
+            }
+            if flow.next_packet.is_some_and(|at| now < at) {
+                self.leave_turn(is_new);
+                self.throttle(index);
+                continue;
+            }
+            return Some(self.send(index, now, sink));
+        }
     }
 
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.is_none() {
-            let packet = self.next_packet(now, sink)?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
-        }
-        self.held.as_ref()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -493,7 +475,7 @@ pub(crate) static FQ: Discipline = Discipline {
         "fq maxrate 1mbit flow_limit 15 ce_threshold 2ms",
         "fq maxrate 300kbit quantum 300 initial_quantum 1514 buckets 1 limit 30",
     ],
-    build: |set_up, device| Ok(Box::new(Fq::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Fq::new(set_up, device)?))),
 };
 
 /// `FQ_BANDS` of `include/uapi/linux/pkt_sched.h`, and the least that a band may weigh.

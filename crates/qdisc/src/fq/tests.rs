@@ -2,6 +2,7 @@ use weir_core::{Dscp, Ecn, FlowLabel};
 
 use super::*;
 use crate::Ignore;
+use crate::contract::Qdisc;
 
 fn queue(set_up: &str) -> Box<dyn Qdisc> {
     SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap()

@@ -14,9 +14,10 @@ use weir_core::{Bytes, Packet, Time, units};
 use self::curve::{ServiceCurve, Shape, ticks, time};
 use self::tree::{Curves, Tree};
 use crate::Device;
-use crate::accounting::{Accounting, PeekedPacket};
-use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
+use crate::accounting::Accounting;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Stats};
 use crate::leaves::Leaves;
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
     ClassSetUp, Classifier, DefaultValue, Handle, Kind, Param, Params, SetUp, SetUpError,
@@ -29,7 +30,6 @@ struct Hfsc {
     default_leaf: Option<usize>,
     /// Packets that no class takes.
     unclassified: Accounting,
-    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
@@ -51,7 +51,6 @@ impl Hfsc {
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
             unclassified: Accounting::default(),
-            held: PeekedPacket::default(),
             wake_at: None,
         })
     }
@@ -62,7 +61,48 @@ impl Hfsc {
         named.or(self.default_leaf)
     }
 
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+    /// The deadline of the packet that `leaf` sends next.
+    fn update_deadline(
+        &mut self,
+        leaf: usize,
+        by_guarantee: bool,
+        now: Time,
+        sink: &mut dyn DropSink,
+    ) {
+        if !self.tree.has_deadlines(leaf) {
+            return;
+        }
+        if self.leaves.backlog_of(leaf).packets == 0 {
+            return self.tree.end_deadlines(leaf);
+        }
+        let len = self.leaves.peek_len(leaf, now, sink);
+        if self.leaves.backlog_of(leaf).packets == 0 {
+            self.tree.deactivate(leaf);
+        } else {
+            // A leaf that holds back what it has counts as if it sent an empty packet (`qdisc_peek_len`).
+            self.tree.reschedule(leaf, len.unwrap_or(0), by_guarantee);
+        }
+    }
+}
+
+impl TakesNext for Hfsc {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        let Some(leaf) = self.leaf_of(&packet) else {
+            return self.unclassified.xmit_drop(packet, DropReason::Unclassified, sink);
+        };
+        let first = self.leaves.backlog_of(leaf).packets == 0;
+        self.leaves.enqueue(leaf, packet, now, sink);
+        if first && self.leaves.backlog_of(leaf).packets > 0 && !self.tree.is_active(leaf) {
+            self.tree.activate(leaf, packet.len, ticks(now));
+            if self.tree.has_deadlines(leaf) {
+                // The deadline is this packet's: it is taken out, so that it cannot be dropped from
+                // the head.
+                self.leaves.peek_len(leaf, now, sink);
+            }
+        }
+    }
+
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         while self.leaves.backlog().packets > 0 {
             let Some((leaf, by_guarantee)) = self.tree.next(ticks(now)) else {
@@ -92,71 +132,18 @@ impl Hfsc {
         None
     }
 
-    /// The deadline of the packet that `leaf` sends next.
-    fn update_deadline(
-        &mut self,
-        leaf: usize,
-        by_guarantee: bool,
-        now: Time,
-        sink: &mut dyn DropSink,
-    ) {
-        if !self.tree.has_deadlines(leaf) {
-            return;
-        }
-        if self.leaves.backlog_of(leaf).packets == 0 {
-            return self.tree.end_deadlines(leaf);
-        }
-        let len = self.leaves.peek_len(leaf, now, sink);
-        if self.leaves.backlog_of(leaf).packets == 0 {
-            self.tree.deactivate(leaf);
-        } else {
-            // A leaf that holds back what it has counts as if it sent an empty packet (`qdisc_peek_len`).
-            self.tree.reschedule(leaf, len.unwrap_or(0), by_guarantee);
-        }
-    }
-}
-
-impl Qdisc for Hfsc {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let Some(leaf) = self.leaf_of(&packet) else {
-            return self.unclassified.xmit_drop(packet, DropReason::Unclassified, sink);
-        };
-        let first = self.leaves.backlog_of(leaf).packets == 0;
-        self.leaves.enqueue(leaf, packet, now, sink);
-        if first && self.leaves.backlog_of(leaf).packets > 0 && !self.tree.is_active(leaf) {
-            self.tree.activate(leaf, packet.len, ticks(now));
-            if self.tree.has_deadlines(leaf) {
-                // The deadline is this packet's: it is taken out, so that it cannot be dropped from
-                // the head.
-                self.leaves.peek_len(leaf, now, sink);
-            }
-        }
-    }
-
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        self.held.take().or_else(|| self.next_packet(now, sink))
-    }
-
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.get().is_none() {
-            let packet = self.next_packet(now, sink);
-            self.held.hold(packet);
-        }
-        self.held.get()
-    }
-
     fn wake_at(&self) -> Option<Time> {
         self.wake_at
     }
 
     fn backlog(&self) -> Backlog {
-        self.held.add_to(self.leaves.backlog())
+        self.leaves.backlog()
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.unclassified.stats();
         self.leaves.add_stats(&mut stats);
-        self.held.take_from(stats)
+        stats
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
@@ -278,7 +265,7 @@ pub(crate) static HFSC: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:10
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:20",
     ],
-    build: |set_up, device| Ok(Box::new(Hfsc::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Hfsc::new(set_up, device)?))),
 };
 
 const CLASS_PARAMS: &[Param] = &[

@@ -13,10 +13,10 @@ use weir_core::{Duration, Packet, Time};
 pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
-use crate::accounting::PeekedPacket;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::leaves::Leaves;
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tbf::{LINK_LAYER, MPU, OVERHEAD};
 use crate::tc::{Classifier, DefaultValue, Handle, Kind, Param, SetUp, SetUpError};
@@ -28,8 +28,6 @@ struct Htb {
     default_leaf: Option<usize>,
     /// Packets of no class; they go first and are not shaped.
     direct: Fifo,
-    /// A packet that is paid for and was only looked at.
-    held: PeekedPacket,
     wake_at: Option<Time>,
 }
 
@@ -47,7 +45,6 @@ impl Htb {
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
             direct: Fifo::new(Limit::Packets(direct)),
-            held: PeekedPacket::default(),
             wake_at: None,
         })
     }
@@ -61,8 +58,17 @@ impl Htb {
             None => self.default_leaf,
         }
     }
+}
 
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+impl TakesNext for Htb {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        match self.leaf_of(&packet) {
+            None => self.direct.enqueue(packet, now, sink),
+            Some(leaf) => self.tree.enqueue(leaf, packet, now, sink),
+        }
+    }
+
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         if let Some(packet) = self.direct.dequeue(now, sink) {
             return Some(packet);
@@ -86,30 +92,6 @@ impl Htb {
         self.wake_at = self.tree.leaves.next_wake(now).into_iter().chain([next_event]).min();
         None
     }
-}
-
-impl Qdisc for Htb {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        match self.leaf_of(&packet) {
-            None => self.direct.enqueue(packet, now, sink),
-            Some(leaf) => self.tree.enqueue(leaf, packet, now, sink),
-        }
-    }
-
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        if let Some(packet) = self.held.take() {
-            return Some(packet);
-        }
-        self.next_packet(now, sink)
-    }
-
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.get().is_none() {
-            let packet = self.next_packet(now, sink);
-            self.held.hold(packet);
-        }
-        self.held.get()
-    }
 
     fn wake_at(&self) -> Option<Time> {
         self.wake_at
@@ -119,13 +101,13 @@ impl Qdisc for Htb {
         let mut backlog = self.tree.leaves.backlog();
         backlog.packets += self.direct.backlog().packets;
         backlog.bytes += self.direct.backlog().bytes;
-        self.held.add_to(backlog)
+        backlog
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.direct.stats();
         self.tree.leaves.add_stats(&mut stats);
-        self.held.take_from(stats)
+        stats
     }
 
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
@@ -179,7 +161,7 @@ pub(crate) static HTB: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:10
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:30",
     ],
-    build: |set_up, device| Ok(Box::new(Htb::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Htb::new(set_up, device)?))),
 };
 
 const CLASS_PARAMS: &[Param] = &[

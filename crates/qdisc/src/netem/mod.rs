@@ -18,6 +18,7 @@ use self::distribution::Distribution;
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{SetUp, SetUpError};
 
@@ -42,7 +43,6 @@ struct Netem {
     child: Option<Box<dyn Qdisc>>,
     /// Packets that wait in the child count too.
     accounting: Accounting,
-    held: Option<Packet>,
     wake_at: Option<Time>,
 }
 
@@ -176,7 +176,6 @@ impl Netem {
             ahead: VecDeque::new(),
             child: set_up.child.as_ref().map(|child| child.build(device)).transpose()?,
             accounting: Accounting::default(),
-            held: None,
             wake_at: None,
         })
     }
@@ -227,7 +226,38 @@ impl Netem {
         self.waiting.insert(place, Waiting { leaves, packet, is_corrupted });
     }
 
-    fn next_packet(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+    /// The packet whose time has come, or else when it does.
+    fn take_due(&mut self, now: Time) -> Option<Waiting> {
+        let first = self.waiting.front()?;
+        let mut at = first.leaves;
+        if let Some(slot) = &mut self.slots {
+            if slot.opens < first.leaves {
+                slot.open_next(now, &mut self.rng);
+            }
+            at = at.max(slot.opens);
+        }
+        if at > now {
+            self.wake_at = Some(at);
+            return None;
+        }
+        let due = self.waiting.pop_front()?;
+        if let Some(slot) = &mut self.slots {
+            slot.packets_left = slot.packets_left.saturating_sub(1);
+            slot.bytes_left = slot.bytes_left.saturating_sub_unsigned(due.packet.len);
+            if slot.packets_left <= 0 || slot.bytes_left <= 0 {
+                slot.open_next(now, &mut self.rng);
+            }
+        }
+        Some(due)
+    }
+}
+
+impl TakesNext for Netem {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        self.admit(packet, false, now, sink);
+    }
+
+    fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.wake_at = None;
         loop {
             if let Some(Waiting { packet, is_corrupted, .. }) = self.ahead.pop_front() {
@@ -268,56 +298,8 @@ impl Netem {
         packet
     }
 
-    /// The packet whose time has come, or else when it does.
-    fn take_due(&mut self, now: Time) -> Option<Waiting> {
-        let first = self.waiting.front()?;
-        let mut at = first.leaves;
-        if let Some(slot) = &mut self.slots {
-            if slot.opens < first.leaves {
-                slot.open_next(now, &mut self.rng);
-            }
-            at = at.max(slot.opens);
-        }
-        if at > now {
-            self.wake_at = Some(at);
-            return None;
-        }
-        let due = self.waiting.pop_front()?;
-        if let Some(slot) = &mut self.slots {
-            slot.packets_left = slot.packets_left.saturating_sub(1);
-            slot.bytes_left = slot.bytes_left.saturating_sub_unsigned(due.packet.len);
-            if slot.packets_left <= 0 || slot.bytes_left <= 0 {
-                slot.open_next(now, &mut self.rng);
-            }
-        }
-        Some(due)
-    }
-}
-
-impl Qdisc for Netem {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        self.admit(packet, false, now, sink);
-    }
-
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
-            }
-            None => self.next_packet(now, sink)?,
-        };
-        self.accounting.depart(&packet);
-        Some(packet)
-    }
-
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        if self.held.is_none() {
-            let packet = self.next_packet(now, sink)?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
-        }
-        self.held.as_ref()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -383,7 +365,7 @@ pub(crate) static NETEM: Discipline = Discipline {
         "htb rate 2mbit netem delay 4ms duplicate 10% reorder 10%",
         "tbf rate 1mbit burst 2000 limit 20000 netem loss 10% duplicate 10%",
     ],
-    build: |set_up, device| Ok(Box::new(Netem::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Netem::new(set_up, device)?))),
 };
 
 /// `NETEM_DIST_SCALE`.

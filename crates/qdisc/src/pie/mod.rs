@@ -13,7 +13,8 @@ pub(crate) use algorithm::{MAX_PROB, PieParams, PieState, UpdateTimer};
 
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
+use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
 
@@ -25,7 +26,6 @@ struct Pie {
     rng: Rng,
     packets: VecDeque<Packet>,
     accounting: Accounting,
-    held: Option<Packet>,
 }
 
 impl Pie {
@@ -39,7 +39,6 @@ impl Pie {
             rng: device.seed.stream("pie"),
             packets: VecDeque::new(),
             accounting: Accounting::default(),
-            held: None,
         })
     }
 
@@ -54,16 +53,9 @@ impl Pie {
             }
         }
     }
-
-    fn next_packet(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.accounting.take(&packet);
-        self.state.on_dequeue(&packet, self.accounting.backlog().bytes, &self.params, now);
-        Some(packet)
-    }
 }
 
-impl Qdisc for Pie {
+impl TakesNext for Pie {
     fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
         let backlog = self.accounting.backlog();
@@ -82,27 +74,19 @@ impl Qdisc for Pie {
         }
     }
 
-    fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
+    fn run_timers(&mut self, now: Time, _sink: &mut dyn DropSink) {
         self.catch_up(now);
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
-            }
-            None => self.next_packet(now)?,
-        };
-        self.accounting.depart(&packet);
+    }
+
+    fn take_next(&mut self, now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.accounting.take(&packet);
+        self.state.on_dequeue(&packet, self.accounting.backlog().bytes, &self.params, now);
         Some(packet)
     }
 
-    fn peek(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {
-        self.catch_up(now);
-        if self.held.is_none() {
-            let packet = self.next_packet(now)?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
-        }
-        self.held.as_ref()
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -141,7 +125,7 @@ pub(crate) static PIE: Discipline = Discipline {
         "pie ecn bytemode limit 40 target 1ms alpha 32 beta 32",
         "pie dq_rate_estimator target 1ms alpha 32",
     ],
-    build: |set_up, device| Ok(Box::new(Pie::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Pie::new(set_up, device)?))),
 };
 
 impl PieParams {
@@ -228,10 +212,11 @@ mod tests {
     use weir_core::{Dscp, Duration, Ecn};
 
     use super::*;
+    use crate::contract::Qdisc;
     use crate::port::Ignore;
 
-    fn pie(set_up: &str) -> Pie {
-        Pie::new(&SetUp::parse(set_up).unwrap(), &Device::default()).unwrap()
+    fn pie(set_up: &str) -> Peeked<Pie> {
+        Peeked::new(Pie::new(&SetUp::parse(set_up).unwrap(), &Device::default()).unwrap())
     }
 
     fn packet(enqueued_at: Time, ecn: Ecn) -> Packet {
@@ -240,7 +225,7 @@ mod tests {
     }
 
     /// Ten packets at time zero, of which the first leaves after 100 ms.
-    fn waiting() -> Pie {
+    fn waiting() -> Peeked<Pie> {
         let mut queue = pie("pie");
         for _ in 0..10 {
             queue.enqueue(packet(Time::ZERO, Ecn::NotEct), Time::ZERO, &mut Ignore);
@@ -253,21 +238,21 @@ mod tests {
     fn how_often_it_is_asked_does_not_matter() {
         let [mut often, mut once] = [waiting(), waiting()];
         for ms in 101..=2000 {
-            often.catch_up(Time::from_millis(ms));
+            often.discipline.catch_up(Time::from_millis(ms));
         }
-        once.catch_up(Time::from_millis(2000));
-        assert_eq!(often.state, once.state);
-        assert!(once.state != PieState::default(), "it did move");
+        once.discipline.catch_up(Time::from_millis(2000));
+        assert_eq!(often.discipline.state, once.discipline.state);
+        assert!(once.discipline.state != PieState::default(), "it did move");
     }
 
     #[test]
     fn a_long_rest_costs_nothing_and_forgets_everything() {
         let mut queue = waiting();
-        queue.catch_up(Time::from_millis(2000));
+        queue.discipline.catch_up(Time::from_millis(2000));
         while queue.dequeue(Time::from_millis(2000), &mut Ignore).is_some() {}
         // A year of updates would not end; after the first that change nothing the rest are left out.
-        queue.catch_up(Time::ZERO + Duration::from_secs(31_536_000));
-        assert_eq!(queue.state, PieState::default());
+        queue.discipline.catch_up(Time::ZERO + Duration::from_secs(31_536_000));
+        assert_eq!(queue.discipline.state, PieState::default());
     }
 
     #[test]
@@ -277,7 +262,7 @@ mod tests {
             for _ in 0..3 {
                 queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
             }
-            queue.state = PieState::sure_to_strike(prob);
+            queue.discipline.state = PieState::sure_to_strike(prob);
             queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
             let stats = queue.stats();
             assert_eq!(stats.marked[MarkReason::Early as usize], marked);

@@ -306,7 +306,7 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
         )));
     }
     let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
-    Ok(Box::new(Scheduler::new(qfq, sorter, Leaves::read(set_up, device)?)))
+    Ok(Scheduler::boxed(qfq, sorter, Leaves::read(set_up, device)?))
 }
 
 pub(crate) static QFQ: Discipline = Discipline {

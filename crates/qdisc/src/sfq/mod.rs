@@ -12,7 +12,8 @@ use weir_core::{Draw, Duration, Packet, Rng, Time};
 use self::ranks::Ranks;
 use crate::Device;
 use crate::accounting::Accounting;
-use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
+use crate::contract::{Backlog, DropReason, DropSink, Stats};
+use crate::peeked::{Peeked, TakesNext};
 use crate::red::{
     BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst,
     required_size, size,
@@ -39,7 +40,6 @@ struct Sfq {
     perturbation: Option<Perturbation>,
     rng: Rng,
     accounting: Accounting,
-    held: Option<Packet>,
 }
 
 /// The queue of one value of the hash.
@@ -97,7 +97,6 @@ impl Sfq {
             perturbation: (period > Duration::ZERO).then_some(Perturbation { period, due: None }),
             rng,
             accounting: Accounting::default(),
-            held: None,
         })
     }
 
@@ -203,30 +202,6 @@ impl Sfq {
         self.ranks.shrink(index);
         self.accounting.take(&packet);
         self.accounting.discard(packet, DropReason::Overlimit, sink);
-    }
-
-    /// Serves the flows in turn.
-    fn next_packet(&mut self) -> Option<Packet> {
-        loop {
-            let last = self.last?;
-            let index = self.flows[last as usize].next;
-            let flow = &mut self.flows[index as usize];
-            if flow.allot <= 0 {
-                flow.allot += self.quantum;
-                self.last = Some(index);
-                continue;
-            }
-            let packet = flow.packets.pop_front().expect("a flow of the round has packets");
-            flow.bytes -= u64::from(packet.len);
-            flow.allot -= packet.len as i32;
-            let emptied = flow.packets.is_empty();
-            self.ranks.shrink(index);
-            self.accounting.take(&packet);
-            if emptied {
-                self.leave_round(last, index);
-            }
-            return Some(packet);
-        }
     }
 
     /// `index`, which comes after `last`, has nothing left: it leaves the round and its bucket.
@@ -354,7 +329,7 @@ fn red_of(set_up: &SetUp, params: &Params) -> Result<Option<(RedParams, Policy)>
     Ok(Some((settings.for_kernel(params)?, policy)))
 }
 
-impl Qdisc for Sfq {
+impl TakesNext for Sfq {
     fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.perturb(now, sink);
         let Some(bucket) = self.bucket_of(&packet) else {
@@ -378,27 +353,36 @@ impl Qdisc for Sfq {
         }
     }
 
-    fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+    fn run_timers(&mut self, now: Time, sink: &mut dyn DropSink) {
         self.perturb(now, sink);
-        let packet = match self.held.take() {
-            Some(packet) => {
-                self.accounting.take(&packet);
-                packet
-            }
-            None => self.next_packet()?,
-        };
-        self.accounting.depart(&packet);
-        Some(packet)
     }
 
-    fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {
-        self.perturb(now, sink);
-        if self.held.is_none() {
-            let packet = self.next_packet()?;
-            self.accounting.hold(&packet);
-            self.held = Some(packet);
+    /// Serves the flows in turn.
+    fn take_next(&mut self, _now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
+        loop {
+            let last = self.last?;
+            let index = self.flows[last as usize].next;
+            let flow = &mut self.flows[index as usize];
+            if flow.allot <= 0 {
+                flow.allot += self.quantum;
+                self.last = Some(index);
+                continue;
+            }
+            let packet = flow.packets.pop_front().expect("a flow of the round has packets");
+            flow.bytes -= u64::from(packet.len);
+            flow.allot -= packet.len as i32;
+            let emptied = flow.packets.is_empty();
+            self.ranks.shrink(index);
+            self.accounting.take(&packet);
+            if emptied {
+                self.leave_round(last, index);
+            }
+            return Some(packet);
         }
-        self.held.as_ref()
+    }
+
+    fn accounting(&mut self) -> Option<&mut Accounting> {
+        Some(&mut self.accounting)
     }
 
     fn backlog(&self) -> Backlog {
@@ -508,7 +492,7 @@ pub(crate) static SFQ: Discipline = Discipline {
         "sfq redflowlimit 20000 min 1500 max 4000 burst 3 ecn harddrop limit 40",
         "sfq limit 3 depth 1",
     ],
-    build: |set_up, device| Ok(Box::new(Sfq::new(set_up, device)?)),
+    build: |set_up, device| Ok(Box::new(Peeked::new(Sfq::new(set_up, device)?))),
 };
 
 /// The parameters that are about RED alone.

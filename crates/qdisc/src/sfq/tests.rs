@@ -1,11 +1,15 @@
 use weir_core::{Dscp, Ecn, FlowKey, Protocol};
 
 use super::*;
-use crate::contract::MarkReason;
+use crate::contract::{MarkReason, Qdisc};
 use crate::port::Ignore;
 
-fn sfq(words: &str) -> Result<Sfq, SetUpError> {
-    Sfq::new(&SetUp::parse(&format!("sfq {words}"))?, &Device::default())
+fn sfq(words: &str) -> Result<Peeked<Sfq>, SetUpError> {
+    made(&SetUp::parse(&format!("sfq {words}"))?)
+}
+
+fn made(set_up: &SetUp) -> Result<Peeked<Sfq>, SetUpError> {
+    Sfq::new(set_up, &Device::default()).map(Peeked::new)
 }
 
 fn packet(handle: u64, flow: u16, len: u32, ecn: Ecn) -> Packet {
@@ -28,13 +32,13 @@ fn packet(handle: u64, flow: u16, len: u32, ecn: Ecn) -> Packet {
 }
 
 /// Enqueues packets of 1000 bytes, one for each flow named, with handles from 0.
-fn fill(queue: &mut Sfq, flows: &[u16]) {
+fn fill(queue: &mut Peeked<Sfq>, flows: &[u16]) {
     for (handle, &flow) in flows.iter().enumerate() {
         queue.enqueue(packet(handle as u64, flow, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
 }
 
-fn drain(queue: &mut Sfq) -> Vec<u64> {
+fn drain(queue: &mut Peeked<Sfq>) -> Vec<u64> {
     std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|one| one.handle).collect()
 }
 
@@ -57,8 +61,13 @@ fn sizes_fit_one_another_as_in_linux() {
     ];
     for (words, expected) in cases {
         let queue = sfq(words).unwrap();
-        let sizes =
-            (queue.limit, queue.depth, queue.flows.len(), queue.buckets.len(), queue.quantum);
+        let sizes = (
+            queue.discipline.limit,
+            queue.discipline.depth,
+            queue.discipline.flows.len(),
+            queue.discipline.buckets.len(),
+            queue.discipline.quantum,
+        );
         assert_eq!(sizes, expected, "{words}");
     }
     for (words, expected) in [
@@ -87,7 +96,7 @@ fn red_parameters_are_those_that_tc_shows() {
             (8_000, 60_000, 6, 0.1),
         ),
     ] {
-        let (params, _) = sfq(words).unwrap().red.unwrap();
+        let (params, _) = sfq(words).unwrap().discipline.red.unwrap();
         let (min, max, log, probability, _) = params.as_shown();
         assert_eq!((min, max, log), (expected.0, expected.1, expected.2), "{words}");
         assert!((probability - expected.3).abs() < 1e-6, "{words}: {probability}");
@@ -111,7 +120,7 @@ fn a_full_queue_drops_from_the_longest_flow() {
     // All flows hold one packet: the flow whose turn it is loses it.
     let mut queue = sfq("limit 4").unwrap();
     fill(&mut queue, &[1, 2, 3, 4]);
-    queue.drop_from_longest(&mut Ignore);
+    queue.discipline.drop_from_longest(&mut Ignore);
     assert_eq!(drain(&mut queue), [1, 2, 3]);
 }
 
@@ -167,24 +176,24 @@ fn red_marks_within_the_flow() {
 fn perturbation_rehashes_what_waits() {
     let mut queue = sfq("perturb 1 divisor 8 quantum 1000 limit 100").unwrap();
     let start = Time::from_millis(500);
-    let key = queue.key;
+    let key = queue.discipline.key;
     for handle in 0..40u64 {
         let arrival = packet(handle, (handle % 10) as u16, 1000, Ecn::NotEct);
         queue.enqueue(arrival, start, &mut Ignore);
     }
     assert_eq!(queue.backlog().packets, 40);
     assert!(queue.peek(Time::from_millis(1_499), &mut Ignore).is_some());
-    assert_eq!(queue.key, key);
+    assert_eq!(queue.discipline.key, key);
     let mut left = Vec::new();
     for step in 0..40 {
         let now = Time::from_millis(1_500 + 300 * step);
         left.push(queue.dequeue(now, &mut Ignore).unwrap());
-        assert_ne!(queue.key, key);
-        for flow in &queue.flows {
-            let here = |waiting: &Packet| queue.bucket_of(waiting) == Some(flow.bucket);
+        assert_ne!(queue.discipline.key, key);
+        for flow in &queue.discipline.flows {
+            let here = |waiting: &Packet| queue.discipline.bucket_of(waiting) == Some(flow.bucket);
             assert!(flow.packets.iter().all(here), "what waits stands where the new key puts it");
         }
-        assert_eq!(queue.perturbation.as_ref().unwrap().due, {
+        assert_eq!(queue.discipline.perturbation.as_ref().unwrap().due, {
             Some(Time::from_millis(500 + 1_000 * (2 + (300 * step) / 1_000)))
         });
     }
@@ -204,7 +213,7 @@ fn filters_choose_the_flow() {
          filter add dev a parent 1: u32 match ip sport 10001 0xffff flowid 1:5
          filter add dev a parent 1: u32 match ip sport 10002 0xfffe flowid 1:6",
     );
-    let mut queue = Sfq::new(&set_up.unwrap(), &Device::default()).unwrap();
+    let mut queue = made(&set_up.unwrap()).unwrap();
     fill(&mut queue, &[1, 2, 3, 4, 1]);
     assert_eq!(queue.stats().dropped[DropReason::Unclassified as usize].packets, 1);
     assert_eq!(drain(&mut queue), [0, 1, 4, 2], "2 and 3 share a class");

@@ -1,0 +1,223 @@
+//! One FIFO in which packets that a marker has let pass as IN are told from all others, and which drops
+//! them early by a rule: what `rio` and `frio` share.
+
+use std::collections::VecDeque;
+
+use weir_core::{Packet, Time};
+
+use crate::accounting::Accounting;
+use crate::colour::Colour;
+use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
+use crate::early::Average;
+use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+
+/// When an arriving packet is dropped early.
+pub(crate) trait EarlyRule: Send {
+    /// Why a packet of that side, which arrives at `queue`, is dropped; `None` if it is not.
+    fn judge(&mut self, packet: &Packet, side: Side, queue: &InOutQueue) -> Option<DropReason>;
+
+    /// A packet of that side joined the queue.
+    fn joined(&mut self, packet: &Packet, side: Side) {
+        let _ = (packet, side);
+    }
+
+    /// A packet of that side left.
+    fn left(&mut self, packet: &Packet, side: Side) {
+        let _ = (packet, side);
+    }
+}
+
+/// A discipline of one such FIFO and a rule.
+pub(crate) struct InOut<R> {
+    rule: R,
+    queue: InOutQueue,
+}
+
+impl<R: EarlyRule> InOut<R> {
+    pub fn new(rule: R, queue: InOutQueue) -> Self {
+        Self { rule, queue }
+    }
+}
+
+impl<R: EarlyRule> Qdisc for InOut<R> {
+    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+        let side = Side::of(&packet);
+        self.queue.sample(side, now);
+        if let Some(reason) = self.rule.judge(&packet, side, &self.queue) {
+            return self.queue.xmit_cn(packet, reason, sink);
+        }
+        if !self.queue.has_room(&packet) {
+            return self.queue.xmit_drop(packet, sink);
+        }
+        self.rule.joined(&packet, side);
+        self.queue.push(packet, side);
+    }
+
+    fn dequeue(&mut self, now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
+        let packet = self.queue.pop(now)?;
+        self.rule.left(&packet, Side::of(&packet));
+        Some(packet)
+    }
+
+    fn peek(&mut self, _now: Time, _sink: &mut dyn DropSink) -> Option<&Packet> {
+        self.queue.packets.front()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        let mut all = self.queue.accounting[0].stats();
+        all += self.queue.accounting[1].stats();
+        all
+    }
+
+    /// Shows IN and OUT as classes.
+    fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
+        for (name, accounting) in ["in", "out"].into_iter().zip(&self.queue.accounting) {
+            visit(ClassView { name, backlog: accounting.backlog(), stats: accounting.stats() });
+        }
+    }
+}
+
+/// A packet's side of the profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Within it: green.
+    In,
+    /// All else, also what was never marked.
+    Out,
+}
+
+impl Side {
+    pub fn of(packet: &Packet) -> Self {
+        match Colour::of(packet.dscp) {
+            Some(Colour::Green) => Self::In,
+            Some(Colour::Yellow | Colour::Red) | None => Self::Out,
+        }
+    }
+}
+
+/// One FIFO with separate accounting and averages of IN and OUT packets.
+pub(crate) struct InOutQueue {
+    limit: u64,
+    packets: VecDeque<Packet>,
+    accounting: [Accounting; 2],
+    /// Averages of IN, of OUT, and of both together.
+    averages: [Average; 2],
+    total: Average,
+    /// ns-2 brings the average of all up to date when an IN packet arrives, and only then.
+    total_by_in: bool,
+}
+
+impl InOutQueue {
+    /// Reads `limit`, `update` and what averages need.
+    pub fn read(params: &Params) -> Result<Self, SetUpError> {
+        let average = Average::read(params)?;
+        Ok(Self {
+            limit: params.some_size("limit")?.expect("a default").get(),
+            packets: VecDeque::new(),
+            accounting: [Accounting::default(), Accounting::default()],
+            averages: [average.clone(), average.clone()],
+            total: average,
+            total_by_in: params.choice("update")? == "in",
+        })
+    }
+
+    /// Brings the averages up to date with a packet that arrives and is not yet in the queue.
+    fn sample(&mut self, side: Side, now: Time) {
+        let own = self.accounting[side as usize].backlog().bytes;
+        self.averages[side as usize].sample(own, now);
+        if side == Side::In || !self.total_by_in {
+            let all = self.backlog().bytes;
+            self.total.sample(all, now);
+        }
+    }
+
+    /// The average of one side's packets, in bytes.
+    pub const fn average(&self, side: Side) -> f64 {
+        self.averages[side as usize].bytes()
+    }
+
+    /// The average of all packets, in bytes.
+    pub const fn total_average(&self) -> f64 {
+        self.total.bytes()
+    }
+
+    fn has_room(&self, packet: &Packet) -> bool {
+        self.backlog().bytes + u64::from(packet.len) <= self.limit
+    }
+
+    fn push(&mut self, packet: Packet, side: Side) {
+        self.accounting[side as usize].arrive(&packet);
+        self.packets.push_back(packet);
+    }
+
+    fn xmit_drop(&mut self, packet: Packet, sink: &mut dyn DropSink) {
+        self.accounting[Side::of(&packet) as usize].xmit_drop(packet, DropReason::Overlimit, sink);
+    }
+
+    fn xmit_cn(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
+        self.accounting[Side::of(&packet) as usize].xmit_cn(packet, reason, sink);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        let side = Side::of(&packet) as usize;
+        self.accounting[side].take(&packet);
+        self.accounting[side].depart(&packet);
+        if self.accounting[side].backlog().packets == 0 {
+            self.averages[side].emptied(now);
+        }
+        if self.packets.is_empty() {
+            self.total.emptied(now);
+        }
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        let [inside, outside] = [0, 1].map(|side: usize| self.accounting[side].backlog());
+        Backlog { packets: inside.packets + outside.packets, bytes: inside.bytes + outside.bytes }
+    }
+}
+
+/// Names of the parameters of IN's curve, and of OUT's.
+pub(crate) const IN_CURVE: [&str; 3] = ["in_min", "in_max", "in_probability"];
+pub(crate) const OUT_CURVE: [&str; 3] = ["out_min", "out_max", "out_probability"];
+
+/// The thresholds of Lo Monaco's thesis for 10 Mbit/s and a round trip of 200 ms, "appropriate" parameters.
+pub(crate) const OUT_MIN: Param =
+    size("out_min", "10000", "average of all packets above which OUT packets are dropped");
+pub(crate) const OUT_MAX: Param =
+    size("out_max", "200000", "average of all packets above which all OUT packets are dropped");
+pub(crate) const OUT_PROBABILITY: Param =
+    share("out_probability", "0.25", "probability of a drop just below `out_max`");
+pub(crate) const IN_MIN: Param =
+    size("in_min", "50000", "average of IN packets above which they are dropped");
+pub(crate) const IN_MAX: Param =
+    size("in_max", "490000", "average of IN packets above which all of them are dropped");
+pub(crate) const IN_PROBABILITY: Param =
+    share("in_probability", "0.005", "probability of a drop just below `in_max`");
+
+pub(crate) const UPDATE: Param = Param {
+    name: "update",
+    aliases: &[],
+    kind: Kind::Choice(&["all", "in"]),
+    default: DefaultValue::Is("all"),
+    meaning: "which arrivals bring the average of all packets up to date; `in` is ns-2's way",
+};
+
+const fn size(name: &'static str, default: &'static str, meaning: &'static str) -> Param {
+    Param { name, aliases: &[], kind: Kind::Size, default: DefaultValue::Is(default), meaning }
+}
+
+const fn share(name: &'static str, default: &'static str, meaning: &'static str) -> Param {
+    Param {
+        name,
+        aliases: &[],
+        kind: Kind::Probability,
+        default: DefaultValue::Is(default),
+        meaning,
+    }
+}
