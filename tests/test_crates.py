@@ -45,3 +45,29 @@ def test_crates_use_those_above_them_only() -> None:
     for crate, may_use in allowed().items():
         assert may_use <= above, crate
         above.add(crate)
+
+
+def below(crate: str) -> set[str]:
+    """Every crate that a crate uses, directly or through others."""
+    return used(crate) | set(chain.from_iterable(below(one) for one in used(crate)))
+
+
+def level(crate: str) -> int:
+    """How many crates stand one upon the other below a crate, at most."""
+    return max((1 + level(one) for one in used(crate)), default=0)
+
+
+def nearest(crate: str) -> set[str]:
+    """The crates that a crate uses and that no other one of them uses."""
+    return used(crate) - set(chain.from_iterable(below(one) for one in used(crate)))
+
+
+def test_the_picture_shows_each_crate_at_its_level_with_its_nearest() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    picture = text.partition("<!-- picture of the crates -->\n```\n")[2].partition("```")[0]
+    drawn = {}
+    for line in picture.splitlines():
+        number, _, crates = line.strip().partition("  ")
+        for crate, arrows in re.findall(r"(\w+)(?: --> ((?:\w+, )*\w+))?(?:  |$)", crates):
+            drawn[crate] = (int(number), set(filter(None, arrows.split(", "))))
+    assert drawn == {crate: (level(crate), nearest(crate)) for crate in allowed()}

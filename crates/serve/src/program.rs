@@ -240,6 +240,7 @@ const SHUTDOWN: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Service;
 
     fn said(words: &str) -> String {
         let words = ["weir serve"].into_iter().chain(words.split_whitespace());
@@ -250,7 +251,8 @@ mod tests {
     #[test]
     fn wrong_words_are_told_with_what_is_allowed() {
         assert_eq!(said("--cert x.pem"), "write --key <FILE> too");
-        let services = "page, weir, ndt7, msak, cloudflare, librespeed, ookla, rpm, irtt, metrics";
+        let services: Vec<_> = Service::all().iter().map(|one| one.name()).collect();
+        let services = services.join(", ");
         assert!(said("--without all").ends_with(&format!(": write one of {services}")));
         for number in ["0", "-1", "x", "4294967296"] {
             for option in ["tests", "tests-per-address", "connections", "connections-per-address"] {
