@@ -35,6 +35,7 @@ __all__ = [
     "rng_name",
     "run_method",
     "serve",
+    "services",
     "shape",
     "shaper_status",
     "simulate",
