@@ -360,7 +360,7 @@ def _rpm_self(known: Known) -> list[Claim]:
             ),
             above=1.5,
         )
-        for queue in dict.fromkeys(cell.queue for cell in cells)
+        for queue in (one.name for one in known.of.queue)
     ]
 
 
