@@ -5,7 +5,7 @@ import { build } from "esbuild";
 const folder = process.argv[2] ?? "../python/weirlab/viewer/dist";
 await mkdir(folder, { recursive: true });
 await build({
-  entryPoints: ["src/viewer.ts", "src/viewer.css"],
+  entryPoints: ["src/viewer.ts", "src/ui.ts", "src/viewer.css"],
   outdir: folder,
   bundle: true,
   minify: true,

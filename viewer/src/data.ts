@@ -32,7 +32,8 @@ export interface Summary {
     loaded: Distribution | null;
     increase_mean_ms: number | null;
     sent: number;
-    lost: number;
+    /** Null if the record does not tell. */
+    lost: number | null;
   };
   probes: Record<string, Distribution | null>;
   up: DirectionSummary | null;

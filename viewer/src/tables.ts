@@ -1,4 +1,5 @@
 // The tables of a record, column by column, from its Parquet files.
+import { decompress } from "fzstd";
 import { type AsyncBuffer, type FileMetaData, parquetMetadata, parquetRead } from "hyparquet";
 import { unpack } from "./zip";
 
@@ -79,6 +80,8 @@ export class Tables {
           file,
           metadata,
           columns: wanted,
+          // Records that were imported; Weir's own are packed by Snappy, which hyparquet has.
+          compressors: { ZSTD: (packed, size) => decompress(packed, new Uint8Array(size)) },
           onChunk: (chunk) => fill(columns.get(chunk.columnName), before + chunk.rowStart, chunk.columnData),
         });
       } catch (error) {

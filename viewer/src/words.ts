@@ -36,8 +36,8 @@ export function pingShows(record: RecordData): string {
   const { idle, loaded, sent, lost } = record.summary.latency;
   if (loaded === null) return "No ping was answered during the load.";
   const before = idle === null ? "" : `${short(idle.mean)} ms on the idle line and `;
-  const many = lost === 0 ? "none was lost" : `${lost} of ${sent} were lost`;
-  return `A ping took ${before}${short(loaded.mean)} ms under load in the mean; one in twenty took ${short(loaded.p95)} ms or more, and ${many}.`;
+  const many = lost === null ? "" : lost === 0 ? ", and none was lost" : `, and ${lost} of ${sent} were lost`;
+  return `A ping took ${before}${short(loaded.mean)} ms under load in the mean; one in twenty took ${short(loaded.p95)} ms or more${many}.`;
 }
 
 /** Pings of several runs beside each other. */

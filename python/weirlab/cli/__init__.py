@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
     "report": "Write records as one page for a browser.",
+    "ui": "Show records and start runs in a browser, on this machine only.",
     "export": "Write records as .weir files, for Flent, as CSV, JSON lines or Parquet.",
     "import": "Make records of data files of Flent.",
     "flent": "Run a test of Flent's, with Flent's options.",

@@ -65,20 +65,23 @@ def _flows(record: Record) -> list[dict[str, Any]]:
 
 def _probes(record: Record) -> list[dict[str, Any]]:
     pings = record.manifest.scenario["probes"]
+    apart = {*record.manifest.routers, *record.manifest.probes_apart}
     names = record.probe_names
     return [
         {
             "name": name,
             "label": label,
             "service": service(pings[number]["dscp"]) if number < len(pings) else "",
-            "counts": number < len(pings) and number not in record.manifest.routers,
+            "counts": number < len(pings) and number not in apart,
         }
         for number, (name, label) in enumerate(zip(names, short_names(names), strict=True))
     ]
 
 
-def service(dscp: int) -> str:
-    """The name of a service class by its code point: `BE`, `CS1`, `AF41`, `EF`, or its number."""
+def service(dscp: int | None) -> str:
+    """The name of a service class, such as `BE`, `CS1`, `AF41`, `EF`, or its number; empty if not known."""
+    if dscp is None:
+        return ""
     if dscp in NAMED:
         return NAMED[dscp]
     if dscp % 8 == 0:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from weirlab.record import Record
+    from weirlab.stats import LatencySummary
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def report_page(records: Sequence[Record], *, title: str | None = None, source: 
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"{head}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
         f"<title>{escape(heading)}</title>\n</head>\n<body>\n{home}<main>\n{main}</main>\n{tail}</body>\n</html>\n"
     )
     # What a manifest says may hold lone surrogates, which UTF-8 cannot.
@@ -225,10 +226,14 @@ def _figures(record: Record) -> Iterator[str]:
         yield (
             f"<p>Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
             f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
-            f"{latency.increase_p99_ms:.1f} ms; {latency.lost} of {latency.sent} pings lost.</p>\n"
+            f"{latency.increase_p99_ms:.1f} ms{_lost(latency)}.</p>\n"
         )
     for table in method_tables(record):
         yield _table(table)
+
+
+def _lost(latency: LatencySummary) -> str:
+    return "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
 
 
 def _repeat(record: Record) -> Iterator[str]:
@@ -238,11 +243,15 @@ def _repeat(record: Record) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()
     yield (
-        f'<p class="quiet">World {escape(manifest.world)}, seed {manifest.seed}, started '
+        f'<p class="quiet">World {escape(manifest.world)}{_seed(manifest.seed)}, started '
         f"{escape(manifest.started_at)}; {escape(versions)}; {escape(host)}.</p>\n"
         "<details><summary>The scenario as it was resolved</summary>"
         f'<pre tabindex="0">{escape(json.dumps(manifest.scenario, indent=1))}</pre></details>\n'
     )
+
+
+def _seed(seed: int | None) -> str:
+    return "" if seed is None else f", seed {seed}"
 
 
 def _table(table: Table) -> str:

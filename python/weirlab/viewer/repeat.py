@@ -33,6 +33,11 @@ class Repeat:
 def repeat_of(record: Record) -> Repeat:
     """How to repeat the run of `record`."""
     manifest = record.manifest
+    if manifest.imported is not None:
+        return Repeat(
+            manifest.imported.file,
+            f"It was measured by {manifest.imported.tool}: this is the file from which it was imported.",
+        )
     if manifest.world == "net":
         return Repeat(
             "weir test HOST"

@@ -60,6 +60,7 @@ def summary_of(record: Record) -> list[str]:
     if latency.loaded is not None:
         idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms on the idle line and "
         said.append(f"A ping took {idle}{latency.loaded.mean:.1f} ms under load (mean).")
+    if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
     return [one for one in said if one]
 

@@ -1,0 +1,179 @@
+"""The application: which address does what."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from weirlab.errors import UsageError, WeirError
+from weirlab.record import pack
+from weirlab.viewer import Source, asset, report_page
+from weirlab.webapp import pages
+from weirlab.webapp.guard import Guard
+from weirlab.webapp.library import Library
+from weirlab.webapp.runs import Runs, command_of
+
+__all__ = ["Application", "application"]
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+
+@dataclass(frozen=True)
+class Application:
+    """The application, and the runs that it must end.
+
+    Attributes:
+        guard: what serves requests (ASGI).
+        runs: the runs that were started.
+        path: where it begins, with the token.
+    """
+
+    guard: Guard
+    runs: Runs
+    path: str
+
+
+def application(folder: Path, token: str, port: int) -> Application:
+    """The application for the records below `folder`.
+
+    Args:
+        folder: where records lie, and where those of new runs go.
+        token: the first part of every address, of letters and digits that nobody can guess.
+        port: the port of 127.0.0.1 that it is reached by.
+    """
+    runs = Runs(folder)
+    served = _Served(folder, Library(folder), runs, f"/{token}")
+    return Application(Guard(served.app(), token, port), runs, f"/{token}/")
+
+
+@dataclass(frozen=True)
+class _Served:
+    """The answers. Those that read records run in threads of their own."""
+
+    folder: Path
+    library: Library
+    runs: Runs
+    prefix: str
+
+    def app(self) -> Starlette:
+        routes = [
+            Route("/", self.records),
+            Route("/view", self.view),
+            Route("/record", self.record),
+            Route("/new", self.form),
+            Route("/check", self.check, methods=["POST"]),
+            Route("/runs", self.all_runs),
+            Route("/start", self.start, methods=["POST"]),
+            Route("/runs/{number:int}", self.run),
+            Route("/runs/{number:int}/state", self.state),
+            Route("/runs/{number:int}/stop", self.stop, methods=["POST"]),
+            *(Route(f"/{name}", self.file) for name in FILES),
+        ]
+        return Starlette(routes=routes, exception_handlers={WeirError: self.failed})
+
+    def failed(self, request: Request, error: Exception) -> Response:
+        """An error that a person can mend."""
+        if request.method == "POST" or request.url.path.endswith("/state"):
+            return JSONResponse({"error": str(error)}, status_code=400)
+        return HTMLResponse(pages.error_page(self.prefix, str(error)), status_code=400)
+
+    def records(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.records_page(self.prefix, self.folder, self.library.entries()))
+
+    def view(self, request: Request) -> Response:
+        places = request.query_params.getlist("record")
+        chosen = self.library.records(places)
+        command = shlex.join(["weir", "report", *(str(one.path) for one in chosen)])
+        urls = [f"{self.prefix}/record?record={quote(place)}" for place in dict.fromkeys(places)]
+        home = pages.navigation(self.prefix) + pages.command_line(command)
+        source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", home)
+        return HTMLResponse(report_page(chosen, source=source))
+
+    def record(self, request: Request) -> Response:
+        (found,) = self.library.records(request.query_params.getlist("record")[:1])
+        content = io.BytesIO()
+        pack(found.path, content)
+        return Response(content.getvalue(), media_type="application/zip")
+
+    def form(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.form_page(self.prefix))
+
+    async def check(self, request: Request) -> Response:
+        command, total = await run_in_threadpool(command_of, await _body(request), None)
+        return JSONResponse({"command": command, "total": total})
+
+    async def start(self, request: Request) -> Response:
+        run = await run_in_threadpool(self.runs.start, await _body(request))
+        return JSONResponse({"number": run.number})
+
+    def all_runs(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.runs_page(self.prefix, self.runs.all()))
+
+    def run(self, request: Request) -> Response:
+        return HTMLResponse(pages.run_page(self.prefix, self.runs.numbered(request.path_params["number"])))
+
+    def state(self, request: Request) -> Response:
+        run = self.runs.numbered(request.path_params["number"])
+        code = run.code
+        made = [
+            {"place": one.place, "complete": one.complete}
+            for one in Library(self.folder / run.out).entries()
+            if not one.error
+        ]
+        return JSONResponse(
+            {
+                "code": code,
+                "lines": list(run.lines),
+                "records": [{**one, "place": f"{run.out}/{one['place']}"} for one in made],
+            }
+        )
+
+    async def stop(self, request: Request) -> Response:
+        self.runs.stop(request.path_params["number"])
+        return JSONResponse({})
+
+    def file(self, request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2]
+        return Response(asset(name), media_type=FILES[name])
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object that a request brings.
+
+    Raises:
+        UsageError: if it is none, or too long.
+    """
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > MAX_BODY_BYTES:
+            raise UsageError(f"the form has more than {MAX_BODY_BYTES} bytes")
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UsageError("the form is no JSON") from error
+    if not isinstance(found, dict):
+        raise UsageError("the form is no JSON object")
+    return found
+
+
+FILES = {"viewer.js": "text/javascript", "viewer.css": "text/css", "ui.js": "text/javascript"}
+"""What pages load, and what it is."""
+
+MAX_BODY_BYTES = 65_536
+"""A form has a few hundred bytes."""

@@ -1,0 +1,107 @@
+"""The records below a folder, as a list to search in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weirlab.errors import RecordError, UsageError
+from weirlab.record import Record, record_paths
+
+__all__ = ["Entry", "Library"]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A record in the list, or why it cannot be read.
+
+    Attributes:
+        place: where it lies below the folder, by which it is asked for.
+        error: why it cannot be read; empty if it can.
+        test, link, queue, world, seed, started_at, note, tags: what it says of itself.
+        complete: whether its run came to its end.
+    """
+
+    place: str
+    error: str = ""
+    test: str = ""
+    link: str = ""
+    queue: str = ""
+    world: str = ""
+    seed: int = 0
+    started_at: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    complete: bool = True
+
+
+class Library:
+    """The records below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Reads nothing yet."""
+        self.folder = folder
+
+    def entries(self) -> list[Entry]:
+        """All records, the latest first; at most `MAX_ENTRIES`."""
+        found = [self._entry(path) for path in self._paths()[:MAX_ENTRIES]]
+        return sorted(found, key=lambda one: (one.started_at, one.place), reverse=True)
+
+    def records(self, places: Sequence[str]) -> list[Record]:
+        """The records at `places`, read in full.
+
+        Raises:
+            UsageError: if there are none or too many, or one is none of the folder's.
+            RecordError: if one cannot be read.
+        """
+        if not 1 <= len(places) <= MAX_SHOWN:
+            raise UsageError(f"{len(places)} records: choose 1 to {MAX_SHOWN}")
+        known = {self._place(path): path for path in self._paths()}
+        found = []
+        for place in dict.fromkeys(places):
+            # Only what the folder's own list has: a path of the request is never opened.
+            if place not in known:
+                raise UsageError(f"`{place}`: there is no such record in `{self.folder}`")
+            record = Record(known[place])
+            record.check()
+            found.append(record)
+        return found
+
+    def _paths(self) -> list[Path]:
+        try:
+            return record_paths(self.folder)
+        except RecordError:
+            return []
+
+    def _place(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
+
+    def _entry(self, path: Path) -> Entry:
+        place = self._place(path)
+        try:
+            manifest = Record(path).manifest
+            return Entry(
+                place=place,
+                test=manifest.title,
+                link=str(manifest.link.get("title", "")),
+                queue=manifest.queue,
+                world=manifest.world,
+                seed=manifest.seed,
+                started_at=manifest.started_at,
+                note=manifest.note,
+                tags=tuple(manifest.tags),
+                complete=manifest.complete,
+            )
+        except RecordError as error:
+            return Entry(place=place, error=str(error))
+
+
+MAX_ENTRIES = 5000
+"""Rows of a table that a browser still searches while one types."""
+
+MAX_SHOWN = 24
+"""Records in one page: more lines nobody tells apart."""

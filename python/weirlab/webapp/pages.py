@@ -1,0 +1,188 @@
+"""The pages of the application, as HTML: what a record or a run says is escaped in every place."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+from weirlab.scenario import congestion_controls, queue_names, shipped_links, shipped_tests
+from weirlab.webapp.runs import PHASES, WORLDS
+
+__all__ = ["command_line", "error_page", "form_page", "navigation", "records_page", "run_page", "runs_page"]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from weirlab.webapp.library import Entry
+    from weirlab.webapp.runs import Run
+
+
+def navigation(prefix: str) -> str:
+    """The links at the head of every page; `prefix` is the first part of every address."""
+    links = (("", "Records"), ("new", "New run"), ("runs", "Runs"))
+    items = " ".join(f'<a href="{prefix}/{place}">{name}</a>' for place, name in links)
+    return f'<nav class="noprint" aria-label="Weir">{items}</nav>\n'
+
+
+def command_line(command: str) -> str:
+    """The command that does what a page shows."""
+    return f'<p class="noprint quiet">The same on the command line: <code>{escape(command)}</code></p>\n'
+
+
+def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
+    """The list of records, with its filters."""
+    rows = "".join(_row(one) for one in entries)
+    worlds = _options(sorted({one.world for one in entries if one.world}), "any")
+    tests = _options(sorted({one.test for one in entries if one.test}), "any")
+    links = _options(sorted({one.link for one in entries if one.link}), "any")
+    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    return _page(
+        prefix,
+        "records",
+        "Records",
+        f"""<h1>Records</h1>
+<p class="quiet">{len(entries)} records below <code>{escape(str(folder))}</code></p>
+<div class="bar" role="search">
+<label>Search <input id="search" type="search" autocomplete="off"></label>
+<label>Test <select id="test">{tests}</select></label>
+<label>Link <select id="link">{links}</select></label>
+<label>World <select id="world">{worlds}</select></label>
+<label>Since <input id="since" type="date"></label>
+<button type="button" id="open" disabled>Open</button>
+<span id="count" class="quiet" role="status"></span>
+</div>
+<pre id="command" tabindex="0" aria-label="The command that does it">weir show {escape(str(folder))}</pre>
+<div class="scroll" tabindex="0" role="group" aria-label="Records"><table>
+<thead><tr>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
+""",
+    )
+
+
+def form_page(prefix: str) -> str:
+    """The form that starts a run."""
+    queues = "".join(
+        f'<label>Queue {number} <input name="queue" list="queues" size="40" autocomplete="off" '
+        f'placeholder="{escape(text)}"></label>\n'
+        for number, text in enumerate(QUEUES, start=1)
+    )
+    names = "".join(f'<option value="{escape(name)}"></option>' for name in ("default", *queue_names()))
+    phases = "".join(
+        f'<label>Length of {name} <input name="{name}" size="8" placeholder="as the test"></label>\n'
+        for name in PHASES
+    )
+    return _page(
+        prefix,
+        "new",
+        "New run",
+        f"""<h1>New run</h1>
+<form id="form" class="form">
+<label>Test <select name="test">{_options(shipped_tests(), None, "rrul")}</select></label>
+<label>Link <select name="link">{_options(shipped_links(), None, "cable-20-8")}</select></label>
+<fieldset><legend>Queues to compare, in the syntax of tc; the first is the baseline</legend>
+{queues}<datalist id="queues">{names}</datalist></fieldset>
+<label>Congestion control <select name="cc">{_options(congestion_controls(), "as the test")}</select></label>
+{phases}<label>Seed <input name="seed" size="8" inputmode="numeric" placeholder="1"></label>
+<label>Repeat <input name="repeat" size="8" inputmode="numeric" placeholder="1"></label>
+<label>World <select name="world">{_options(WORLDS, None)}</select></label>
+<p>The command that does it:</p>
+<pre id="command" tabindex="0"></pre>
+<p id="error" class="error" role="alert" hidden></p>
+<button type="submit" id="start">Start</button>
+</form>
+""",
+    )
+
+
+def runs_page(prefix: str, runs: Sequence[Run]) -> str:
+    """The runs that were started here."""
+    items = "".join(
+        f'<li><a href="{prefix}/runs/{one.number}"><code>{escape(one.command)}</code></a> {_state(one)}</li>\n'
+        for one in runs
+    )
+    return _page(
+        prefix, "runs", "Runs", f"<h1>Runs</h1>\n<ul>{items}</ul>\n" + ("" if runs else "<p>None yet.</p>\n")
+    )
+
+
+def run_page(prefix: str, run: Run) -> str:
+    """A run that is watched."""
+    return _page(
+        prefix,
+        "run",
+        f"Run {run.number}",
+        f"""<h1>Run {run.number}</h1>
+<pre tabindex="0" aria-label="The command">{escape(run.command)}</pre>
+<p id="state" role="status">{_state(run)}</p>
+<p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
+<p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
+<pre id="output" tabindex="0" aria-label="Output"></pre>
+""",
+        {"number": run.number},
+    )
+
+
+def error_page(prefix: str, message: str) -> str:
+    """What went wrong, in a sentence."""
+    content = f'<h1>That did not work</h1>\n<p class="error" role="alert">{escape(message)}</p>\n'
+    return _page(prefix, "error", "Error", content)
+
+
+def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int] | None = None) -> str:
+    told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{escape(title)} · Weir</title>\n<link rel="stylesheet" href="{prefix}/viewer.css">\n</head>\n'
+        f'<body>\n{navigation(prefix)}<main>\n{content}</main>\n'
+        f'<script type="application/json" id="weir-page">{told}</script>\n'
+        f'<script src="{prefix}/ui.js"></script>\n</body>\n</html>\n'
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _row(one: Entry) -> str:
+    place = escape(one.place)
+    if one.error:
+        return f'<tr data-place="{place}"><td></td><td colspan="{len(COLUMNS) - 1}">{escape(one.error)}</td></tr>\n'
+    cells = [one.test, one.link, one.queue, one.world, str(one.seed), one.started_at, " ".join(one.tags), one.note]
+    told = "".join(f"<td>{escape(text)}</td>" for text in cells)
+    mark = "" if one.complete else " (cut short)"
+    return (
+        f'<tr data-place="{place}" data-test="{escape(one.test)}" data-link="{escape(one.link)}" '
+        f'data-world="{escape(one.world)}" data-date="{escape(one.started_at[:10])}">'
+        f'<td><input type="checkbox" aria-label="Choose {place}"></td><td><a>{place}</a>{mark}</td>{told}</tr>\n'
+    )
+
+
+def _options(names: Sequence[str], empty: str | None, chosen: str | None = None) -> str:
+    first = "" if empty is None else f'<option value="">{empty}</option>'
+    return first + "".join(
+        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{escape(name)}</option>'
+        for name in names
+    )
+
+
+def _state(run: Run) -> str:
+    if run.code is None:
+        return "under way"
+    return "done" if run.code == 0 else f"ended with exit code {run.code}"
+
+
+COLUMNS = (
+    '<span class="hidden">Choose</span>',
+    "Record",
+    "Test",
+    "Link",
+    "Queue",
+    "World",
+    "Seed",
+    "Started",
+    "Tags",
+    "Note",
+)
+"""Headings of the list of records."""
+
+QUEUES = ("default", "htb rate 95% fq_codel", "cake bandwidth 95%", "")
+"""Examples beside the fields for queues."""

@@ -1,0 +1,194 @@
+"""Runs that the application started: each is a `weir run` of its own, whose output is kept."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import UsageError
+from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shipped_tests
+from weirlab.viewer import commands
+
+__all__ = ["Run", "Runs", "command_of"]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass
+class Run:
+    """A run, under way or ended.
+
+    Attributes:
+        number: by which it is asked for.
+        command: the command line.
+        out: its folder below that of the application.
+        total: how many records it makes.
+        code: its exit code; None while it runs.
+        lines: what it wrote, the last lines.
+    """
+
+    number: int
+    command: str
+    out: str
+    total: int
+    process: subprocess.Popen[str]
+    code: int | None = None
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LINES))
+
+
+class Runs:
+    """All runs of the application."""
+
+    def __init__(self, folder: Path) -> None:
+        """Runs write their records below `folder`."""
+        self._folder = folder
+        self._runs: list[Run] = []
+        self._lock = threading.Lock()
+
+    def start(self, form: Mapping[str, Any]) -> Run:
+        """Starts what a form says.
+
+        Raises:
+            UsageError: if it cannot be run, or enough is running.
+        """
+        with self._lock:
+            if sum(one.code is None for one in self._runs) >= MAX_AT_ONCE:
+                raise UsageError(f"{MAX_AT_ONCE} runs are under way: wait until one has ended, or stop one")
+            out = self._free_name(str(form.get("test", "run")))
+            command, total = command_of(form, out)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "weirlab", *shlex.split(command)[1:]],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                # A Ctrl-C in the terminal is for the application, which then ends its runs itself.
+                start_new_session=True,
+            )
+            run = Run(len(self._runs), command, out, total, process)
+            self._runs.append(run)
+        threading.Thread(target=_follow, args=(run,), daemon=True).start()
+        return run
+
+    def all(self) -> list[Run]:
+        """All runs, the latest first."""
+        return self._runs[::-1]
+
+    def numbered(self, number: int) -> Run:
+        """The run of that number.
+
+        Raises:
+            UsageError: if there is none.
+        """
+        if not 0 <= number < len(self._runs):
+            raise UsageError(f"there is no run {number}")
+        return self._runs[number]
+
+    def stop(self, number: int) -> None:
+        """Ends a run as Ctrl-C does: what was measured is kept."""
+        run = self.numbered(number)
+        if run.code is None:
+            run.process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """Ends all runs, and waits until they have."""
+        under_way = [one for one in self._runs if one.code is None]
+        for one in under_way:
+            one.process.send_signal(signal.SIGINT)
+        for one in under_way:
+            try:
+                one.process.wait(timeout=MAX_END_S)
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+                one.process.wait()
+
+    def _free_name(self, test: str) -> str:
+        name = f"{''.join(sign for sign in test if sign.isalnum() or sign in '_-')[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+        taken = {one.out for one in self._runs}
+        number = 1
+        while (found := name if number == 1 else f"{name}-{number}") in taken or (self._folder / found).exists():
+            number += 1
+        return found
+
+
+def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
+    """The command that does what a form says, and how many records it makes.
+
+    Raises:
+        UsageError: if it cannot be run: all that is wrong, in a sentence.
+    """
+    unknown = set(form) - FIELDS
+    if unknown:
+        raise UsageError(f"the form has no field `{min(unknown)}`")
+    test, world = form.get("test"), form.get("world", "sim")
+    if test not in shipped_tests():
+        raise UsageError(f"unknown test `{test}`")
+    if world not in WORLDS:
+        raise UsageError(f"world `{world}`: choose one of {', '.join(WORLDS)}")
+    links = _texts(form, "link")
+    for link in links:
+        if link not in shipped_links():
+            raise UsageError(f"unknown link `{link}`")
+    words: dict[str, Any] = {"test": test, "link": links or ["cable-20-8"]}
+    words |= {key: texts for key in ("queue", "cc") if (texts := _texts(form, key))}
+    phases = {key: str(form[key]).strip() for key in PHASES if str(form.get(key) or "").strip()}
+    if phases:
+        words["phases"] = phases
+    for key in ("seed", "repeat"):
+        text = str(form.get(key) or "").strip()
+        if text:
+            if not (text.isascii() and text.isdecimal() and len(text) <= 19):
+                raise UsageError(f"{key} `{text}`: write a whole number")
+            words[key] = int(text)
+    runs = resolve(check(ScenarioSpec, words, "form"))
+    if len(runs) > MAX_RUNS:
+        raise UsageError(f"{len(runs)} runs are too many to start from here: start {MAX_RUNS} or fewer")
+    return f"{commands(words | {'world': world}, out)} --no-charts", len(runs)
+
+
+def _texts(form: Mapping[str, Any], key: str) -> list[str]:
+    """The texts of a field that may be given several times, without empty ones."""
+    value = form.get(key) or []
+    given = value if isinstance(value, list) else [value]
+    return [text for one in given if (text := str(one).strip())]
+
+
+def _follow(run: Run) -> None:
+    """Keeps what a run writes, until it ends."""
+    if run.process.stdout is not None:
+        for line in run.process.stdout:
+            run.lines.append(line.rstrip("\n")[:MAX_LINE_CHARS])
+    run.code = run.process.wait()
+
+
+FIELDS = {"test", "link", "queue", "cc", "idle", "load", "cooldown", "seed", "repeat", "world"}
+"""Fields of the form."""
+
+PHASES = ("idle", "load", "cooldown")
+
+WORLDS = ("sim", "lab")
+"""Worlds that a form can start: the world net measures a real path, for which `weir test` asks more."""
+
+MAX_AT_ONCE = 2
+"""Runs at once, each of which uses all processors anyway."""
+
+MAX_RUNS = 1000
+"""Records of one form; a larger study belongs on the command line."""
+
+MAX_LINES, MAX_LINE_CHARS = 400, 500
+"""Of a run's output, what is kept."""
+
+MAX_END_S = 20.0
+"""How long a run may take to write what it has when the application ends."""
