@@ -14,8 +14,10 @@ from live import weir_in
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Browser
 
     from weirlab.record import Record
 
@@ -60,6 +62,15 @@ def rrul(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
         phases=SHORT,
         out=tmp_path_factory.mktemp("rrul") / "out",
     )
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A browser for all tests of pages."""
+    from browsing import started  # noqa: PLC0415 - only these tests need the driver
+
+    with started() as found:
+        yield found
 
 
 @pytest.fixture

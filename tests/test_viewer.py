@@ -3,127 +3,34 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
-import os
 import re
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, expect, sync_playwright
+from playwright.sync_api import Error, expect
 
+from browsing import PHONE, WAIT_MS, Opened, opened
+from live import weir_in
 from weirlab.plots import series
 from weirlab.record import open_record
 from weirlab.stats import describe
 from weirlab.viewer import report_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
 
     from weirlab.record import Record
 
-ROOT = Path(__file__).parent.parent
-AXE = ROOT / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
-PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1200, "height": 900}
 MARKUP = "</script><img src=x onerror=\"window.harmed = 'yes'\"><b>bold</b>"
-
-WAIT_MS = 30_000
-"""How long the browser may take for a step: far longer than it does on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no Chromium: make browser")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@dataclass
-class Opened:
-    """A page, what it asked for beyond itself, and what went wrong on it."""
-
-    page: Page
-    foreign: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def chart(self, title: str) -> Any:
-        """The chart of that title."""
-        return self.page.locator(f'section.chart[aria-label="{title}"]')
-
-    def plot(self, title: str) -> Any:
-        """Where that chart draws its lines, drawn and in sight."""
-        place = self.chart(title).locator(".u-over")
-        self.chart(title).scroll_into_view_if_needed()
-        place.wait_for()
-        return place
-
-    def shown(self) -> tuple[float, float]:
-        """The span of time that the charts show, in seconds."""
-        text = self.page.locator(".bar .shown").inner_text()
-        first, last = re.findall(r"[\d.]+", text)
-        return float(first), float(last)
-
-    def saved(self, title: str, name: str) -> bytes:
-        """The file that a button of a chart saves."""
-        with self.page.expect_download(timeout=WAIT_MS) as found:
-            self.chart(title).get_by_role("button", name=name).click()
-        return Path(found.value.path()).read_bytes()
-
-    def lines(self, title: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Times and values of each line of a chart, from its CSV; NaN where there is none."""
-        rows = list(csv.reader(io.StringIO(self.saved(title, "Save as CSV").decode())))[1:]
-        found: dict[str, list[tuple[float, float]]] = {}
-        for name, time, value in rows:
-            found.setdefault(name, []).append((float(time), float(value or "nan")))
-        return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
-
-
-@contextmanager
-def opened(browser: Browser, file: Path, **context: Any) -> Iterator[Opened]:
-    """The page in that file, with its charts drawn; what it asks for beyond itself fails."""
-    context.setdefault("viewport", DESK)
-    one = browser.new_context(offline=True, accept_downloads=True, **context)
-    one.set_default_timeout(WAIT_MS)
-    page = one.new_page()
-    found = Opened(page)
-
-    def asked(request: Request) -> None:
-        if not request.url.startswith((file.as_uri(), "data:", "blob:")):
-            found.foreign.append(request.url)
-
-    def said(message: ConsoleMessage) -> None:
-        if message.type == "error":
-            found.errors.append(message.text)
-
-    def stopped(dialog: Dialog) -> None:
-        found.errors.append(dialog.message)
-        dialog.dismiss()
-
-    page.on("request", asked)
-    page.on("pageerror", lambda error: found.errors.append(str(error)))
-    page.on("console", said)
-    page.on("dialog", stopped)
-    page.goto(file.as_uri())
-    page.wait_for_selector("html[data-ready]", state="attached")
-    yield found
-    one.close()
-    assert found.foreign == []
-    assert found.errors == []
 
 
 @pytest.fixture(scope="module")
@@ -328,28 +235,12 @@ def test_everything_can_be_done_with_the_keyboard_alone(browser: Browser, one_pa
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_anybody_out(browser: Browser, one_page: Path, two_page: Path, scheme: str) -> None:
     """By axe: contrast, names, roles, order of headings; tables unfolded."""
-    need_axe()
     with opened(browser, one_page if scheme == "light" else two_page, color_scheme=scheme) as shown:
         shown.page.evaluate(
             "[...document.querySelectorAll('.chart details')].slice(0, 4).forEach(one => one.open = true)"
         )
         shown.page.locator(".chart details table").first.wait_for()
-        # A devtools call, which the page's own policy does not forbid.
-        shown.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = shown.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        wrong = [
-            (one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]
-        ]
-        assert wrong == []
-
-
-def need_axe() -> None:
-    if AXE.exists():
-        return
-    if os.environ.get("WEIR_MAX_SKIPPED") and shutil.which("npm"):
-        subprocess.run(["npm", "ci", "--silent"], cwd=ROOT / "viewer", check=True, timeout=120)
-        return
-    pytest.skip("there is no axe: make browser")
+        assert shown.barriers() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -458,3 +349,24 @@ def test_the_pages_own_policy_refuses_the_network(browser: Browser, one_page: Pa
             shown.page.evaluate("fetch('https://example.net/')")
         assert any("Content Security Policy" in text for text in shown.errors)
         shown.errors.clear()
+
+
+def test_a_record_that_was_imported_is_shown_as_far_as_it_goes(
+    browser: Browser, rrul: list[Record], tmp_path: Path
+) -> None:
+    """It has no queues, no seed and no service classes, and its tables are packed otherwise."""
+    assert weir_in(tmp_path, "export", str(rrul[0].path), "--flent", "--out", "flent").returncode == 0
+    (file,) = (tmp_path / "flent").iterdir()
+    done = weir_in(tmp_path, "import", str(file), "--out", "imported")
+    assert done.returncode == 0, done.stderr
+    record = open_record(tmp_path / "imported")
+    page = report_page([record])
+    assert "seed None" not in page
+    assert "this is the file from which it was imported" in page
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        assert shown.page.locator(".error").count() == 0
+        ours = series.throughput_mbps(record, "down")
+        assert ours is not None
+        theirs = shown.lines("Download")
+        for name, values in ours.lines.items():
+            np.testing.assert_allclose(theirs[name][1], values, atol=1e-9)

@@ -23,6 +23,7 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
     ("show",): ("rec",),
     ("compare",): ("rec", "rec"),
     ("plot",): ("rec",),
+    ("report",): ("rec",),
     ("list",): ("queues",),
     ("test",): ("localhost:1",),
     ("ping",): ("127.0.0.1", "--count", "3", "--ping", "1ms"),
@@ -35,6 +36,7 @@ USUAL: dict[tuple[str, ...], tuple[str, ...]] = {
 
 ALONE = {
     ("serve",),
+    ("ui",),
     ("test",),
     ("ping",),
     ("shape", "start"),
@@ -88,7 +90,7 @@ def _call(command: Command, *words: str, setting: tuple[str, ...] = ()) -> Call:
     ordered = (*words, *usual) if "--" in usual else (*usual, *words)
     if command.words == ("serve",):
         return Call(words=(*command.words, *SERVER, *words), interrupts_s=(8.0, 10.0), setting=setting)
-    if command.words[0] in ("study", "ping"):
+    if command.words[0] in ("study", "ping", "ui"):
         # It may be right, and would take minutes or hours.
         return Call(words=(*command.words, *ordered), interrupts_s=(8.0, 10.0), setting=setting)
     return Call(words=(*command.words, *ordered), setting=setting)

@@ -25,8 +25,8 @@ def command(folder: Path, *, port: int) -> None:
     \b
     weir ui out
 
-    Open the link that is printed; Ctrl-C ends it. It is reached from this machine only, by whoever has the link.
-    Every page shows the command that does the same. Records of new runs go below DIR.
+    Open the link that is printed; Ctrl-C ends it. It is reached from this machine only, by whoever has the
+    link. Every page shows the command that does the same. Records of new runs go below DIR.
     """  # noqa: D301 - \b keeps click from folding the example
     import uvicorn  # noqa: PLC0415 - only this command serves
 
@@ -38,6 +38,8 @@ def command(folder: Path, *, port: int) -> None:
             door.bind(("127.0.0.1", port))
         except OSError as error:
             raise UsageError(f"--port {port}: 127.0.0.1:{port} cannot be used: {error.strerror}") from error
+        # Who reads the link may open it at once.
+        door.listen()
         chosen = door.getsockname()[1]
         served = application(folder.resolve(), secrets.token_hex(16), chosen)
         config = uvicorn.Config(

@@ -113,7 +113,11 @@ class _Served:
         return HTMLResponse(pages.form_page(self.prefix))
 
     async def check(self, request: Request) -> Response:
-        command, total = await run_in_threadpool(command_of, await _body(request), None)
+        try:
+            command, total = await run_in_threadpool(command_of, await _body(request), None)
+        except WeirError as error:
+            # What is wrong with a form that is being filled in is an answer, no failure.
+            return JSONResponse({"error": str(error)})
         return JSONResponse({"command": command, "total": total})
 
     async def start(self, request: Request) -> Response:

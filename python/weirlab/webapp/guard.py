@@ -65,7 +65,7 @@ class Guard:
             return "another site sent this request"
         first = scope["path"].split("/")[1] if scope["path"].count("/") > 1 else ""
         if not hmac.compare_digest(first.encode("utf-8", "replace"), self.token.encode()):
-            return "the token in the address is not that of this application: open the link that `weir ui` printed"
+            return "the address has not the token of this application: open the link that `weir ui` printed"
         return None
 
 

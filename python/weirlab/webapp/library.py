@@ -32,7 +32,7 @@ class Entry:
     link: str = ""
     queue: str = ""
     world: str = ""
-    seed: int = 0
+    seed: int | None = None
     started_at: str = ""
     note: str = ""
     tags: tuple[str, ...] = ()

@@ -54,8 +54,8 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <span id="count" class="quiet" role="status"></span>
 </div>
 <pre id="command" tabindex="0" aria-label="The command that does it">weir show {escape(str(folder))}</pre>
-<div class="scroll" tabindex="0" role="group" aria-label="Records"><table>
-<thead><tr>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
+<div class="scroll" tabindex="0" role="group" aria-label="Records"><table class="list">
+<thead><tr><td></td>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
 """,
     )
 
@@ -98,7 +98,8 @@ def form_page(prefix: str) -> str:
 def runs_page(prefix: str, runs: Sequence[Run]) -> str:
     """The runs that were started here."""
     items = "".join(
-        f'<li><a href="{prefix}/runs/{one.number}"><code>{escape(one.command)}</code></a> {_state(one)}</li>\n'
+        f'<li><a href="{prefix}/runs/{one.number}"><code>{escape(one.command)}</code></a> '
+        f"{_state(one)}</li>\n"
         for one in runs
     )
     return _page(
@@ -134,8 +135,9 @@ def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int]
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(title)} · Weir</title>\n<link rel="stylesheet" href="{prefix}/viewer.css">\n</head>\n'
-        f'<body>\n{navigation(prefix)}<main>\n{content}</main>\n'
+        f"<title>{escape(title)} · Weir</title>\n"
+        f'<link rel="icon" href="data:,"><link rel="stylesheet" href="{prefix}/viewer.css">\n</head>\n'
+        f"<body>\n{navigation(prefix)}<main>\n{content}</main>\n"
         f'<script type="application/json" id="weir-page">{told}</script>\n'
         f'<script src="{prefix}/ui.js"></script>\n</body>\n</html>\n'
     )
@@ -145,14 +147,25 @@ def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int]
 def _row(one: Entry) -> str:
     place = escape(one.place)
     if one.error:
-        return f'<tr data-place="{place}"><td></td><td colspan="{len(COLUMNS) - 1}">{escape(one.error)}</td></tr>\n'
-    cells = [one.test, one.link, one.queue, one.world, str(one.seed), one.started_at, " ".join(one.tags), one.note]
+        wide = f'<td colspan="{len(COLUMNS)}">{place}: {escape(one.error)}</td>'
+        return f'<tr data-place="{place}"><td></td>{wide}</tr>\n'
+    cells = [
+        one.test,
+        one.link,
+        one.queue,
+        one.world,
+        "" if one.seed is None else str(one.seed),
+        one.started_at[:19].replace("T", " "),
+        " ".join(one.tags),
+        one.note,
+    ]
     told = "".join(f"<td>{escape(text)}</td>" for text in cells)
+    choice = f'<input type="checkbox" aria-label="Choose {place}">'
     mark = "" if one.complete else " (cut short)"
     return (
         f'<tr data-place="{place}" data-test="{escape(one.test)}" data-link="{escape(one.link)}" '
         f'data-world="{escape(one.world)}" data-date="{escape(one.started_at[:10])}">'
-        f'<td><input type="checkbox" aria-label="Choose {place}"></td><td><a>{place}</a>{mark}</td>{told}</tr>\n'
+        f"<td>{choice}</td><td><a>{place}</a>{mark}</td>{told}</tr>\n"
     )
 
 
@@ -171,7 +184,6 @@ def _state(run: Run) -> str:
 
 
 COLUMNS = (
-    '<span class="hidden">Choose</span>',
     "Record",
     "Test",
     "Link",

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shipped_tests
 from weirlab.viewer import commands
@@ -42,7 +43,7 @@ class Run:
     total: int
     process: subprocess.Popen[str]
     code: int | None = None
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LINES))
+    lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_LINES))
 
 
 class Runs:
@@ -115,10 +116,13 @@ class Runs:
                 one.process.wait()
 
     def _free_name(self, test: str) -> str:
-        name = f"{''.join(sign for sign in test if sign.isalnum() or sign in '_-')[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+        word = "".join(sign for sign in test if sign.isalnum() or sign in "_-")[:40]
+        name = f"{word}-{time.strftime('%Y%m%d-%H%M%S')}"
         taken = {one.out for one in self._runs}
         number = 1
-        while (found := name if number == 1 else f"{name}-{number}") in taken or (self._folder / found).exists():
+        while (found := name if number == 1 else f"{name}-{number}") in taken or (
+            self._folder / found
+        ).exists():
             number += 1
         return found
 
@@ -133,29 +137,32 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     if unknown:
         raise UsageError(f"the form has no field `{min(unknown)}`")
     test, world = form.get("test"), form.get("world", "sim")
-    if test not in shipped_tests():
-        raise UsageError(f"unknown test `{test}`")
-    if world not in WORLDS:
-        raise UsageError(f"world `{world}`: choose one of {', '.join(WORLDS)}")
     links = _texts(form, "link")
-    for link in links:
-        if link not in shipped_links():
-            raise UsageError(f"unknown link `{link}`")
+    # Names alone: a form opens no file.
+    for what, value, known in (
+        ("test", test, shipped_tests()),
+        ("world", world, WORLDS),
+        *(("link", link, shipped_links()) for link in links),
+    ):
+        if value not in known:
+            raise UsageError(f"{what} `{value}`: choose one of {', '.join(known)}")
     words: dict[str, Any] = {"test": test, "link": links or ["cable-20-8"]}
     words |= {key: texts for key in ("queue", "cc") if (texts := _texts(form, key))}
-    phases = {key: str(form[key]).strip() for key in PHASES if str(form.get(key) or "").strip()}
+    phases = {key: texts[0] for key in PHASES if (texts := _texts(form, key))}
     if phases:
         words["phases"] = phases
-    for key in ("seed", "repeat"):
-        text = str(form.get(key) or "").strip()
-        if text:
-            if not (text.isascii() and text.isdecimal() and len(text) <= 19):
-                raise UsageError(f"{key} `{text}`: write a whole number")
-            words[key] = int(text)
+    words |= {key: _whole(key, texts[0]) for key in ("seed", "repeat") if (texts := _texts(form, key))}
     runs = resolve(check(ScenarioSpec, words, "form"))
     if len(runs) > MAX_RUNS:
         raise UsageError(f"{len(runs)} runs are too many to start from here: start {MAX_RUNS} or fewer")
     return f"{commands(words | {'world': world}, out)} --no-charts", len(runs)
+
+
+def _whole(key: str, text: str) -> int:
+    found = reading.whole(text, MAX_DIGITS)
+    if found is None:
+        raise UsageError(f"{key} `{text}`: write a whole number")
+    return found
 
 
 def _texts(form: Mapping[str, Any], key: str) -> list[str]:
@@ -168,8 +175,9 @@ def _texts(form: Mapping[str, Any], key: str) -> list[str]:
 def _follow(run: Run) -> None:
     """Keeps what a run writes, until it ends."""
     if run.process.stdout is not None:
-        for line in run.process.stdout:
-            run.lines.append(line.rstrip("\n")[:MAX_LINE_CHARS])
+        with run.process.stdout as written:
+            for line in written:
+                run.lines.append(line.rstrip("\n")[:MAX_LINE_CHARS])
     run.code = run.process.wait()
 
 
@@ -187,8 +195,14 @@ MAX_AT_ONCE = 2
 MAX_RUNS = 1000
 """Records of one form; a larger study belongs on the command line."""
 
-MAX_LINES, MAX_LINE_CHARS = 400, 500
-"""Of a run's output, what is kept."""
+MAX_LINES: int = 400
+"""Lines of a run's output that are kept."""
+
+MAX_LINE_CHARS = 500
+"""Characters of a line of a run's output that are kept."""
+
+MAX_DIGITS = 19
+"""Of a number: more than any seed has."""
 
 MAX_END_S = 20.0
 """How long a run may take to write what it has when the application ends."""

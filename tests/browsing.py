@@ -1,0 +1,124 @@
+"""A real browser for tests: a page, what it asks for, what goes wrong on it, and whom it keeps out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AXE = Path(__file__).parent.parent / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1200, "height": 900}
+
+WAIT_MS = 30_000
+"""How long the browser may take for a step: far longer than it does on a busy machine."""
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """Chromium without a window; the test is skipped where there is none."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no Chromium: make browser")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Opened:
+    """A page, what it asked for beyond itself, and what went wrong on it."""
+
+    page: Page
+    foreign: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def chart(self, title: str) -> Any:
+        """The chart of that title."""
+        return self.page.locator(f'section.chart[aria-label="{title}"]')
+
+    def plot(self, title: str) -> Any:
+        """Where that chart draws its lines, drawn and in sight."""
+        place = self.chart(title).locator(".u-over")
+        self.chart(title).scroll_into_view_if_needed()
+        place.wait_for()
+        return place
+
+    def shown(self) -> tuple[float, float]:
+        """The span of time that the charts show, in seconds."""
+        text = self.page.locator(".bar .shown").inner_text()
+        first, last = re.findall(r"[\d.]+", text)
+        return float(first), float(last)
+
+    def barriers(self) -> list[tuple[str, list[str]]]:
+        """What keeps somebody out, by axe: contrast, names, roles, order of headings."""
+        if not AXE.exists():
+            pytest.skip("there is no axe: make browser")
+        # A devtools call, which the page's own policy does not forbid.
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]]
+
+    def saved(self, title: str, name: str) -> bytes:
+        """The file that a button of a chart saves."""
+        with self.page.expect_download(timeout=WAIT_MS) as found:
+            self.chart(title).get_by_role("button", name=name).click()
+        return Path(found.value.path()).read_bytes()
+
+    def lines(self, title: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Times and values of each line of a chart, from its CSV; NaN where there is none."""
+        rows = list(csv.reader(io.StringIO(self.saved(title, "Save as CSV").decode())))[1:]
+        found: dict[str, list[tuple[float, float]]] = {}
+        for name, time, value in rows:
+            found.setdefault(name, []).append((float(time), float(value or "nan")))
+        return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
+
+
+@contextmanager
+def opened(browser: Browser, place: Path | str, **context: Any) -> Iterator[Opened]:
+    """The page in that file, with its charts drawn; what it asks for beyond itself fails."""
+    context.setdefault("viewport", DESK)
+    url, own = (place, place) if isinstance(place, str) else (place.as_uri(), place.as_uri())
+    one = browser.new_context(offline=url.startswith("file:"), accept_downloads=True, **context)
+    one.set_default_timeout(WAIT_MS)
+    page = one.new_page()
+    found = Opened(page)
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith((own, "data:", "blob:")):
+            found.foreign.append(request.url)
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            found.errors.append(message.text)
+
+    def stopped(dialog: Dialog) -> None:
+        found.errors.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("request", asked)
+    page.on("pageerror", lambda error: found.errors.append(str(error)))
+    page.on("console", said)
+    page.on("dialog", stopped)
+    page.goto(url)
+    if isinstance(place, Path):
+        page.wait_for_selector("html[data-ready]", state="attached")
+    yield found
+    one.close()
+    assert found.foreign == []
+    assert found.errors == []

@@ -1,0 +1,323 @@
+"""`weir ui`: only its owner may use it, it opens no other files, and nothing keeps anybody out."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, WAIT_MS, opened
+from weirlab.errors import UsageError
+from weirlab.record import open_record
+from weirlab.webapp.runs import command_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from weirlab.record import Record
+
+PATIENCE_S = 120
+"""How long anything here may take: far longer than it does on a busy machine."""
+
+MARKUP = "</script><img src=x onerror=\"window.harmed = 'yes'\"><b>bold</b>"
+
+QUICK = {
+    "test": "rrul",
+    "link": "cable-20-8",
+    "queue": ["fq_codel"],
+    "idle": "1s",
+    "load": "1s",
+    "cooldown": "0s",
+}
+
+
+@dataclass
+class Served:
+    """A running `weir ui`."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+    link: str
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return int(self.link.split(":")[2].split("/")[0])
+
+    @property
+    def token(self) -> str:
+        """The secret part of its link."""
+        return self.link.split("/")[3]
+
+    def ask(
+        self, path: str, method: str = "GET", body: object = None, token: str | None = None, **headers: str
+    ) -> tuple[int, str, dict[str, str]]:
+        """Status, content and headers of an answer; `headers` replace those of its own pages."""
+        own = f"127.0.0.1:{self.port}"
+        sent = {"Host": own} | ({"Origin": f"http://{own}"} if method == "POST" else {})
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            content = body if isinstance(body, str) else json.dumps(body)
+            connection.putrequest(method, f"/{self.token if token is None else token}{path}", skip_host=True)
+            for name, value in sent.items():
+                if value:
+                    connection.putheader(name, value)
+            if method == "POST":
+                connection.putheader("Content-Length", str(len(content)))
+            connection.endheaders(content.encode() if method == "POST" else None)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode("utf-8", "replace"), dict(answer.getheaders())
+        finally:
+            connection.close()
+
+    def state_when(self, number: int, wanted: str) -> dict[str, Any]:
+        """The state of a run as soon as it has a record, or has ended."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            state: dict[str, Any] = json.loads(self.ask(f"/runs/{number}/state")[1])
+            if state["code"] is not None or (wanted == "record" and state["records"]):
+                return state
+            time.sleep(0.2)
+        raise TimeoutError(f"run {number} has not come to `{wanted}` in {PATIENCE_S} s")
+
+
+@pytest.fixture(scope="module")
+def served(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("ui")
+    shutil.copytree(rrul[0].path.parent, folder / "out")
+    hostile = folder / "hostile <b>&\"'"
+    shutil.copytree(rrul[0].path, hostile)
+    manifest = json.loads((hostile / "manifest.json").read_text())
+    manifest |= {"title": MARKUP, "queue": MARKUP, "note": MARKUP, "tags": ["tagged"], "started_at": MARKUP}
+    (hostile / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "broken").mkdir()
+    (folder / "broken" / "manifest.json").write_text("{")
+    yield (one := begun(folder))
+    ended(one)
+
+
+def begun(folder: Path) -> Served:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weirlab", "ui", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=None,
+    )
+    assert process.stdout is not None
+    return Served(process, folder, process.stdout.readline().strip())
+
+
+def ended(one: Served) -> int:
+    one.process.send_signal(signal.SIGINT)
+    try:
+        return one.process.wait(timeout=PATIENCE_S)
+    finally:
+        one.process.kill()
+        if one.process.stdout is not None:
+            one.process.stdout.close()
+
+
+def test_it_listens_on_loopback_alone(served: Served) -> None:
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/", served.link)
+    with socket.socket() as other:
+        other.settimeout(PATIENCE_S)
+        assert other.connect_ex(("127.0.0.2", served.port)) != 0
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/", {"token": ""}),
+        ("/", {"token": "0" * 32}),
+        ("/viewer.js", {"token": "0" * 32}),
+        ("/", {"Host": "evil.example"}),
+        ("/", {"Host": ""}),
+        ("/", {"Host": "127.0.0.1:1"}),
+        ("/", {"Sec_Fetch_Site": "cross-site"}),
+        ("/", {"Sec_Fetch_Site": "same-site"}),
+        ("/", {"Origin": "http://evil.example"}),
+        ("/start", {"method": "POST", "body": QUICK, "Origin": ""}),
+        ("/start", {"method": "POST", "body": QUICK, "Origin": "null"}),
+        ("/start", {"method": "POST", "body": QUICK, "Origin": "http://127.0.0.1:1"}),
+        ("/start", {"method": "POST", "body": QUICK, "Sec_Fetch_Site": "cross-site"}),
+    ],
+)
+def test_strangers_and_other_sites_are_refused(served: Served, path: str, more: dict[str, Any]) -> None:
+    status, content, _ = served.ask(path, **more)
+    assert status in {400, 403}
+    assert "<" not in content
+    assert "Records" not in content
+    assert "None yet" in served.ask("/runs")[1]
+
+
+def test_its_owner_is_let_in(served: Served) -> None:
+    status, content, headers = served.ask("/", Sec_Fetch_Site="none")
+    assert status == 200
+    assert "out/01-pfifo-fast" in content
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "place", ["../ui", "/etc", "out", "%2e%2e", "out/../out/01-pfifo-fast", "out%2F01-pfifo-fast%00", ""]
+)
+@pytest.mark.parametrize("page", ["view", "record"])
+def test_only_records_of_the_list_are_opened(served: Served, page: str, place: str) -> None:
+    status, content, _ = served.ask(f"/{page}?record={place}")
+    assert status == 400
+    assert "no such record" in content
+
+
+def test_too_many_and_broken_records_are_told(served: Served) -> None:
+    assert served.ask("/view")[0] == 400
+    many = "&".join(f"record={number}" for number in range(40))
+    assert "choose 1 to 24" in served.ask(f"/view?{many}")[1]
+    assert "damaged" in served.ask("/view?record=broken")[1]
+    assert served.ask("/runs/99")[0] == 400
+    assert served.ask("/nothing")[0] == 404
+    assert served.ask("/start", "GET")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"test": "/etc/passwd.toml"}, "test `/etc/passwd.toml`: choose one of"),
+        ({"test": ["rrul"]}, "choose one of"),
+        ({"link": "own.toml"}, "link `own.toml`: choose one of"),
+        ({"world": "net"}, "world `net`: choose one of sim, lab"),
+        ({"queue": ["nonsense"]}, "nonsense"),
+        ({"queue": ["--out=/tmp/x"]}, "--out=/tmp/x"),
+        ({"load": "soon"}, "soon"),
+        ({"repeat": "1e9"}, "repeat `1e9`: write a whole number"),
+        ({"repeat": "100000"}, "too many"),
+        ({"out": "/elsewhere"}, "no field `out`"),
+    ],
+)
+def test_a_form_that_cannot_be_run_is_refused_in_a_sentence(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        command_of(QUICK | change, None)
+
+
+def test_bodies_are_bounded_and_must_be_objects(served: Served) -> None:
+    for body, said in (
+        ("{" + " " * 70_000, "more than 65536 bytes"),
+        ("no JSON", "no JSON"),
+        ("[1]", "no JSON object"),
+    ):
+        status, content, _ = served.ask("/start", "POST", body)
+        assert status == 400
+        assert said in json.loads(content)["error"]
+
+
+def test_what_is_wrong_is_told_while_a_form_is_filled_in(served: Served) -> None:
+    status, content, _ = served.ask("/check", "POST", QUICK | {"queue": ["nonsense"]})
+    assert status == 200
+    assert "nonsense" in json.loads(content)["error"]
+    assert json.loads(served.ask("/check", "POST", QUICK)[1])["total"] == 1
+
+
+def test_the_command_is_quoted_for_a_shell() -> None:
+    command, total = command_of(QUICK | {"queue": ["htb rate 95% fq_codel", "default"], "repeat": "2"}, "out")
+    assert total == 4
+    assert command == (
+        "weir run rrul --link cable-20-8 --queue 'htb rate 95% fq_codel' --queue default --idle 1s --load 1s "
+        "--cooldown 0s --repeat 2 --out out --no-charts"
+    )
+
+
+def test_a_run_is_ended_with_what_was_measured_and_so_is_the_application(tmp_path: Path) -> None:
+    one = begun(tmp_path)
+    long = QUICK | {"load": "100000s"}
+    answers = [json.loads(one.ask("/start", "POST", long)[1]) for _ in range(3)]
+    assert [answer.get("number") for answer in answers[:2]] == [0, 1]
+    assert "2 runs are under way" in answers[2]["error"]
+    one.state_when(0, "record")
+    one.ask("/runs/0/stop", "POST", {})
+    state = one.state_when(0, "end")
+    assert state["code"] == 130
+    record = open_record(tmp_path / state["records"][0]["place"])
+    record.check()
+    assert not record.manifest.complete
+    one.state_when(1, "record")
+    assert ended(one) == 0
+    # The second run ended with the application: its record is whole up to there.
+    (second,) = {path.parent for path in tmp_path.rglob("manifest.json")} - {record.path}
+    assert open_record(second).manifest.reached_ns is not None
+
+
+def test_records_are_found_chosen_and_compared(browser: Browser, served: Served) -> None:
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        expect(page.locator("#count")).to_have_text("4 shown")
+        page.locator("#search").fill("fq_codel 01")
+        expect(page.locator("#count")).to_have_text("0 shown")
+        page.locator("#search").fill("tagged")
+        expect(page.locator("#count")).to_have_text("1 shown")
+        page.locator("#search").fill("")
+        page.locator("#world").select_option("sim")
+        expect(page.locator("#count")).to_have_text("3 shown")
+        page.get_by_label("Choose out/01-pfifo-fast").check()
+        page.get_by_label("Choose out/02-htb-rate-95-fq-codel").check()
+        command = page.locator("#command").inner_text()
+        assert command.startswith("weir report out/")
+        page.get_by_role("button", name="Compare 2").click()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        assert len(shown.lines("Ping, all runs")) == 2
+        assert page.locator("code", has_text="weir report").count() == 1
+        assert page.evaluate("window.harmed") is None
+
+
+def test_a_run_is_started_watched_and_opened(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}") as shown:
+        page = shown.page
+        page.get_by_role("link", name="New run").click()
+        page.locator("[name=queue]").first.fill("nonsense")
+        expect(page.locator("#error")).to_contain_text("nonsense", timeout=WAIT_MS)
+        assert page.locator("#start").is_disabled()
+        page.locator("[name=queue]").first.fill("htb rate 95% fq_codel")
+        for name, value in (("idle", "1s"), ("load", "2s"), ("cooldown", "0s")):
+            page.locator(f"[name={name}]").fill(value)
+        expect(page.locator("#command")).to_contain_text(
+            "--queue 'htb rate 95% fq_codel' --idle 1s --load 2s"
+        )
+        page.locator("#start").click()
+        expect(page.locator("#state")).to_have_text("done", timeout=PATIENCE_S * 1000)
+        assert "fq_codel" in page.locator("#output").inner_text()
+        page.get_by_role("link", name="Open the records").click()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        assert shown.chart("Ping").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["", "new", "runs", "view?record=hostile%20%3Cb%3E%26%22'"])
+def test_nothing_keeps_anybody_out_and_a_phone_shows_all(
+    browser: Browser, served: Served, page: str, scheme: str
+) -> None:
+    with opened(browser, served.link, viewport=PHONE, color_scheme=scheme) as shown:
+        shown.page.goto(served.link + page)
+        if page.startswith("view"):
+            shown.page.wait_for_selector("html[data-ready]", state="attached")
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert shown.page.locator("img[src=x], main b").count() == 0
+        if not page.startswith("view"):
+            assert shown.barriers() == []
