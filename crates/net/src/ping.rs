@@ -35,7 +35,7 @@ pub struct PingSettings {
     pub ttl: Option<u8>,
     /// Time between two pings.
     pub period: Duration,
-    /// How many are sent; `None` until they are stopped.
+    /// How many are sent; `None` until they are stopped, or 2^32 - 1 are sent.
     pub count: Option<u64>,
     /// A ping that is not answered for so long is lost.
     pub patience: Duration,
@@ -96,10 +96,8 @@ impl PingSettings {
 
     fn schedule(&self) -> Schedule {
         // The last ping is the end: its answer is waited for, and nothing else.
-        let last = self.count.map(|count| count.saturating_sub(1));
-        let stop = last.map_or(u64::MAX / 2, |last| {
-            last.saturating_mul(self.period.as_nanos()).saturating_add(1).min(u64::MAX / 2)
-        });
+        let last = self.count.unwrap_or(u64::MAX).clamp(1, MAX_COUNT) - 1;
+        let stop = last.saturating_mul(self.period.as_nanos()).min(MAX_LENGTH_NS) + 1;
         Schedule::new(Time::ZERO, self.period, Time::from_nanos(stop))
     }
 }
@@ -270,6 +268,10 @@ fn refusal(settings: &PingSettings, error: &io::Error) -> NetError {
 
 /// hrPing goes no faster either, and a thread that wakes up late by 50 us has 5 % of it.
 const MIN_PERIOD: Duration = Duration::from_millis(1);
+/// Sequence numbers have 32 bits: 49 days at 1 ms.
+const MAX_COUNT: u64 = u32::MAX as u64;
+/// Times have 64 bits, and half of them is room for sums: 292 years.
+const MAX_LENGTH_NS: u64 = u64::MAX / 2;
 /// As long as a session takes at most to be had.
 const SESSION_PATIENCE: WallDuration = WallDuration::from_secs(20);
 /// Time before the clock starts, in which the thread does.
@@ -316,5 +318,8 @@ mod tests {
         }
         assert_eq!(due, [0, 2_000_000, 4_000_000]);
         assert_eq!(schedule.stop().as_nanos(), 4_000_001);
+        let endless = PingSettings { count: None, ..settings(PingMethod::Udp, 0, 1_000) };
+        let pings = u128::from(endless.schedule().stop().as_nanos()).div_ceil(1_000_000);
+        assert_eq!(pings, u128::from(u32::MAX));
     }
 }

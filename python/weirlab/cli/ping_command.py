@@ -102,7 +102,8 @@ def command(host: str, *, out: Path | None, chart: Path | None, as_json: bool, *
     if ended is not None:
         raise ended
     if samples.sent and not samples.answered:
-        raise NetError(f"none of {samples.sent} pings was answered by `{host}`")
+        none = "the ping" if samples.sent == 1 else f"none of {samples.sent} pings"
+        raise NetError(f"{none} was {'not ' if samples.sent == 1 else ''}answered by `{host}`")
 
 
 def _send(  # noqa: PLR0913 - what is sent, and where it goes
