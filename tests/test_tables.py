@@ -323,4 +323,4 @@ def test_no_heading_speaks_of_a_load_where_there_is_none(tmp_path: Path) -> None
     assert "mean" in said
     assert "without load" in printed(latency_table(summarise(records[0])), 80)
     assert "Nothing but pings ran" in story(comparisons).plain
-    assert "loaded" not in records[0]._repr_html_()
+    assert "loaded" not in str(records[0]._repr_html_())
