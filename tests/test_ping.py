@@ -21,6 +21,7 @@ from live import PATIENCE_S, weir_in
 from row import SERVER, SERVER_6, figures, in_row, need_row, router
 from weirlab.errors import UsageError
 from weirlab.net.ping import COLUMNS, PingTarget, SampleFile, Samples, plan_ping
+from weirlab.record import open_record, record_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,3 +348,26 @@ def test_what_is_lost_past_routers_is_told(tmp_path: Path) -> None:
     assert list(figures(told)["refused"]) == [os.strerror(errno.EHOSTUNREACH)]
     assert (figures(told)["lost"], figures(told)["answered_by"]) == (10, {})
     assert (figures(silent)["lost"], figures(silent)["refused"]) == (10, {})
+
+
+def test_a_scenario_asks_any_router_of_a_real_path_and_names_no_link(tmp_path: Path) -> None:
+    need_row()
+    probes = [f'{{ name = "router {ttl}", kind = "udp_ttl", ttl = {ttl}, payload = 0 }}' for ttl in (1, 2, 3)]
+    (tmp_path / "routers.toml").write_text(
+        f"""
+[test]
+name = "routers"
+title = "Routers"
+phases = {{ idle = "300ms" }}
+probes = [{", ".join(probes)}, {{ name = "server", kind = "udp" }}]
+"""
+    )
+    words = ("run", "routers.toml", "--world", "net", "--host", SERVER, "--out", "out", "--no-charts")
+    (done,) = in_row(tmp_path, words, server=("serve", "--irtt-port", "0"))
+    assert done.returncode == 0, done.stderr
+    # Nothing but pings ran.
+    assert "loaded" not in done.stdout
+    (record,) = (open_record(path) for path in record_paths(tmp_path / "out"))
+    answered = record.latency.drop_nulls("rtt_ns").group_by("probe").len()
+    assert dict(answered.iter_rows()).keys() == {0, 1, 2, 3}
+    assert record.manifest.link["title"] == f"path to {SERVER}"

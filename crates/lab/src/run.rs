@@ -61,6 +61,7 @@ pub struct Options {
 /// If it cannot: the first thing, with what this kernel has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     weir_path::check(scenario)?;
+    scenario.check_routers()?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }

@@ -109,6 +109,7 @@ struct Agenda {
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     weir_path::check(scenario)?;
     weir_tcp::check_profiles(scenario)?;
+    scenario.check_routers()?;
     scenario.check_round_trips()?;
     for flow in &scenario.flows {
         let random = Seed::new(0).stream("tcp");

@@ -9,12 +9,27 @@ use crate::scenario::{
 };
 
 impl Scenario {
-    /// Checks that the parts fit together.
+    /// Checks that the parts fit together. A path without hops may be one elsewhere, of whose routers nothing is
+    /// known: worlds that make the path themselves [check](Self::check_routers) more.
     ///
     /// # Errors
     /// If they do not: the first thing that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        self.check_with(self.path.up.len() + 1)
+        let is_elsewhere = self.path.up.is_empty() && self.path.down.is_empty();
+        self.check_with(if is_elsewhere { MAX_ROUTERS } else { self.routers() })
+    }
+
+    /// Checks that every time to live ends at a router of the scenario's own path.
+    ///
+    /// # Errors
+    /// If one does not: the first.
+    pub fn check_routers(&self) -> Result<(), ScenarioError> {
+        self.probes.iter().try_for_each(|probe| check_ttl(probe, self.routers()))
+    }
+
+    /// Routers stand before, between and behind the hops.
+    fn routers(&self) -> usize {
+        self.path.up.len() + 1
     }
 
     /// Checks a scenario on a path elsewhere, of whose routers nothing is known.
@@ -251,6 +266,38 @@ mod tests {
     fn json_round_trips() {
         let scenario = scenario();
         assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn a_time_to_live_ends_at_a_router_of_the_path_or_at_any_of_one_elsewhere() {
+        let with_ttl = |ttl| {
+            let mut scenario = scenario();
+            scenario.probes = vec![Probe {
+                name: "router".to_owned(),
+                kind: ProbeKind::UdpTtl,
+                host: 0,
+                dscp: 0,
+                payload_bytes: 0,
+                period_ns: 1_000_000,
+                start_ns: 0,
+                stop_ns: 1_000_000,
+                ttl: Some(ttl),
+                tunnel: None,
+            }];
+            scenario
+        };
+        let refusal = |outcome: Result<(), ScenarioError>| outcome.unwrap_err().to_string();
+        let sentence = |ttl, most| {
+            format!("probe `router`: ttl {ttl}: write 1 to {most}, the routers of this path")
+        };
+        assert_eq!(refusal(with_ttl(3).check()), sentence(3, 2));
+        let mut elsewhere = with_ttl(3);
+        elsewhere.path.up.clear();
+        elsewhere.path.down.clear();
+        assert_eq!(elsewhere.check(), Ok(()));
+        assert_eq!(refusal(elsewhere.check_routers()), sentence(3, 1));
+        elsewhere.probes[0].ttl = Some(65);
+        assert_eq!(refusal(elsewhere.check()), sentence(65, 64));
     }
 
     #[test]

@@ -27,10 +27,10 @@ from weirlab.stats import compare
 from weirlab.stats.repetition import Until
 from weirlab.ui import RunProgress, console, note, section, warn
 from weirlab.worlds import datapaths, world_named, world_names
-from weirlab.worlds.net import without_path
+from weirlab.worlds.net import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Sized
+    from collections.abc import Sized
 
     from weirlab.cli.verdicts import Rules
     from weirlab.record import Record
@@ -119,9 +119,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
     place = world_named(world, datapath, host=host, secret=secret_of(auth))
     words["repeat"] = repeats(until, max_repeat, words["repeat"])
     wish = None if until is None else Until(until)
-    spec = spec_of(what, words)
+    spec = _spec(what, words, host)
     rules = rules_of([*spec.assertions, *assertions], assert_file, baseline)
-    runs = [noted(one, words) for one in _runs(spec, host, words["links"])]
+    runs = [noted(one, words) for one in _runs(spec)]
     rules.check(runs)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
@@ -191,16 +191,20 @@ def _tell_methods(records: list[Record]) -> None:
             console.print(table)
 
 
-def _runs(spec: ScenarioSpec, host: str | None, links: Sequence[str]) -> list[ResolvedRun]:
-    """The runs; those over a real path have none of their own."""
+def _spec(what: str, words: dict[str, Any], host: str | None) -> ScenarioSpec:
+    """The scenario; over a real path it has no link of its own."""
+    if host is None:
+        return spec_of(what, words)
+    if words["links"]:
+        raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{host}` as it is")
+    return spec_of(what, words, link=path_to(host))
+
+
+def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
+    """The runs; says which set-ups were given twice."""
     for text in given_again(spec):
         note(text)
-    runs = resolve(spec)
-    if host is None:
-        return runs
-    if links:
-        raise UsageError(f"link `{links[0]}`: the world net measures the path to `{host}` as it is")
-    return [without_path(one, host) for one in runs]
+    return resolve(spec)
 
 
 def _count(things: Sized, name: str) -> str:

@@ -87,15 +87,21 @@ def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
-    """The scenario in the file `what`, or the test of that name, with what was given on the line."""
-    base: dict[str, Any] = {"test": what, "link": DEFAULT_LINK}
+def spec_of(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = None) -> ScenarioSpec:
+    """The scenario in the file `what`, or the test of that name, with what was given on the line.
+
+    Args:
+        what: file or name.
+        words: what was given on the line.
+        link: what takes the place of any link, which the scenario then need not name.
+    """
+    base: dict[str, Any] = {"test": what, "link": link or DEFAULT_LINK}
     if what.endswith(".toml"):
         written, text = read_toml(Path(what), f"`{what}`")
         # A test file has no key `test`.
         if "test" in written:
-            check(ScenarioSpec, written, what, text=text)
-            base = written
+            base = written if link is None else {**written, "link": link}
+            check(ScenarioSpec, base, what, text=text)
     return check(ScenarioSpec, base | _from_line(base, words), "command line", names=OPTIONS)
 
 

@@ -12,7 +12,7 @@ from weirlab.record import new_manifest
 from weirlab.scenario.resolve import DEFAULT_QUEUE
 from weirlab.worlds.machine import machine
 
-__all__ = ["CLOCK", "OFFLOADS", "NetWorld", "without_path"]
+__all__ = ["CLOCK", "OFFLOADS", "NetWorld", "path_to", "without_path"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,12 @@ class NetWorld:
             raise NetError(str(error)) from error
 
 
+def path_to(host: str) -> dict[str, Any]:
+    """In place of a link the path to `host`, of which nothing is known beforehand."""
+    return {"name": "path", "title": f"path to {host}"}
+
+
 def without_path(run: ResolvedRun, host: str) -> ResolvedRun:
-    """`run` on the path to `host`."""
-    link = run.link.model_copy(update={"name": "path", "title": f"path to {host}", "up": [], "down": []})
+    """`run`, which was resolved on some link, on the path to `host`."""
+    link = run.link.model_copy(update={**path_to(host), "up": [], "down": []})
     return replace(run, link=link, scenario={**run.scenario, "path": {"up": [], "down": []}})
