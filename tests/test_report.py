@@ -67,6 +67,13 @@ def test_the_page_loads_nothing_and_lets_nothing_in(rrul: list[Record]) -> None:
     assert not re.search(r"""(src|href|action)=["']?(https?:)?//""", page)
 
 
+def test_what_others_wrote_has_its_licence_in_the_page(rrul: list[Record]) -> None:
+    page = report_page([rrul[0]])
+    for name in ("uplot:", "hyparquet:", "fzstd:"):
+        assert name in page.partition("<script>")[2]
+    assert page.count("Permission is hereby granted") == 6
+
+
 def test_the_record_itself_is_in_the_page(rrul: list[Record], tmp_path: Path) -> None:
     kept = scripts(report_page(rrul))
     for number, record in enumerate(rrul):
