@@ -30,9 +30,10 @@ test: setup ## Sets everything up and passes the tests
 	@$(BIN)/pytest
 
 .PHONY: docs
-docs: setup ## Writes what is declared in the code into docs/: the record's columns, lists of names
+docs: setup ## Writes what is declared in the code: columns and names into docs/, scenarios as types of Python
 	@$(BIN)/python tests/record_page.py
 	@$(BIN)/python tests/list_pages.py
+	@$(BIN)/python tests/scenario_models.py
 
 .PHONY: cases
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts

@@ -9,9 +9,10 @@ import pytest
 
 from weirlab.cli import weir
 from weirlab.errors import UsageError
-from weirlab.scenario import ScenarioSpec, TestSpec, faults, load_link, load_scenario
+from weirlab.forms import faults
+from weirlab.forms.faults import line_of
+from weirlab.scenario import ScenarioSpec, TestSpec, load_link, load_scenario
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.faults import line_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ TOLD = [
     "line 9: up.1.name: this key is missing",
     "line 10: up.1.framing.overhead: -1: write 0 or more",
     "line 11: up.1.loss.probability: 2: write 1 or less",
-    "line 12: up.1.changes.1.at: `5` is a time without its unit: write `5s`, `5ms` or `5us`",
+    "line 14: up.1.changes.1.at: `5` is a time without its unit: write `5s`, `5ms` or `5us`",
     "line 18: down.0.name: it is empty: write at least one letter",
 ]
 

@@ -12,7 +12,10 @@ from weirlab import _native
 from weirlab.api import run, run_all
 from weirlab.errors import UsageError
 from weirlab.scenario import (
+    HopSpec,
     LinkSpec,
+    Model,
+    PositiveNanoseconds,
     ScenarioSpec,
     TestSpec,
     line_rate,
@@ -378,3 +381,49 @@ def test_a_line_that_reorders_and_doubles_loses_nothing(tmp_path: Path) -> None:
 def test_what_cannot_be_reordered_is_refused() -> None:
     with pytest.raises(UsageError, match="packets overtake by not being delayed: give the hop a delay"):
         run("ping", **rough(delay="0s"))
+
+
+def test_what_python_writes_is_what_a_file_says() -> None:
+    link = load_link("line-50")
+    assert link.written()["down"][0]["rate"] == "50mbit"
+    assert "mtu" not in link.written(), "what was left to its default stays so"
+    assert check(LinkSpec, link.written(), "link") == link
+    spec = ScenarioSpec(test="rrul", link=link, phases={"load": "9s"})
+    assert spec.written()["phases"] == {"load": "9s"}
+    [run] = resolve(spec)
+    assert run.link == link
+    assert run.scenario["duration_ns"] == 19 * 10**9
+
+
+def test_a_changed_copy_is_read_again() -> None:
+    link = load_link("line-50")
+    hop = link.down[-1].model_copy(update={"rate": 10})
+    with pytest.raises(UsageError, match=r"link\.down\.0\.rate: `10bit`: write a rate from 1kbit to 1tbit"):
+        resolve(scenario(link=link).model_copy(update={"link": link.model_copy(update={"down": [hop]})}))
+
+
+class Own(Model):
+    """A model of somebody else's, with a part of a scenario in it."""
+
+    hop: HopSpec
+    length: PositiveNanoseconds
+
+
+def test_other_models_may_hold_parts_of_scenarios() -> None:
+    own = check(Own, {"hop": {"name": "line", "rate": "20mbit"}, "length": "5s"}, "own")
+    assert (own.hop.rate, own.length) == (20_000_000, 5 * 10**9)
+    with pytest.raises(UsageError) as caught:
+        check(Own, {"hop": {"name": "line", "rate": 20}, "length": "0s"}, "own")
+    assert str(caught.value) == (
+        "own: hop: HopSpec: rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`; "
+        "length: `0s`: write a time above 0, such as `5ms`"
+    )
+
+
+def test_python_may_hand_over_anything() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    for odd in (endless, object(), b"rrul", {1: 2}, 10**40, float("nan"), {"name": {"name"}}):
+        with pytest.raises(UsageError) as caught:
+            scenario(test=odd)
+        assert len(str(caught.value)) < 1000

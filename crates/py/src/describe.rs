@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_core::{Cells, Framing};
-use weir_core::{Dscp, RNG_NAME, Rate, units};
+use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
@@ -154,32 +154,10 @@ pub(crate) fn tcp_profiles() -> Vec<&'static str> {
     PROFILES.iter().map(|profile| profile.name).collect()
 }
 
-/// A rate such as `20mbit` in bit/s.
-#[pyfunction]
-pub(crate) fn parse_rate(text: &str) -> PyResult<u64> {
-    units::parse_rate(text).map(Rate::as_bps).map_err(fail)
-}
-
-/// A time such as `5ms` in nanoseconds.
-#[pyfunction]
-pub(crate) fn parse_time(text: &str) -> PyResult<u64> {
-    units::parse_time(text).map(weir_core::Duration::as_nanos).map_err(fail)
-}
-
-/// A size such as `64kb` in bytes.
-#[pyfunction]
-pub(crate) fn parse_size(text: &str) -> PyResult<u64> {
-    units::parse_size(text).map(weir_core::Bytes::get).map_err(fail)
-}
-
 /// A differentiated services code point such as `EF` or `46` as a number.
 #[pyfunction]
 pub(crate) fn parse_dscp(text: &str) -> PyResult<u8> {
-    Dscp::parse(text).map(Dscp::get).ok_or_else(|| {
-        fail(format!(
-            "`{text}` is no DSCP: write a name such as EF or CS1, or a number from 0 to 63"
-        ))
-    })
+    Dscp::parse(text).map(Dscp::get).ok_or_else(|| fail(weir_scenario::quantity::no_dscp(text)))
 }
 
 /// The named framings: bytes added to a packet, least bytes, and how it is cut up.

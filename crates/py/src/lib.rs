@@ -11,6 +11,7 @@ mod describe;
 mod lab;
 mod measure;
 mod ping;
+mod scenario;
 mod serve;
 mod shape;
 mod simulate;
@@ -33,8 +34,7 @@ mod _native {
     #[pymodule_export]
     use super::describe::{
         check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
-        markers, methods, parse_dscp, parse_rate, parse_size, parse_time, rng_name, services,
-        tables, tcp_profiles,
+        markers, methods, parse_dscp, rng_name, services, tables, tcp_profiles,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
@@ -43,13 +43,19 @@ mod _native {
     #[pymodule_export]
     use super::ping::ping;
     #[pymodule_export]
+    use super::scenario::{
+        Resolved, ResolvedSetUp, given_again, line_rate, load_link, load_test, mean_rate,
+        read_quantity, read_rate, read_scenario, read_scenario_or_test, read_spec, read_time,
+        resolve_scenario, scenario_schema, shipped_links, shipped_tests,
+    };
+    #[pymodule_export]
     use super::serve::serve;
     #[pymodule_export]
     use super::shape::{
         choose_shaper, detect_framing, replay_shaper, shape, shaper_status, stop_shaper,
     };
     #[pymodule_export]
-    use super::simulate::{check_scenario, check_simulation, simulate};
+    use super::simulate::{check_simulation, simulate};
 }
 
 /// Turns any error into the exception of this module: all of them are one sentence for people.

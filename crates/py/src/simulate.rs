@@ -15,14 +15,6 @@ use weir_world::{Scenario, Verdict};
 
 use crate::{fail, wrong};
 
-/// Checks a resolved scenario, given as JSON.
-#[pyfunction]
-pub(crate) fn check_scenario(scenario: &str) -> PyResult<()> {
-    let scenario = Scenario::from_json(scenario).map_err(fail)?;
-    weir_path::check(&scenario).map_err(fail)?;
-    weir_tcp::check_profiles(&scenario).map_err(fail)
-}
-
 /// Checks that the simulator can do what a resolved scenario, given as JSON, asks for.
 #[pyfunction]
 pub(crate) fn check_simulation(scenario: &str) -> PyResult<()> {

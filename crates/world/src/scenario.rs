@@ -36,13 +36,13 @@ pub struct Scenario {
     /// The speed tests.
     #[serde(default)]
     pub methods: Vec<SpeedTest>,
+    /// Sets the rates of shaped hops.
+    #[serde(default)]
+    pub shaper: Option<Shaper>,
     /// Each load starts so much later at most, and each train of pings up to a period later: drawn
     /// from the seed. Without it loads that start together stay in lock-step, as no real ones do.
     #[serde(default)]
     pub start_jitter_ns: u64,
-    /// Sets the rates of shaped hops.
-    #[serde(default)]
-    pub shaper: Option<Shaper>,
     /// How often what is sampled.
     pub sampling: Sampling,
     /// Internet protocol of loads and probes.
@@ -193,12 +193,12 @@ pub struct Flow {
     pub direction: Direction,
     /// Number of the server at its other end.
     pub host: u32,
-    /// Number of the machine in the client's network at its near end; 0 is the client itself.
-    #[serde(default)]
-    pub station: u32,
     /// Number of the tunnel that carries it, if one does.
     #[serde(default)]
     pub tunnel: Option<u32>,
+    /// Number of the machine in the client's network at its near end; 0 is the client itself.
+    #[serde(default)]
+    pub station: u32,
     /// Who opens the connection.
     #[serde(default)]
     pub opened_by: Opener,
@@ -225,6 +225,9 @@ pub struct Probe {
     pub kind: ProbeKind,
     /// Number of the server that answers.
     pub host: u32,
+    /// Number of the tunnel that carries it, if one does.
+    #[serde(default)]
+    pub tunnel: Option<u32>,
     /// Differentiated services code point, both ways.
     pub dscp: u8,
     /// Bytes of payload.
@@ -239,9 +242,6 @@ pub struct Probe {
     /// the other kinds.
     #[serde(default)]
     pub ttl: Option<u8>,
-    /// Number of the tunnel that carries it, if one does.
-    #[serde(default)]
-    pub tunnel: Option<u32>,
 }
 
 /// Protocol of a probe.

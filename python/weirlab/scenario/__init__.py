@@ -1,5 +1,6 @@
 """Scenarios: what is to happen, as people write it and as worlds take it."""
 
+from weirlab.forms import Model
 from weirlab.scenario.catalogue import (
     check,
     congestion_controls,
@@ -10,7 +11,7 @@ from weirlab.scenario.catalogue import (
     shipped_links,
     shipped_tests,
 )
-from weirlab.scenario.models import Direction, HopSpec, LinkSpec, Model, ScenarioSpec, TcpSpec, TestSpec
+from weirlab.scenario.models import Direction, HopSpec, LinkSpec, ScenarioSpec, TcpSpec, TestSpec
 from weirlab.scenario.resolve import DEFAULT_QUEUE, ResolvedRun, line_rate, mean_rate, resolve
 from weirlab.scenario.units import PositiveNanoseconds, rate_text, time_ns, time_text
 

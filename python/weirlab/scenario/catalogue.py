@@ -1,50 +1,98 @@
-"""Tests and links by name: those that are shipped, and files."""
+"""Tests and links by name, scenarios by file, and what is written in Python."""
 
 from __future__ import annotations
 
-import os
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ValidationError
-
-from weirlab import _native, reading
+from weirlab import _native, forms, reading
 from weirlab.errors import UsageError
-from weirlab.scenario.faults import faults, told
-from weirlab.scenario.models import LinkSpec, Model, ScenarioSpec, TestSpec
+from weirlab.forms import Model
+from weirlab.scenario.base import Spec, read
+from weirlab.scenario.models import LinkSpec, ScenarioSpec, TestSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
+    from collections.abc import Callable, Mapping
 
-SpecT = TypeVar("SpecT", bound=Model)
+ModelT = TypeVar("ModelT", bound=Model)
+ResultT = TypeVar("ResultT")
 
 
 def shipped_tests() -> list[str]:
     """The names of the shipped tests, sorted."""
-    return _names("tests")
+    return _native.shipped_tests()
 
 
 def shipped_links() -> list[str]:
     """The names of the shipped links, sorted."""
-    return _names("links")
+    return _native.shipped_links()
 
 
 def load_test(name: str) -> TestSpec:
-    """The shipped test of that name, or the test in that file."""
-    return _load(TestSpec, "test", "tests", name)
+    """The shipped test of that name, or the test in that file.
+
+    Raises:
+        UsageError: if there is none, or something is wrong with it.
+    """
+    return TestSpec.known(told(lambda: _native.load_test(name, Files())))
 
 
 def load_link(name: str) -> LinkSpec:
-    """The shipped link of that name, or the link in that file."""
-    return _load(LinkSpec, "link", "links", name)
+    """The shipped link of that name, or the link in that file.
+
+    Raises:
+        UsageError: if there is none, or something is wrong with it.
+    """
+    return LinkSpec.known(told(lambda: _native.load_link(name, Files())))
 
 
 def load_scenario(path: Path) -> ScenarioSpec:
-    """The scenario in that file."""
-    return _read(ScenarioSpec, path, str(path))
+    """The scenario in that file.
+
+    Raises:
+        UsageError: if it cannot be read, or something is wrong with it: all of that.
+    """
+    text = _text(path, str(path))
+    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(path))))
+
+
+def scenario_in(path: Path) -> ScenarioSpec | None:
+    """The scenario in that file; None if the file is that of a test.
+
+    Raises:
+        UsageError: if it cannot be read, or something is wrong with the scenario.
+    """
+    text = _text(path, f"`{path}`")
+    said = told(lambda: _native.read_scenario_or_test(text, str(path)))
+    return None if said is None else ScenarioSpec.known(said)
+
+
+def check(
+    kind: type[ModelT],
+    data: object,
+    where: str,
+    *,
+    text: str | None = None,
+    names: Mapping[str, str] | None = None,
+) -> ModelT:
+    """`data` as a `kind`.
+
+    Args:
+        kind: what it should be.
+        data: what was written.
+        where: what a message calls it.
+        text: the file in which a model that is no part of a scenario was written, for the lines.
+        names: what a message calls its keys, such as `--load` for `phases.load`.
+
+    Raises:
+        UsageError: all that is wrong with it.
+    """
+    if not issubclass(kind, Spec):
+        return forms.check(kind, data, where, text=text, names=names)
+    if isinstance(data, kind):
+        return data
+    return kind.known(read(kind, data, where, names))
 
 
 def queue_names() -> list[str]:
@@ -59,77 +107,70 @@ def congestion_controls() -> list[str]:
 
 def load_trace(name: str) -> str:
     """The text of the shipped recording of that name, or of the recording in that file."""
-    shipped = {file.name: file for file in (_data() / "traces").iterdir()}
-    source = shipped.get(name, Path(name))
+    folder = resources.files("weirlab") / "data" / "traces"
+    shipped = {file.name: file for file in folder.iterdir()}
     try:
-        return reading.read_text(source, reading.MAX_TRACE_BYTES)
+        return reading.read_text(shipped.get(name, Path(name)), reading.MAX_TRACE_BYTES)
     except reading.Unreadable as error:
         raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error
 
 
-def _load(kind: type[SpecT], word: str, folder: str, name: str) -> SpecT:
-    shipped = _data() / folder / f"{name}.toml"
-    if name in _names(folder):
-        return _read(kind, shipped, f"{word} `{name}`")
-    if name.endswith(".toml"):
-        return _read(kind, Path(name), name)
-    if "/" in name or os.path.isfile(name):  # noqa: PTH113 - a name may be too long for a Path
-        raise UsageError(f"`{name}` is not a .toml file: write the name of a {word} or a path to one in TOML")
-    known = _names(folder)
-    near = get_close_matches(name, known, 1)
-    meant = f", did you mean `{near[0]}`?" if near else ""
-    raise UsageError(f"unknown {word} `{name}`{meant} (known: {', '.join(known)}; or a path to a .toml file)")
+class Files:
+    """The files around, as the compiled part asks for them, with the limits of `weirlab.reading`.
+
+    Attributes:
+        traces: texts of the recordings that were asked for.
+    """
+
+    def __init__(self) -> None:
+        """Has read nothing yet."""
+        self.traces: dict[str, str] = {}
+        self._rates_bps: dict[str, int] = {}
+
+    def is_file(self, name: str) -> bool:
+        """Whether there is a regular file of that name."""
+        try:
+            return Path(name).is_file()
+        except (OSError, ValueError):
+            # The name is too long, or has a zero byte in it.
+            return False
+
+    def read(self, name: str) -> str:
+        """The text of a TOML file.
+
+        Raises:
+            Unreadable: if it cannot be read.
+        """
+        return reading.read_text(Path(name), reading.MAX_TOML_BYTES)
+
+    def trace_rate_bps(self, name: str) -> int:
+        """The mean rate of a recording.
+
+        Raises:
+            UsageError: if it cannot be read.
+            NativeError: if it is none.
+        """
+        if name not in self._rates_bps:
+            self.traces[name] = load_trace(name)
+            packets, period_ms = _native.check_trace(name, self.traces[name])
+            self._rates_bps[name] = round(packets * 1500 * 8e3 / period_ms)
+        return self._rates_bps[name]
 
 
-def _read(kind: type[SpecT], source: Traversable, where: str) -> SpecT:
-    data, text = read_toml(source, where)
-    return check(kind, data, where, text=text)
-
-
-def read_toml(source: Traversable, where: str) -> tuple[dict[str, Any], str]:
-    """Reads a TOML file: its values, and its text.
+def told(call: Callable[[], ResultT]) -> ResultT:
+    """The result of a call of the compiled part.
 
     Raises:
-        UsageError: if it cannot be read.
+        UsageError: if it refuses what it was given.
     """
     try:
-        text = reading.read_text(source, reading.MAX_TOML_BYTES)
-        return reading.parse_toml(text), text
+        return call()
+    except _native.NativeError as error:
+        raise UsageError(str(error)) from error
+
+
+def _text(path: Path, where: str) -> str:
+    try:
+        return reading.read_text(path, reading.MAX_TOML_BYTES)
     except reading.Unreadable as error:
         raise UsageError(f"{where} cannot be read: {error}") from error
-
-
-def check(
-    kind: type[SpecT],
-    data: object,
-    where: str,
-    *,
-    text: str | None = None,
-    names: Mapping[str, str] | None = None,
-) -> SpecT:
-    """`data` as a `kind`.
-
-    Args:
-        kind: what it should be.
-        data: what was written.
-        where: what a message calls it.
-        text: the file in which it was written, of which a message tells the lines.
-        names: what a message calls its keys, such as `--load` for `phases.load`.
-
-    Raises:
-        UsageError: all that is wrong with it.
-    """
-    try:
-        return kind.model_validate(data)
-    except ValidationError as error:
-        found = faults(error, kind, data)
-        raise UsageError(told(where, found, text, names or {})) from error
-
-
-def _names(folder: str) -> list[str]:
-    files = (_data() / folder).iterdir()
-    return sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml"))
-
-
-def _data() -> Traversable:
-    return resources.files("weirlab") / "data"

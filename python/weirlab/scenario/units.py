@@ -1,20 +1,19 @@
 """Quantities as people write them in scenarios: `20mbit`, `5ms`, `64kb`, `EF`.
 
-The words are those of `tc`, and its own parser in the compiled part reads them. One thing is stricter than
-in `tc` syntax: a time or a rate needs its unit, since `30` is seconds to one reader, microseconds to another.
+The words are those of `tc`. One thing is stricter than in `tc` syntax: a time or a rate needs its unit, since
+`30` is seconds to one reader, microseconds to another. The compiled part (`crates/scenario`) reads them.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
 
 from weirlab import _native
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+READ = object()
+"""As the context of a validation: the compiled part has read what is validated."""
 
 
 def time_ns(written: object) -> int:
@@ -23,14 +22,7 @@ def time_ns(written: object) -> int:
     Raises:
         ValueError: if it is none, or a number without a unit.
     """
-    found = _with_unit(written, _native.parse_time, "time", "5ms")
-    if found is not None:
-        return found
-    if float(str(written)) == 0:
-        raise ValueError(f"`{written}` is a time without its unit: write `0s`")
-    raise ValueError(
-        f"`{written}` is a time without its unit: write `{written}s`, `{written}ms` or `{written}us`"
-    )
+    return _native.read_time(written)
 
 
 def rate_bps(written: object) -> int:
@@ -39,25 +31,7 @@ def rate_bps(written: object) -> int:
     Raises:
         ValueError: if it is none, or a number without a unit.
     """
-    found = _with_unit(written, _native.parse_rate, "rate", "20mbit")
-    if found is not None:
-        return found
-    raise ValueError(
-        f"`{written}` is a rate without its unit: write `{written}mbit`, `{written}kbit` or `{written}bit`"
-    )
-
-
-def size_bytes(written: object) -> int:
-    """Bytes of a size such as `64kb`; a whole number is bytes, as in `tc` and Flent.
-
-    Raises:
-        ValueError: if it is none.
-    """
-    if isinstance(written, str):
-        return _native.parse_size(written)
-    if isinstance(written, int) and not isinstance(written, bool) and written >= 0:
-        return written
-    raise ValueError(f"{written!r} is not a size: write a whole number of bytes, or such as `64kb`")
+    return _native.read_rate(written)
 
 
 def time_text(nanoseconds: int) -> str:
@@ -77,43 +51,17 @@ def _text(value: int, units: dict[str, int], least: str) -> str:
     return f"{value}{least}"
 
 
-def _with_unit(written: object, read: Callable[[str], int], quantity: str, example: str) -> int | None:
-    """Result of `read` for text that ends in a unit; None for a number without one.
+def _of(kind: str) -> BeforeValidator:
+    """Reads what was written as a quantity of that kind, if the compiled part has not read it already."""
 
-    Raises:
-        ValueError: if it is neither.
-    """
-    if isinstance(written, str):
-        found = read(written)
-        return found if written[-1].isalpha() else None
-    if _is_amount(written):
-        return None
-    raise ValueError(f"{written!r} is not a {quantity}: write it with its unit, such as `{example}`")
+    def read(written: object, info: ValidationInfo) -> object:
+        return written if info.context is READ else _native.read_quantity(kind, written)
 
-
-def _is_amount(value: object) -> bool:
-    """Whether it is a number of something, and lacks but its unit."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-def _shaper_rate(value: object) -> int | str:
-    if isinstance(value, str) and value.endswith("%"):
-        share = value.removesuffix("%")
-        if not share.replace(".", "", 1).isdigit() or not 0 < float(share) <= 1000:
-            raise ValueError(f"`{value}`: write a share above 0%, such as 95%")
-        return value
-    return _line_rate(value)
+    return BeforeValidator(read)
 
 
 def _shaper_rate_text(rate: int | str) -> str:
     return rate if isinstance(rate, str) else rate_text(rate)
-
-
-def _positive_time(value: object) -> int:
-    found = time_ns(value)
-    if found == 0:
-        raise ValueError(f"`{value}`: write a time above 0, such as `5ms`")
-    return found
 
 
 def _time_words(value: object) -> str:
@@ -132,81 +80,38 @@ def _side_rate(value: object) -> str:
     return _rate_words(value)
 
 
-def _something(size: int) -> int:
-    if size == 0:
-        raise ValueError("`0`: write 1 or more, or leave the key out for a flow without end")
-    return size
+Nanoseconds = Annotated[int, _of("Nanoseconds"), PlainSerializer(time_text, when_used="json")]
+"""A time: text with a unit. Kept as nanoseconds; written into JSON as text again."""
 
+PositiveNanoseconds = Annotated[int, _of("PositiveNanoseconds"), PlainSerializer(time_text, when_used="json")]
+"""A time above 0: text with a unit. Kept as nanoseconds."""
 
-def _payload(size: int) -> int:
-    if size > MAX_PAYLOAD_BYTES:
-        raise ValueError(f"`{size}`: write {MAX_PAYLOAD_BYTES} bytes or less, since no IP packet is longer")
-    return size
+LineRate = Annotated[int, _of("LineRate"), PlainSerializer(rate_text, when_used="json")]
+"""The rate of a line: text with a unit. Kept as bit/s."""
 
-
-def _count(value: object) -> int | str:
-    if isinstance(value, str) and value.isidentifier():
-        return value
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_FLOWS:
-        raise ValueError(
-            f"{value!r}: write a whole number from 1 to {MAX_FLOWS}, or the name of a parameter of the test"
-        )
-    return value
-
-
-def _dscp(value: object) -> int:
-    return _native.parse_dscp(str(value))
-
-
-def _line_rate(value: object) -> int:
-    rate = rate_bps(value)
-    if not 1_000 <= rate <= 1_000_000_000_000:
-        raise ValueError(f"`{value}`: write a rate from 1kbit to 1tbit")
-    return rate
-
-
-Nanoseconds = Annotated[int, BeforeValidator(time_ns), PlainSerializer(time_text, when_used="json")]
-"""A time: text with a unit. Read as nanoseconds; written into JSON as text again."""
-
-PositiveNanoseconds = Annotated[
-    int, BeforeValidator(_positive_time), PlainSerializer(time_text, when_used="json")
-]
-"""A time above 0."""
-
-LineRate = Annotated[int, BeforeValidator(_line_rate), PlainSerializer(rate_text, when_used="json")]
-"""The rate of a line: text with a unit, from 1 kbit/s to 1 Tbit/s. Read as bit/s."""
-
-ShaperRate = Annotated[
-    int | str, BeforeValidator(_shaper_rate), PlainSerializer(_shaper_rate_text, when_used="json")
-]
+ShaperRate = Annotated[int | str, _of("ShaperRate"), PlainSerializer(_shaper_rate_text, when_used="json")]
 """The rate of a shaper: that of a line, or a share of the line's such as `95%`."""
 
+FlowBytes = Annotated[int, _of("FlowBytes")]
+"""How much a flow sends: text with a unit, or a whole number of bytes. Kept as bytes."""
+
+WindowBytes = Annotated[int, _of("WindowBytes")]
+"""A receive window: text with a unit, or a whole number of bytes. Kept as bytes."""
+
+Payload = Annotated[int, _of("Payload")]
+"""Payload of a ping: text with a unit, or a whole number of bytes. Kept as bytes."""
+
+FlowCount = Annotated[int | str, _of("FlowCount")]
+"""How many flows there are: a number, or the name of a parameter."""
+
+DscpValue = Annotated[int, _of("DscpValue")]
+"""A differentiated services code point: its name or number. Kept as number."""
+
 TimeWords = Annotated[str, BeforeValidator(_time_words)]
-"""A time as `Nanoseconds`, kept as it was written."""
+"""A time with its unit, kept as it was written."""
 
 RateWords = Annotated[str, BeforeValidator(_rate_words)]
-"""A rate, kept as it was written."""
+"""A rate with its unit, kept as it was written."""
 
 SideRate = Annotated[str, BeforeValidator(_side_rate)]
 """The rate of one side of a shaper, kept as it was written: `auto`, `none`, or a rate."""
-
-SizeInBytes = Annotated[int, BeforeValidator(size_bytes)]
-"""An amount of data: text with a unit, or a whole number of bytes."""
-
-FlowBytes = Annotated[SizeInBytes, AfterValidator(_something)]
-"""How much a flow sends: not nothing."""
-
-Payload = Annotated[SizeInBytes, AfterValidator(_payload)]
-"""Payload of a ping: what an IP packet can carry."""
-
-FlowCount = Annotated[int | str, BeforeValidator(_count)]
-"""How many flows there are: a number, or the name of a parameter."""
-
-DscpValue = Annotated[int, BeforeValidator(_dscp)]
-"""A differentiated services code point: its name or number."""
-
-MAX_PAYLOAD_BYTES = 65_507
-"""An IPv4 packet of 65535 bytes less its header and that of UDP or ICMP (RFC 791, RFC 768)."""
-
-MAX_FLOWS = 10_000
-"""As many as the shipped tests with a parameter allow."""

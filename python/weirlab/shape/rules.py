@@ -11,8 +11,7 @@ from pydantic import Field, model_validator
 
 from weirlab import reading
 from weirlab.errors import UsageError
-from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import Model
+from weirlab.forms import Model, check
 from weirlab.scenario.units import RateWords, rate_bps
 
 if TYPE_CHECKING:

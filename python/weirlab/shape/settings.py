@@ -12,8 +12,7 @@ from pydantic import Field, model_validator
 
 from weirlab import _native, reading
 from weirlab.errors import ShapeError, UsageError
-from weirlab.scenario.catalogue import check, read_toml
-from weirlab.scenario.models import Model
+from weirlab.forms import Model, check, read_toml
 from weirlab.scenario.units import RateWords, SideRate, TimeWords, rate_bps, time_ns
 from weirlab.shape.rules import PORT_DIGITS, read_rules
 

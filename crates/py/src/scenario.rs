@@ -1,0 +1,288 @@
+//! Scenario files: what they say, and the resolved scenarios that they stand for.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use weir_scenario::catalogue::{read, read_file, read_scenario_file};
+use weir_scenario::field::{Field, Form};
+use weir_scenario::link::LinkSpec;
+use weir_scenario::spec::ScenarioSpec;
+use weir_scenario::test::DirectionWord;
+use weir_scenario::{Files, Telling, Value, Written, quantity};
+
+use crate::{fail, wrong};
+
+/// Nanoseconds of a time such as `5ms`, which needs its unit.
+#[pyfunction]
+pub(crate) fn read_time(written: &Bound<'_, PyAny>) -> PyResult<u64> {
+    quantity::read_time(&from_python(written)?).map_err(fail)
+}
+
+/// Bit/s of a rate such as `20mbit`, which needs its unit.
+#[pyfunction]
+pub(crate) fn read_rate(written: &Bound<'_, PyAny>) -> PyResult<u64> {
+    quantity::read_rate(&from_python(written)?).map_err(fail)
+}
+
+/// What was written, as a quantity of that kind, such as `LineRate`, in base units.
+#[pyfunction]
+pub(crate) fn read_quantity<'py>(
+    py: Python<'py>,
+    kind: &str,
+    written: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = weir_scenario::read_quantity(kind, &from_python(written)?);
+    to_python(py, &found.map_err(fail)?)
+}
+
+/// The names of the shipped tests, sorted.
+#[pyfunction]
+pub(crate) fn shipped_tests() -> Vec<&'static str> {
+    weir_scenario::shipped_tests()
+}
+
+/// The names of the shipped links, sorted.
+#[pyfunction]
+pub(crate) fn shipped_links() -> Vec<&'static str> {
+    weir_scenario::shipped_links()
+}
+
+/// The JSON Schema of scenario files.
+#[pyfunction]
+pub(crate) fn scenario_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &weir_scenario::schema())
+}
+
+/// What was written, as a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
+///
+/// `place` is what a message calls it, `names` what it calls keys that have names of their own.
+#[pyfunction]
+pub(crate) fn read_spec<'py>(
+    py: Python<'py>,
+    kind: &str,
+    written: &Bound<'py, PyAny>,
+    place: &str,
+    names: Vec<(String, String)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let telling = Telling { place, names: &names };
+    let found = weir_scenario::read_spec(kind, &from_python(written)?, telling);
+    to_python(py, &found.map_err(fail)?)
+}
+
+/// The scenario in the text of a file, in base units; `None` if the file is that of a test.
+#[pyfunction]
+pub(crate) fn read_scenario_or_test<'py>(
+    py: Python<'py>,
+    text: &str,
+    place: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let spec = read_scenario_file(text, place).map_err(fail)?;
+    spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
+}
+
+/// The scenario in the text of a file, in base units.
+#[pyfunction]
+pub(crate) fn read_scenario<'py>(
+    py: Python<'py>,
+    text: &str,
+    place: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let spec: ScenarioSpec = read_file(text, place).map_err(fail)?;
+    to_python(py, &spec.write(Form::Numbers))
+}
+
+/// The shipped test of that name, or the test in that file, in base units.
+#[pyfunction]
+pub(crate) fn load_test<'py>(
+    py: Python<'py>,
+    name: &str,
+    files: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let spec = weir_scenario::load_test(name, &PythonFiles(files)).map_err(fail)?;
+    to_python(py, &spec.write(Form::Numbers))
+}
+
+/// The shipped link of that name, or the link in that file, in base units.
+#[pyfunction]
+pub(crate) fn load_link<'py>(
+    py: Python<'py>,
+    name: &str,
+    files: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let spec = weir_scenario::load_link(name, &PythonFiles(files)).map_err(fail)?;
+    to_python(py, &spec.write(Form::Numbers))
+}
+
+/// Sentences about set-ups of a scenario that are given more than once.
+#[pyfunction]
+pub(crate) fn given_again(scenario: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    Ok(weir_scenario::given_again(&read_as(scenario, "scenario")?))
+}
+
+/// The rate of a link in one direction, in bit/s, if it has one: of its slowest hop.
+#[pyfunction]
+pub(crate) fn line_rate(link: &Bound<'_, PyAny>, direction: &str) -> PyResult<Option<u64>> {
+    let link: LinkSpec = read_as(link, "link")?;
+    Ok(link.line_rate_bps(way(direction)?))
+}
+
+/// The rate of a link in one direction, in bit/s, if it has one: of its slowest hop, of recordings the mean rate.
+#[pyfunction]
+pub(crate) fn mean_rate(
+    link: &Bound<'_, PyAny>,
+    direction: &str,
+    files: Bound<'_, PyAny>,
+) -> PyResult<Option<u64>> {
+    let link: LinkSpec = read_as(link, "link")?;
+    link.mean_rate_bps(way(direction)?, &PythonFiles(files)).map_err(fail)
+}
+
+/// A set-up of a scenario, ready for a world.
+#[pyclass(frozen, get_all, module = "weirlab._native")]
+pub(crate) struct ResolvedSetUp {
+    /// The link, in base units.
+    link: Py<PyAny>,
+    /// The queue set-up as the user wrote it.
+    queue: String,
+    /// The congestion control that the scenario names to be compared, if it does.
+    cc: Option<String>,
+    /// The resolved scenario, as JSON.
+    scenario: String,
+}
+
+/// All runs of a scenario.
+#[pyclass(frozen, get_all, module = "weirlab._native")]
+pub(crate) struct Resolved {
+    /// The test, in base units.
+    test: Py<PyAny>,
+    /// The set-ups that are compared.
+    set_ups: Vec<Py<ResolvedSetUp>>,
+    /// The seeds of the runs of each set-up.
+    seeds: Vec<u64>,
+}
+
+/// Resolves a scenario; `files` reads the files and recordings that it names.
+#[pyfunction]
+pub(crate) fn resolve_scenario<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, PyAny>,
+    files: Bound<'py, PyAny>,
+) -> PyResult<Resolved> {
+    let spec: ScenarioSpec = read_as(scenario, "scenario")?;
+    let files = PythonFiles(files);
+    let resolved = weir_scenario::resolve(&spec, &files).map_err(fail)?;
+    let set_up = |one: weir_scenario::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
+        for trace in one.link.traces() {
+            files.trace_rate_bps(trace).map_err(fail)?;
+        }
+        weir_path::check(&one.scenario).map_err(fail)?;
+        weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
+        let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
+        let scenario = one.scenario.to_json();
+        Py::new(py, ResolvedSetUp { link, queue: one.queue, cc: one.cc, scenario })
+    };
+    Ok(Resolved {
+        test: to_python(py, &resolved.test.write(Form::Numbers))?.unbind(),
+        set_ups: resolved.set_ups.into_iter().map(set_up).collect::<PyResult<_>>()?,
+        seeds: resolved.seeds,
+    })
+}
+
+fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {
+    read(&from_python(written)?, place, &[]).map_err(fail)
+}
+
+fn way(direction: &str) -> PyResult<DirectionWord> {
+    let written = Written::from(direction);
+    read(&written, "direction", &[]).map_err(fail)
+}
+
+/// The files that Python reads, with its limits on what it reads.
+struct PythonFiles<'py>(Bound<'py, PyAny>);
+
+impl Files for PythonFiles<'_> {
+    fn is_file(&self, name: &str) -> bool {
+        let found = self.0.call_method1("is_file", (name,));
+        found.and_then(|found| found.extract()).unwrap_or(false)
+    }
+
+    fn read(&self, name: &str) -> Result<String, String> {
+        let text = self.0.call_method1("read", (name,)).and_then(|text| text.extract());
+        text.map_err(|error| error.value(self.0.py()).to_string())
+    }
+
+    fn trace_rate_bps(&self, name: &str) -> Result<u64, String> {
+        let rate = self.0.call_method1("trace_rate_bps", (name,)).and_then(|rate| rate.extract());
+        rate.map_err(|error| error.value(self.0.py()).to_string())
+    }
+}
+
+/// An object of Python as something written; what a scenario can be made of, and anything else in its own words.
+fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Written> {
+    inner_from_python(object, 0)
+}
+
+fn inner_from_python(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Written> {
+    let value = if object.is_none() {
+        Value::Nothing
+    } else if let Ok(value) = object.cast::<PyBool>() {
+        Value::Bool(value.is_true())
+    } else if object.is_instance_of::<PyInt>() {
+        match object.extract() {
+            Ok(number) => Value::Whole(number),
+            Err(_) => Value::Other("a whole number of more than 64 bits".to_owned()),
+        }
+    } else if let Ok(number) = object.cast::<PyFloat>() {
+        Value::Number(number.value())
+    } else if let Ok(text) = object.cast::<PyString>() {
+        Value::Text(text.to_string_lossy().into_owned())
+    } else if depth > MAX_DEPTH {
+        return Err(wrong("what was written is nested too deep"));
+    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        let parts = object.try_iter()?.map(|part| inner_from_python(&part?, depth + 1));
+        Value::List(parts.collect::<PyResult<_>>()?)
+    } else if let Ok(mapping) = object.cast::<PyMapping>() {
+        let mut entries = Vec::new();
+        for item in mapping.items()?.iter() {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            entries.push((
+                key.str()?.to_string_lossy().into_owned(),
+                inner_from_python(&value, depth + 1)?,
+            ));
+        }
+        Value::Table(entries)
+    } else if let Ok(written) = object.getattr("written") {
+        // A specification, which says itself what was written of it.
+        return inner_from_python(&written.call0()?, depth + 1);
+    } else {
+        Value::Other(object.repr()?.to_string_lossy().into_owned())
+    };
+    Ok(Written::of(value))
+}
+
+/// Something written as an object of Python.
+fn to_python<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match &written.value {
+        Value::Nothing => py.None().into_bound(py),
+        Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        Value::Whole(number) => number.into_pyobject(py)?.into_any(),
+        Value::Number(number) => number.into_pyobject(py)?.into_any(),
+        Value::Text(text) | Value::Other(text) => text.into_pyobject(py)?.into_any(),
+        Value::List(parts) => {
+            let list = PyList::empty(py);
+            for part in parts {
+                list.append(to_python(py, part)?)?;
+            }
+            list.into_any()
+        }
+        Value::Table(entries) => {
+            let dict = PyDict::new(py);
+            for (key, value) in entries {
+                dict.set_item(key, to_python(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}
+
+/// How deep lists and tables of Python may stand within one another: as deep as those of TOML.
+const MAX_DEPTH: usize = 80;

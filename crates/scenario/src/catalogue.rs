@@ -1,0 +1,174 @@
+//! Tests and links by name: those that are shipped, and files.
+
+use crate::document;
+use crate::fault::Telling;
+use crate::field::{Field, Reader};
+use crate::link::LinkSpec;
+use crate::nearest::did_you_mean;
+use crate::spec::{LinkChoice, ScenarioSpec, TestChoice};
+use crate::test::TestSpec;
+use crate::written::Written;
+
+/// The files around, which only the caller can read.
+pub trait Files {
+    /// Whether there is a regular file of that name.
+    fn is_file(&self, name: &str) -> bool;
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in words that end a sentence.
+    fn read(&self, name: &str) -> Result<String, String>;
+
+    /// The mean rate of a recording, shipped or a file, in bit/s.
+    ///
+    /// # Errors
+    /// If it cannot be read or is none, in one sentence.
+    fn trace_rate_bps(&self, name: &str) -> Result<u64, String>;
+}
+
+/// No files: whoever has none to offer, such as a page in a browser.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn is_file(&self, _: &str) -> bool {
+        false
+    }
+
+    fn read(&self, _: &str) -> Result<String, String> {
+        Err("there are no files here".to_owned())
+    }
+
+    fn trace_rate_bps(&self, name: &str) -> Result<u64, String> {
+        Err(format!("trace `{name}`: there are no files here"))
+    }
+}
+
+/// A kind of file that is shipped: its name, and the texts by name.
+struct Shelf {
+    word: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+/// The names of the shipped tests, sorted.
+#[must_use]
+pub fn shipped_tests() -> Vec<&'static str> {
+    TESTS.names()
+}
+
+/// The names of the shipped links, sorted.
+#[must_use]
+pub fn shipped_links() -> Vec<&'static str> {
+    LINKS.names()
+}
+
+/// The shipped test of that name, or the test in that file.
+///
+/// # Errors
+/// If there is none, or something is wrong with it: all of that, in one sentence.
+pub fn load_test(name: &str, files: &impl Files) -> Result<TestSpec, String> {
+    TESTS.load(name, files)
+}
+
+/// The shipped link of that name, or the link in that file.
+///
+/// # Errors
+/// If there is none, or something is wrong with it: all of that, in one sentence.
+pub fn load_link(name: &str, files: &impl Files) -> Result<LinkSpec, String> {
+    LINKS.load(name, files)
+}
+
+/// The test that was chosen.
+pub(crate) fn chosen_test(choice: &TestChoice, files: &impl Files) -> Result<TestSpec, String> {
+    match choice {
+        TestChoice::Name(name) => load_test(name, files),
+        TestChoice::Given(test) => Ok((**test).clone()),
+    }
+}
+
+/// The link that was chosen.
+pub(crate) fn chosen_link(choice: &LinkChoice, files: &impl Files) -> Result<LinkSpec, String> {
+    match choice {
+        LinkChoice::Name(name) => load_link(name, files),
+        LinkChoice::Given(link) => Ok((**link).clone()),
+    }
+}
+
+/// What a file of TOML says, called `place` in messages.
+///
+/// # Errors
+/// All that is wrong with it, each with its line.
+pub fn read_file<T: Field>(text: &str, place: &str) -> Result<T, String> {
+    let written = document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
+    read(&written, place, &[])
+}
+
+/// What was written, called `place` in messages; `names` are those of keys that have their own, such as `--load` for
+/// `phases.load`.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn read<T: Field>(
+    written: &Written,
+    place: &str,
+    names: &[(String, String)],
+) -> Result<T, String> {
+    Reader::read(written).map_err(|faults| Telling { place, names }.sentence(faults))
+}
+
+/// The scenario in a file, if it is one, and none of a test.
+///
+/// # Errors
+/// If it is no TOML, or something is wrong with the scenario.
+pub fn read_scenario_file(text: &str, place: &str) -> Result<Option<ScenarioSpec>, String> {
+    let written =
+        document::parse(text).map_err(|why| format!("`{place}` cannot be read: {why}"))?;
+    // A test file has no key `test`.
+    written.get("test").map(|_| read(&written, place, &[])).transpose()
+}
+
+impl Shelf {
+    fn names(&self) -> Vec<&'static str> {
+        self.files.iter().map(|(name, _)| *name).collect()
+    }
+
+    fn load<T: Field>(&self, name: &str, files: &impl Files) -> Result<T, String> {
+        let word = self.word;
+        if let Some((_, text)) = self.files.iter().find(|(shipped, _)| *shipped == name) {
+            return read_file(text, &format!("{word} `{name}`"));
+        }
+        if name.ends_with(".toml") {
+            let text = files.read(name).map_err(|why| format!("{name} cannot be read: {why}"))?;
+            return read_file(&text, name);
+        }
+        if name.contains('/') || files.is_file(name) {
+            return Err(format!(
+                "`{name}` is not a .toml file: write the name of a {word} or a path to one in TOML"
+            ));
+        }
+        let known = self.names();
+        let near = did_you_mean(name, &known);
+        let known = known.join(", ");
+        Err(format!("unknown {word} `{name}`{near} (known: {known}; or a path to a .toml file)"))
+    }
+}
+
+/// The texts of the shipped files of a folder.
+macro_rules! shipped {
+    ($folder:literal: $($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../data/", $folder, "/", $name, ".toml")))),+]
+    };
+}
+
+const TESTS: Shelf = Shelf {
+    word: "test",
+    files: shipped!("tests": "ping", "rrul", "rrul_be", "rrul_twice", "rtt_fair", "tcp_bidirectional",
+        "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload", "three_rtts"),
+};
+
+const LINKS: Shelf = Shelf {
+    word: "link",
+    files: shipped!("links": "cable-140-12", "cable-20-8", "denmark-germany", "fios-25-25", "line-50", "lte-att",
+        "lte-tmobile", "lte-verizon", "thesis-10", "vdsl-100-40"),
+};

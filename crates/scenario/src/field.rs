@@ -1,0 +1,382 @@
+//! How a key of a scenario file is declared: once, as a field of a Rust type.
+//!
+//! The macros `spec!` and `choice!` make of a declaration the type, its reader, which finds all faults at once, its
+//! JSON Schema, and the form in which other languages take it over.
+
+use crate::fault::Fault;
+use crate::nearest::did_you_mean;
+use crate::written::{Value, Written, table, texts};
+
+/// A kind of value that a scenario file can have.
+pub trait Field: Sized {
+    /// The value that was written; `None` if something is wrong with it, which the reader then knows.
+    fn read(written: &Written, reader: &mut Reader) -> Option<Self>;
+
+    /// The value as JSON.
+    fn write(&self, form: Form) -> Written;
+
+    /// The JSON Schema of what may be written; types with a name add themselves to `definitions`.
+    fn schema(definitions: &mut Definitions) -> Written;
+
+    /// The value of a key that is not there, if it need not be there.
+    #[must_use]
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    /// Whether the key may be left out without a default.
+    const OPTIONAL: bool = false;
+}
+
+/// How quantities are written as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As numbers in base units: nanoseconds, bit/s.
+    Numbers,
+    /// As people write them: `5ms`, `20mbit`.
+    Words,
+}
+
+/// A type with a name.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name, such as `TestSpec`.
+    pub name: &'static str,
+    /// Its JSON Schema.
+    pub schema: Written,
+    /// Reads one, and writes what was said of it in base units.
+    pub read: fn(&Written) -> Result<Written, Vec<Fault>>,
+}
+
+/// The types with a name, in an order in which each comes after those that it needs.
+pub type Definitions = Vec<Definition>;
+
+/// Knows where in what was written it is, and collects what is wrong.
+#[derive(Debug, Default)]
+pub struct Reader {
+    path: Vec<String>,
+    lines: Vec<Option<usize>>,
+    faults: Vec<Fault>,
+}
+
+impl Reader {
+    /// Reads all of `written`.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read<T: Field>(written: &Written) -> Result<T, Vec<Fault>> {
+        let mut reader = Self::default();
+        reader.lines.push(written.line);
+        let found = T::read(written, &mut reader);
+        match found {
+            Some(found) if reader.faults.is_empty() => Ok(found),
+            _ => Err(reader.faults),
+        }
+    }
+
+    /// Notes a fault of the present place.
+    pub fn fault(&mut self, says: impl Into<String>) {
+        let line = self.lines.iter().rev().find_map(|line| *line);
+        self.faults.push(Fault { path: self.path.join("."), line, says: says.into() });
+    }
+
+    /// Notes that `written` should be something else: `5: write a text`.
+    pub fn wanted<T>(&mut self, written: &Written, wanted: &str) -> Option<T> {
+        self.fault(format!("{}: write {wanted}", written.shown()));
+        None
+    }
+
+    /// Reads what stands a step further.
+    pub fn within<T: Field>(&mut self, step: impl Into<String>, written: &Written) -> Option<T> {
+        self.at(step, written.line, |reader| T::read(written, reader))
+    }
+
+    /// Does `what` a step further.
+    pub fn at<T>(
+        &mut self,
+        step: impl Into<String>,
+        line: Option<usize>,
+        what: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.path.push(step.into());
+        self.lines.push(line);
+        let found = what(self);
+        self.path.pop();
+        self.lines.pop();
+        found
+    }
+
+    /// How many faults there are so far.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.faults.len()
+    }
+}
+
+/// The entries of a table while its keys are read.
+#[derive(Debug)]
+pub struct Entries<'w> {
+    entries: &'w [(String, Written)],
+    found: Keys,
+}
+
+impl<'w> Entries<'w> {
+    /// The entries of `written`, if it is a table.
+    pub fn of(written: &'w Written, reader: &mut Reader) -> Option<Self> {
+        match &written.value {
+            Value::Table(entries) => Some(Self { entries, found: Keys::default() }),
+            _ => reader.wanted(written, "a table"),
+        }
+    }
+
+    /// The value of a key, or `default` if it is not there and need not be.
+    pub fn field<T: Field>(
+        &mut self,
+        key: &'static str,
+        default: impl FnOnce() -> Option<T>,
+        reader: &mut Reader,
+    ) -> Option<T> {
+        if let Some((_, written)) = self.entries.iter().find(|(name, _)| name == key) {
+            if !(T::OPTIONAL && written.value == Value::Nothing) {
+                self.found.0.push(key);
+            }
+            return reader.within(key, written);
+        }
+        let value = default();
+        if value.is_none() {
+            reader.at(key, None, |reader| reader.fault("this key is missing"));
+        }
+        value
+    }
+
+    /// The keys that were there; all others are faults.
+    pub fn finish(self, known: &[&str], reader: &mut Reader) -> Keys {
+        for (key, written) in self.entries.iter().filter(|(key, _)| !known.contains(&key.as_str()))
+        {
+            let near = did_you_mean(key, known);
+            let says = format!("unknown key{near} (known: {})", known.join(", "));
+            reader.at(key, written.line, |reader| reader.fault(says));
+        }
+        self.found
+    }
+}
+
+/// The keys of a table that were written; the others have their defaults.
+///
+/// All are equal: two tables that say the same are the same, however much of it was left to defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Vec<&'static str>);
+
+impl Keys {
+    /// Those keys.
+    pub(crate) fn of(keys: &[&'static str]) -> Self {
+        Self(keys.to_vec())
+    }
+
+    /// Takes keys as written that were not.
+    pub(crate) fn add(&mut self, keys: &[&'static str]) {
+        self.0.extend(keys.iter().filter(|key| !self.has(key)).copied().collect::<Vec<_>>());
+    }
+
+    /// Whether that key was written.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains(&key)
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A table that says nothing.
+pub(crate) fn blank<T: Field>() -> T {
+    Reader::read(&Written::empty()).expect("all keys of it have defaults")
+}
+
+/// The schema of a table, from the parts that `spec!` gives.
+pub(crate) fn table_schema(doc: &[&str], fields: Vec<FieldSchema>) -> Written {
+    let mut properties = Vec::new();
+    let mut required = Vec::new();
+    for FieldSchema { key, doc: meaning, schema, default, optional } in fields {
+        let mut property = vec![("description".to_owned(), sentence(meaning))];
+        if let Value::Table(parts) = schema.value {
+            property.extend(parts);
+        }
+        match default {
+            Some(default) => property.push(("default".to_owned(), default)),
+            None if optional => {}
+            None => required.push(key),
+        }
+        properties.push((key.to_owned(), Written::of(Value::Table(property))));
+    }
+    table([
+        ("type", "object".into()),
+        ("description", sentence(doc)),
+        ("properties", Written::of(Value::Table(properties))),
+        ("required", texts(required)),
+        ("additionalProperties", false.into()),
+    ])
+}
+
+/// What `spec!` knows of a field.
+pub(crate) struct FieldSchema {
+    pub key: &'static str,
+    pub doc: &'static [&'static str],
+    pub schema: Written,
+    pub default: Option<Written>,
+    pub optional: bool,
+}
+
+/// The text of a doc comment.
+pub(crate) fn sentence(doc: &[&str]) -> Written {
+    doc.concat().trim().into()
+}
+
+/// Adds a type with a name to the definitions, and refers to it.
+pub(crate) fn refer<T: Field>(
+    name: &'static str,
+    definitions: &mut Definitions,
+    make: impl FnOnce(&mut Definitions) -> Written,
+) -> Written {
+    if !definitions.iter().any(|known| known.name == name) {
+        let schema = make(definitions);
+        let read =
+            |written: &Written| Reader::read::<T>(written).map(|found| found.write(Form::Numbers));
+        definitions.push(Definition { name, schema, read });
+    }
+    table([("$ref", format!("#/$defs/{name}").into())])
+}
+
+/// Declares a table of scenario files: its keys with what they mean, their types and their defaults. A key without a
+/// default must be there, if its type is no `Option`. `check` says what of the whole cannot be.
+macro_rules! spec {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident {
+            $( $(#[doc = $field_doc:literal])+ $field:ident: $kind:ty $(= $default:expr)?, )+
+        }
+        $(check $check:expr;)?
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $( $(#[doc = $field_doc])+ pub $field: $kind, )+
+            /// The keys that were written.
+            pub keys: $crate::field::Keys,
+        }
+
+        impl $name {
+            $( fn $field() -> Option<$kind> {
+                $crate::field::spec!(@default $kind $(, $default)?)
+            } )+
+        }
+
+        impl $crate::field::Field for $name {
+            fn read(
+                written: &$crate::written::Written,
+                reader: &mut $crate::field::Reader,
+            ) -> Option<Self> {
+                let before = reader.count();
+                let mut entries = $crate::field::Entries::of(written, reader)?;
+                $( let $field = entries.field(stringify!($field), Self::$field, reader); )+
+                let keys = entries.finish(&[$(stringify!($field)),+], reader);
+                let found = Self { $($field: $field?,)+ keys };
+                $( if reader.count() == before {
+                    let check: fn(&Self) -> Result<(), String> = $check;
+                    if let Err(says) = check(&found) {
+                        reader.fault(says);
+                    }
+                } )?
+                (reader.count() == before).then_some(found)
+            }
+
+            fn write(&self, form: $crate::field::Form) -> $crate::written::Written {
+                let mut keys = Vec::new();
+                $( if self.keys.has(stringify!($field)) {
+                    keys.push((stringify!($field).to_owned(), self.$field.write(form)));
+                } )+
+                $crate::written::Written::of($crate::written::Value::Table(keys))
+            }
+
+            fn schema(definitions: &mut $crate::field::Definitions) -> $crate::written::Written {
+                $crate::field::refer::<Self>(stringify!($name), definitions, |definitions| {
+                    let fields = vec![$( $crate::field::FieldSchema {
+                        key: stringify!($field),
+                        doc: &[$($field_doc),+],
+                        schema: <$kind as $crate::field::Field>::schema(definitions),
+                        default: $crate::field::default_words::<$kind>(Self::$field()),
+                        optional: <$kind as $crate::field::Field>::OPTIONAL,
+                    } ),+];
+                    $crate::field::table_schema(&[$($doc),+], fields)
+                })
+            }
+        }
+    };
+    (@default $kind:ty) => { <$kind as $crate::field::Field>::absent() };
+    (@default $kind:ty, $default:expr) => { Some($default) };
+}
+pub(crate) use spec;
+
+/// The default of a key as people write it; `None` of a key that may be left out without one.
+pub(crate) fn default_words<T: Field>(default: Option<T>) -> Option<Written> {
+    default.filter(|_| !T::OPTIONAL).map(|value| value.write(Form::Words))
+}
+
+/// Declares a key with a few words to choose from.
+macro_rules! choice {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident { $( $(#[doc = $word_doc:literal])+ $variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[doc = $word_doc])+ $variant, )+ }
+
+        impl $name {
+            /// The words to choose from.
+            pub const WORDS: &[&str] = &[$($word),+];
+
+            /// The word as it is written.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $( Self::$variant => $word, )+ }
+            }
+        }
+
+        impl $crate::field::Field for $name {
+            fn read(
+                written: &$crate::written::Written,
+                reader: &mut $crate::field::Reader,
+            ) -> Option<Self> {
+                match &written.value {
+                    $( $crate::written::Value::Text(text) if text == $word => Some(Self::$variant), )+
+                    _ => {
+                        let words: Vec<String> = Self::WORDS.iter().map(|word| format!("'{word}'")).collect();
+                        reader.wanted(written, &$crate::field::either(&words))
+                    }
+                }
+            }
+
+            fn write(&self, _: $crate::field::Form) -> $crate::written::Written {
+                self.word().into()
+            }
+
+            fn schema(_: &mut $crate::field::Definitions) -> $crate::written::Written {
+                $crate::written::table([("enum", $crate::written::texts(Self::WORDS.iter().copied()))])
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// Words with `or` before the last.
+pub(crate) fn either(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [several @ .., last] => format!("{} or {last}", several.join(", ")),
+    }
+}

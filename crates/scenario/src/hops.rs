@@ -1,0 +1,159 @@
+//! The hops of a link as worlds take them, and the rates of its lines.
+
+use weir_core::{Cells, Framing};
+use weir_world::{Change, Hop, LineChange, LineRate, LossParams, ReorderParams};
+
+use crate::catalogue::Files;
+use crate::link::{
+    CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec, PlaceWord,
+};
+use crate::shaper::ShaperSpec;
+use crate::spec::DEFAULT_QUEUE;
+use crate::test::DirectionWord;
+
+impl LinkSpec {
+    /// The hops of a direction.
+    #[must_use]
+    pub fn hops(&self, direction: DirectionWord) -> &[HopSpec] {
+        match direction {
+            DirectionWord::Up => &self.up,
+            DirectionWord::Down => &self.down,
+        }
+    }
+
+    /// The link's rate in one direction, in bit/s: that of its slowest hop; `None` if a recording sets it.
+    #[must_use]
+    pub fn line_rate_bps(&self, direction: DirectionWord) -> Option<u64> {
+        let hops = self.hops(direction);
+        if hops.iter().any(|hop| hop.trace.is_some()) {
+            return None;
+        }
+        hops.iter().filter_map(|hop| hop.rate).map(|rate| rate.0).min()
+    }
+
+    /// The link's rate in one direction, in bit/s: that of its slowest hop, of recordings the mean rate.
+    ///
+    /// # Errors
+    /// If a recording cannot be read.
+    pub fn mean_rate_bps(
+        &self,
+        direction: DirectionWord,
+        files: &impl Files,
+    ) -> Result<Option<u64>, String> {
+        let rate = |hop: &HopSpec| match &hop.trace {
+            Some(trace) => files.trace_rate_bps(trace).map(Some),
+            None => Ok(hop.rate.map(|rate| rate.0)),
+        };
+        let rates: Vec<Option<u64>> =
+            self.hops(direction).iter().map(rate).collect::<Result<_, _>>()?;
+        Ok(rates.into_iter().flatten().min())
+    }
+
+    /// The names of the recordings of its lines.
+    pub fn traces(&self) -> impl Iterator<Item = &str> {
+        self.up.iter().chain(&self.down).filter_map(|hop| hop.trace.as_deref())
+    }
+}
+
+/// The hops of a direction with the user's `queue`, or with that of a shaper in front or behind.
+pub(crate) fn hops(
+    link: &LinkSpec,
+    direction: DirectionWord,
+    shaper: Option<&ShaperSpec>,
+    queue: &str,
+) -> Vec<Hop> {
+    let reference = link.line_rate_bps(direction);
+    let own =
+        |users: &str| link.hops(direction).iter().map(|spec| hop(spec, users, reference)).collect();
+    let Some(shaper) = shaper.filter(|shaper| shaper.shapes(direction)) else {
+        return own(queue);
+    };
+    // The queue is the shaper's, at the client's end of the path; the rest of the path is as it was.
+    let inner = if queue == DEFAULT_QUEUE { SHAPER_QUEUE } else { queue };
+    let shaped = Hop {
+        framing: framing(&shaper.framing),
+        reference_rate_bps: reference,
+        shaped: true,
+        ..Hop::new("shaper", inner, LineRate::Unlimited)
+    };
+    let mut all: Vec<Hop> = own(DEFAULT_QUEUE);
+    let place = match direction {
+        DirectionWord::Up => 0,
+        DirectionWord::Down => all.len(),
+    };
+    all.insert(place, shaped);
+    all
+}
+
+fn hop(hop: &HopSpec, queue: &str, reference: Option<u64>) -> Hop {
+    let users = hop.place == PlaceWord::Queue && queue != DEFAULT_QUEUE;
+    let queue = if users { queue } else { &hop.queue };
+    let rate = match (hop.rate, &hop.trace) {
+        (Some(rate), _) => LineRate::Bps(rate.0),
+        (None, Some(trace)) => LineRate::Trace(trace.clone()),
+        (None, None) => LineRate::Unlimited,
+    };
+    let mut changes: Vec<&ChangeSpec> = hop.changes.iter().collect();
+    changes.sort_by_key(|change| change.at);
+    Hop {
+        marker: hop.marker.clone(),
+        framing: framing(&hop.framing),
+        delay_ns: hop.delay.0,
+        jitter_ns: hop.jitter.0,
+        loss: hop.loss.as_ref().map(loss),
+        reorder: hop.reorder.as_ref().map(|reorder| ReorderParams {
+            probability: reorder.probability.0,
+            gap: reorder.gap.fitting(),
+        }),
+        duplicate: hop.duplicate.0,
+        tx_queue_len: hop.txqueuelen.fitting(),
+        reference_rate_bps: reference,
+        changes: changes.into_iter().flat_map(parts).collect(),
+        ..Hop::new(&hop.name.0, queue, rate)
+    }
+}
+
+/// The changes of which one that was written consists.
+fn parts(change: &ChangeSpec) -> impl Iterator<Item = Change> + use<> {
+    let at_ns = change.at.0;
+    let all = [
+        change.down.then_some(LineChange::Down),
+        change.rate.map(|rate| LineChange::RateBps(rate.0)),
+        change.delay.map(|delay| LineChange::DelayNs(delay.0)),
+    ];
+    all.into_iter().flatten().map(move |to| Change { at_ns, to })
+}
+
+fn loss(loss: &LossSpec) -> LossParams {
+    match loss {
+        LossSpec::Random(loss) => LossParams::Random { probability: loss.probability.0 },
+        LossSpec::GilbertElliott(loss) => LossParams::GilbertElliott {
+            good_to_bad: loss.good_to_bad.0,
+            bad_to_good: loss.bad_to_good.0,
+            loss_when_bad: loss.loss_when_bad.0,
+            loss_when_good: loss.loss_when_good.0,
+        },
+    }
+}
+
+fn framing(framing: &FramingChoice) -> Framing {
+    match framing {
+        FramingChoice::Name(FramingWord::None) => Framing::NONE,
+        FramingChoice::Name(FramingWord::Ethernet) => Framing::ETHERNET,
+        FramingChoice::Name(FramingWord::Ptm) => Framing::PTM,
+        FramingChoice::Name(FramingWord::Atm) => Framing::ATM,
+        FramingChoice::Name(FramingWord::Docsis) => Framing::DOCSIS,
+        FramingChoice::Numbers(numbers) => Framing {
+            overhead_bytes: numbers.overhead.fitting(),
+            minimum_bytes: numbers.minimum.fitting(),
+            cells: match numbers.cells {
+                CellsWord::None => Cells::None,
+                CellsWord::Atm => Cells::Atm,
+                CellsWord::Ptm => Cells::Ptm,
+            },
+        },
+    }
+}
+
+/// The queue of a shaper for which none is named: that of sqm-scripts' default.
+const SHAPER_QUEUE: &str = "fq_codel";

@@ -1,0 +1,264 @@
+//! What a link file can say: hops, their lines, and what goes wrong on these.
+
+use crate::field::{Definitions, Field, Form, Reader, choice, either, spec};
+use crate::plain::{Count, Probability, Whole, Word};
+use crate::quantity::{LineRate, Nanoseconds};
+use crate::written::{Value, Written, table};
+
+spec! {
+    /// A link: the hops of both directions, each in the order in which packets pass them.
+    LinkSpec {
+        /// Its name.
+        name: Word,
+        /// What a chart says.
+        title: String,
+        /// What it is, in a line.
+        summary: String = String::new(),
+        /// Where its numbers come from, and which are chosen.
+        source: String = String::new(),
+        /// Largest IP packet in bytes.
+        mtu: Whole<576, 9000> = Whole(1500),
+        /// From the client to the servers.
+        up: Vec<HopSpec> = Vec::new(),
+        /// From the servers to the client.
+        down: Vec<HopSpec> = Vec::new(),
+    }
+}
+
+spec! {
+    /// A queue and the line behind it.
+    HopSpec {
+        /// Its name.
+        name: Word,
+        /// `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
+        place: PlaceWord = PlaceWord::Fixed,
+        /// The queue, in `tc` syntax.
+        queue: String = "pfifo".to_owned(),
+        /// The marker in front of the queue: its name and parameters; none if nothing is said.
+        marker: Option<String>,
+        /// The line's rate; unlimited if neither this nor `trace` is given.
+        rate: Option<LineRate>,
+        /// The name of a recorded line, or a path to a file in Mahimahi's format.
+        trace: Option<String>,
+        /// A name (`none`, `ethernet`, `ptm`, `atm`, `docsis`) or numbers.
+        framing: FramingChoice = FramingChoice::Name(FramingWord::None),
+        /// Propagation delay.
+        delay: Nanoseconds = Nanoseconds(0),
+        /// Greatest additional delay, drawn evenly a packet, without reordering.
+        jitter: Nanoseconds = Nanoseconds(0),
+        /// Loss on the line.
+        loss: Option<LossSpec>,
+        /// Packets that overtake others on the line; needs a delay.
+        reorder: Option<ReorderSpec>,
+        /// Probability that a packet arrives twice.
+        duplicate: Probability = Probability(0.0),
+        /// Packets that a plain FIFO holds where its set-up names no limit.
+        txqueuelen: Count = Whole(1000),
+        /// What happens to the line while the run goes on.
+        changes: Vec<ChangeSpec> = Vec::new(),
+    }
+    check |hop| match (hop.rate, &hop.trace) {
+        (Some(_), Some(_)) => {
+            Err(format!("hop `{}`: `rate` and `trace` exclude each other", hop.name.0))
+        }
+        _ => Ok(()),
+    };
+}
+
+choice! {
+    /// Whose queue a hop has.
+    PlaceWord {
+        /// Always its own.
+        Fixed = "fixed",
+        /// The user's, if there is one.
+        Queue = "queue",
+    }
+}
+
+choice! {
+    /// How packets are wrapped on a line, by name; the names of `tc-cake(8)`.
+    FramingWord {
+        /// The line counts IP bytes and nothing else.
+        None = "none",
+        /// Ethernet with everything that takes time.
+        Ethernet = "ethernet",
+        /// VDSL2 with bridged Ethernet.
+        Ptm = "ptm",
+        /// ADSL with bridged Ethernet.
+        Atm = "atm",
+        /// DOCSIS cable.
+        Docsis = "docsis",
+    }
+}
+
+spec! {
+    /// How packets are wrapped on a line, in numbers.
+    FramingSpec {
+        /// Bytes added to every IP packet.
+        overhead: Whole<0, 1000> = Whole(0),
+        /// The least that a packet occupies.
+        minimum: Whole<0, 1000> = Whole(0),
+        /// How it is cut up.
+        cells: CellsWord = CellsWord::None,
+    }
+}
+
+choice! {
+    /// How a framed packet is cut up.
+    CellsWord {
+        /// It is not.
+        None = "none",
+        /// ATM, as ADSL has it.
+        Atm = "atm",
+        /// PTM, as VDSL2 has it.
+        Ptm = "ptm",
+    }
+}
+
+/// How packets are wrapped on a line: by name, or in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FramingChoice {
+    /// By name.
+    Name(FramingWord),
+    /// In numbers.
+    Numbers(FramingSpec),
+}
+
+impl Field for FramingChoice {
+    fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
+        match &written.value {
+            Value::Table(_) => FramingSpec::read(written, reader).map(Self::Numbers),
+            Value::Text(_) => FramingWord::read(written, reader).map(Self::Name),
+            _ => reader
+                .wanted(written, &format!("one of {} or a table", FramingWord::WORDS.join(", "))),
+        }
+    }
+
+    fn write(&self, form: Form) -> Written {
+        match self {
+            Self::Name(name) => name.write(form),
+            Self::Numbers(numbers) => numbers.write(form),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Written {
+        let kinds = vec![FramingWord::schema(definitions), FramingSpec::schema(definitions)];
+        table([("anyOf", kinds.into())])
+    }
+}
+
+spec! {
+    /// Each packet is lost by itself.
+    RandomLossSpec {
+        /// `random`.
+        model: RandomWord,
+        /// Probability for a packet.
+        probability: Probability,
+    }
+}
+
+spec! {
+    /// Losses in bursts: a line that is in a good or a bad state (Gilbert and Elliott).
+    GilbertElliottLossSpec {
+        /// `gilbert_elliott`.
+        model: GilbertElliottWord,
+        /// Probability that a packet takes the line from the good state into the bad one.
+        good_to_bad: Probability,
+        /// Probability that a packet takes the line from the bad state into the good one.
+        bad_to_good: Probability,
+        /// Probability that a packet is lost in the bad state.
+        loss_when_bad: Probability = Probability(1.0),
+        /// Probability that a packet is lost in the good state.
+        loss_when_good: Probability = Probability(0.0),
+    }
+}
+
+choice! {
+    /// The model of losses one by one.
+    RandomWord {
+        /// Each packet by itself.
+        Random = "random",
+    }
+}
+
+choice! {
+    /// The model of losses in bursts.
+    GilbertElliottWord {
+        /// Two states.
+        GilbertElliott = "gilbert_elliott",
+    }
+}
+
+/// Loss on a line; `model` says which.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LossSpec {
+    /// Each packet by itself.
+    Random(RandomLossSpec),
+    /// In bursts.
+    GilbertElliott(GilbertElliottLossSpec),
+}
+
+impl Field for LossSpec {
+    fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
+        let Value::Table(_) = &written.value else {
+            return reader.wanted(written, "a table");
+        };
+        let models = [RandomWord::WORDS, GilbertElliottWord::WORDS].concat();
+        match written.get("model").map(|model| &model.value) {
+            None => reader.wanted(written, "it with 'model'"),
+            Some(Value::Text(model)) if model == models[0] => {
+                RandomLossSpec::read(written, reader).map(Self::Random)
+            }
+            Some(Value::Text(model)) if model == models[1] => {
+                GilbertElliottLossSpec::read(written, reader).map(Self::GilbertElliott)
+            }
+            Some(_) => {
+                let models: Vec<String> = models.iter().map(|model| format!("'{model}'")).collect();
+                reader.wanted(written, &format!("'model' = {}", either(&models)))
+            }
+        }
+    }
+
+    fn write(&self, form: Form) -> Written {
+        match self {
+            Self::Random(loss) => loss.write(form),
+            Self::GilbertElliott(loss) => loss.write(form),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Written {
+        let models =
+            vec![RandomLossSpec::schema(definitions), GilbertElliottLossSpec::schema(definitions)];
+        let told_by = table([("propertyName", "model".into())]);
+        table([("oneOf", models.into()), ("discriminator", told_by)])
+    }
+}
+
+spec! {
+    /// Packets that arrive without the delay and so overtake those under way.
+    ReorderSpec {
+        /// Probability for a packet that may.
+        probability: Probability,
+        /// Every so many packets one may.
+        gap: Count = Whole(1),
+    }
+}
+
+spec! {
+    /// Something that happens to a line while the run goes on; one of `rate`, `down` and `delay`, or several.
+    ChangeSpec {
+        /// When, from the start of the run.
+        at: Nanoseconds,
+        /// The line's rate from then on.
+        rate: Option<LineRate>,
+        /// The line carries nothing until it is given a rate again.
+        down: bool = false,
+        /// Its propagation delay from then on.
+        delay: Option<Nanoseconds>,
+    }
+    check |change| match (change.rate, change.delay, change.down) {
+        (None, None, false) => Err("nothing changes: give `rate`, `delay`, or `down = true`".to_owned()),
+        (Some(_), _, true) => Err("`rate` and `down` exclude each other".to_owned()),
+        _ => Ok(()),
+    };
+}

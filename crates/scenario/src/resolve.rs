@@ -1,0 +1,409 @@
+//! From what was written to what a world runs: names looked up, defaults filled in, base units.
+
+use std::collections::BTreeMap;
+
+use weir_world::{
+    Flow, Host, IpVersion, Opener, Overrides, Path, Phase, Probe, ProbeKind, Sampling, Scenario,
+    SpeedTest, TcpSettings, Tunnel, TunnelKind,
+};
+
+use crate::catalogue::{Files, chosen_test};
+use crate::hops::hops;
+use crate::link::LinkSpec;
+use crate::plain::Word;
+use crate::quantity::{FlowCount, MAX_FLOWS};
+use crate::set_ups::{SetUp, links, set_ups};
+use crate::shaping::{reflector_hosts, shaper};
+use crate::spec::{IpNumber, MAX_SEED, ScenarioSpec};
+use crate::test::{
+    CLIENT, DirectionWord, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
+    TcpSpec, TestSpec, TunnelSpec, TunnelWord,
+};
+
+/// All runs of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// The test, with the lengths of phases that the scenario says.
+    pub test: TestSpec,
+    /// The set-ups that are compared, in their order.
+    pub set_ups: Vec<ResolvedSetUp>,
+    /// The seeds of the runs of each set-up.
+    pub seeds: Vec<u64>,
+}
+
+/// A set-up, ready for a world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedSetUp {
+    /// The link.
+    pub link: LinkSpec,
+    /// The queue set-up as the user wrote it, `default` for the link's own.
+    pub queue: String,
+    /// The congestion control that the scenario names to be compared, if it does.
+    pub cc: Option<String>,
+    /// What a world is given.
+    pub scenario: Scenario,
+}
+
+/// Resolves a scenario: for each set-up as many runs as it says, each with the next seed.
+///
+/// # Errors
+/// If a name is unknown, or parts do not fit together, in one sentence. What only those know who build queues or TCP, such
+/// as the names of disciplines, is not looked at.
+pub fn resolve(spec: &ScenarioSpec, files: &impl Files) -> Result<Resolved, String> {
+    let mut test = chosen_test(&spec.test, files)?;
+    let links = links(spec, files)?;
+    set_phases(&mut test.phases, spec)?;
+    let seeds = seeds(spec)?;
+    let set_ups = set_ups(spec, &links)?;
+    let mut found = Vec::new();
+    for set_up in set_ups {
+        let scenario = Resolver::new(spec, &test, &set_up)?.scenario(files)?;
+        scenario.check().map_err(|error| error.to_string())?;
+        found.push(ResolvedSetUp {
+            link: set_up.link.clone(),
+            queue: set_up.label,
+            cc: set_up.cc.map(str::to_owned),
+            scenario,
+        });
+    }
+    Ok(Resolved { test, set_ups: found, seeds })
+}
+
+fn set_phases(phases: &mut PhasesSpec, spec: &ScenarioSpec) -> Result<(), String> {
+    phases.idle = spec.phases.idle.unwrap_or(phases.idle);
+    phases.load = spec.phases.load.unwrap_or(phases.load);
+    phases.cooldown = spec.phases.cooldown.unwrap_or(phases.cooldown);
+    phases.keys.add(&["idle", "load", "cooldown"]);
+    phases.duration_ns().map(|_| ())
+}
+
+fn seeds(spec: &ScenarioSpec) -> Result<Vec<u64>, String> {
+    let (seed, repeat) = (spec.seed.fitting::<u64>(), spec.repeat.fitting::<u64>());
+    let max = MAX_SEED.unsigned_abs();
+    if seed + repeat > max + 1 {
+        return Err(format!(
+            "seed {seed}, repeat {repeat}: the last seed would be above {max} (2^63 - 1): write a seed of {} or less",
+            max + 1 - repeat
+        ));
+    }
+    Ok((seed..seed + repeat).collect())
+}
+
+/// What the parts of a scenario need of one another.
+struct Resolver<'s> {
+    spec: &'s ScenarioSpec,
+    test: &'s TestSpec,
+    set_up: &'s SetUp<'s>,
+    tcp: TcpSpec,
+    phases: Vec<Phase>,
+    duration_ns: u64,
+    /// When loads run that say nothing themselves.
+    window: (u64, u64),
+    parameters: Vec<(&'s str, i64)>,
+    /// Numbers of the machines in the client's network.
+    stations: BTreeMap<&'s str, u32>,
+}
+
+impl<'s> Resolver<'s> {
+    fn new(
+        spec: &'s ScenarioSpec,
+        test: &'s TestSpec,
+        set_up: &'s SetUp<'s>,
+    ) -> Result<Self, String> {
+        let cc = set_up.cc.map(|cc| Word(cc.to_owned()));
+        let tcp = TcpSpec { congestion_control: cc, ..crate::field::blank() }.over(&spec.tcp);
+        let phases = phases(&test.phases);
+        let duration_ns = test.phases.duration_ns()?;
+        let load = phases.iter().find(|phase| phase.name == "load");
+        let window = load.map_or((0, duration_ns), |load| (load.start_ns, load.end_ns));
+        let parameters = parameters(spec, test)?;
+        let of_flows = test.flows.iter().map(|flow| &flow.station);
+        let of_tunnels = test.tunnels.iter().map(|tunnel| &tunnel.station);
+        let mut stations = BTreeMap::from([(CLIENT, 0)]);
+        for name in of_flows.chain(of_tunnels) {
+            let next = stations.len() as u32;
+            stations.entry(name.as_str()).or_insert(next);
+        }
+        Ok(Self { spec, test, set_up, tcp, phases, duration_ns, window, parameters, stations })
+    }
+
+    fn scenario(&self, files: &impl Files) -> Result<Scenario, String> {
+        let Self { spec, test, set_up, .. } = self;
+        let shaped = set_up.shaper.spec()?;
+        let hosts = test
+            .hosts
+            .iter()
+            .map(|host| Host { name: host.name.0.clone(), delay_ns: host.delay.0 });
+        let reflectors = shaped.iter().flat_map(reflector_hosts);
+        let [up, down] = [(DirectionWord::Up, 0), (DirectionWord::Down, 1)]
+            .map(|(way, place)| hops(set_up.link, way, shaped.as_ref(), set_up.queues[place]));
+        Ok(Scenario {
+            name: test.name.0.clone(),
+            duration_ns: self.duration_ns,
+            phases: self.phases.clone(),
+            path: Path { up, down },
+            hosts: hosts.chain(reflectors).collect(),
+            tunnels: test.tunnels.iter().map(|one| self.tunnel(one)).collect::<Result<_, _>>()?,
+            flows: self.all_flows()?,
+            probes: test.probes.iter().map(|one| self.probe(one)).collect::<Result<_, _>>()?,
+            methods: test
+                .methods
+                .iter()
+                .chain(&spec.methods)
+                .map(|one| self.method(one))
+                .collect::<Result<_, _>>()?,
+            shaper: match &shaped {
+                Some(shaped) => Some(shaper(shaped, test.hosts.len() as u32, set_up.link, files)?),
+                None => None,
+            },
+            start_jitter_ns: spec.start_jitter.0,
+            sampling: Sampling {
+                throughput_ns: spec.sampling.throughput.0,
+                tcp_ns: spec.sampling.tcp.0,
+                queue_ns: spec.sampling.queue.0,
+            },
+            ip_version: match spec.ip {
+                IpNumber::V4 => IpVersion::V4,
+                IpNumber::V6 => IpVersion::V6,
+            },
+            mtu_bytes: set_up.link.mtu.fitting(),
+        })
+    }
+
+    /// Number of the server of that name, to which what is called `of` goes.
+    fn host(&self, of: &str, host: &str) -> Result<u32, String> {
+        // Of several of one name the last counts.
+        let place = self.test.hosts.iter().rposition(|known| known.name.0 == host);
+        place.map(|place| place as u32).ok_or_else(|| {
+            let known: Vec<&str> =
+                self.test.hosts.iter().map(|server| server.name.0.as_str()).collect();
+            format!("`{of}`: unknown host `{host}` (known: {})", known.join(", "))
+        })
+    }
+
+    /// To which server something goes, and through which tunnel; where a tunnel ends need not be said again.
+    fn path(
+        &self,
+        of: &Word,
+        host: Option<&str>,
+        tunnel: Option<&str>,
+    ) -> Result<(u32, Option<u32>), String> {
+        let Some(tunnel) = tunnel else {
+            return Ok((self.host(&of.0, host.unwrap_or("server"))?, None));
+        };
+        let tunnels = &self.test.tunnels;
+        let Some(place) = tunnels.iter().rposition(|known| known.name.0 == tunnel) else {
+            let known: Vec<&str> = tunnels.iter().map(|one| one.name.0.as_str()).collect();
+            let known =
+                if known.is_empty() { "the test has none".to_owned() } else { known.join(", ") };
+            return Err(format!("`{}`: unknown tunnel `{tunnel}` (known: {known})", of.0));
+        };
+        let host = host.unwrap_or(&tunnels[place].host);
+        Ok((self.host(&of.0, host)?, Some(place as u32)))
+    }
+
+    fn tunnel(&self, tunnel: &TunnelSpec) -> Result<Tunnel, String> {
+        Ok(Tunnel {
+            name: tunnel.name.0.clone(),
+            kind: match tunnel.kind {
+                TunnelWord::WireGuard => TunnelKind::WireGuard,
+                TunnelWord::Ipsec => TunnelKind::Ipsec,
+            },
+            host: self.host(&tunnel.name.0, &tunnel.host)?,
+            station: self.stations[tunnel.station.as_str()],
+            on_first_hop: tunnel.on_first_hop,
+        })
+    }
+
+    fn all_flows(&self) -> Result<Vec<Flow>, String> {
+        let mut all = Vec::new();
+        for flow in &self.test.flows {
+            all.extend(self.flows(flow)?);
+            if all.len() > MAX_ALL_FLOWS {
+                return Err(format!("the test has more than {MAX_ALL_FLOWS} flows: write fewer"));
+            }
+        }
+        Ok(all)
+    }
+
+    fn flows(&self, flow: &FlowSpec) -> Result<Vec<Flow>, String> {
+        let count = self.count(flow)?;
+        let host = flow.keys.has("host").then_some(flow.host.as_str());
+        let (host, tunnel) = self.path(&flow.name, host, flow.tunnel.as_deref())?;
+        let one = Flow {
+            name: flow.name.0.clone(),
+            direction: match flow.direction {
+                DirectionWord::Up => weir_world::Direction::Up,
+                DirectionWord::Down => weir_world::Direction::Down,
+            },
+            host,
+            tunnel,
+            station: self.stations[flow.station.as_str()],
+            opened_by: match flow.opened_by {
+                OpenerWord::Client => Opener::Client,
+                OpenerWord::Server => Opener::Server,
+            },
+            dscp: flow.dscp.0,
+            tcp: settings(&flow.tcp.over(&self.tcp)),
+            start_ns: flow.start.map_or(self.window.0, |start| start.0),
+            stop_ns: flow.stop.map_or(self.window.1, |stop| stop.0),
+            bytes: flow.bytes.map(|bytes| bytes.0),
+        };
+        if flow.count == FlowCount::Number(1) {
+            return Ok(vec![one]);
+        }
+        let name = |number| format!("{}::{number}", flow.name.0);
+        Ok((1..=count).map(|number| Flow { name: name(number), ..one.clone() }).collect())
+    }
+
+    fn count(&self, flow: &FlowSpec) -> Result<u64, String> {
+        let name = match &flow.count {
+            FlowCount::Number(count) => return Ok(*count),
+            FlowCount::Parameter(name) => name,
+        };
+        let flow = &flow.name.0;
+        let Some((_, count)) = self.parameters.iter().find(|(known, _)| known == name) else {
+            return Err(format!("flow `{flow}`: `count` names no parameter of the test: {name}"));
+        };
+        if !(1..=MAX_FLOWS).contains(count) {
+            return Err(format!(
+                "flow `{flow}`: parameter `{name}` is {count}: write a number from 1 to {MAX_FLOWS}"
+            ));
+        }
+        Ok(count.unsigned_abs())
+    }
+
+    fn probe(&self, probe: &ProbeSpec) -> Result<Probe, String> {
+        let host = probe.keys.has("host").then_some(probe.host.as_str());
+        let (host, tunnel) = self.path(&probe.name, host, probe.tunnel.as_deref())?;
+        let (kind, usual_bytes) = match probe.kind {
+            ProbeWord::Icmp => (ProbeKind::Icmp, PING_BYTES),
+            ProbeWord::Udp => (ProbeKind::Udp, IRTT_BYTES),
+            ProbeWord::UdpTtl => (ProbeKind::UdpTtl, IRTT_BYTES),
+            ProbeWord::Tcp => (ProbeKind::Tcp, IRTT_BYTES),
+        };
+        Ok(Probe {
+            name: probe.name.0.clone(),
+            kind,
+            host,
+            tunnel,
+            dscp: probe.dscp.0,
+            payload_bytes: probe.payload.map_or(usual_bytes, |payload| payload.0),
+            period_ns: probe.period.unwrap_or(self.spec.sampling.ping).0,
+            start_ns: probe.start.map_or(0, |start| start.0),
+            stop_ns: probe.stop.map_or(self.duration_ns, |stop| stop.0),
+            ttl: probe.ttl.map(crate::plain::Whole::fitting),
+        })
+    }
+
+    fn method(&self, method: &MethodSpec) -> Result<SpeedTest, String> {
+        let host = method.keys.has("host").then_some(method.host.as_str());
+        let (host, tunnel) = self.path(&method.name, host, method.tunnel.as_deref())?;
+        let tcp = settings(&method.tcp.over(&self.tcp));
+        let usual = tcp.congestion_control.clone();
+        // m-lab/ndt-server, package `bbr`: it asks its sockets for BBR.
+        let asked_for = if method.kind == "ndt7" { "bbr".to_owned() } else { usual.clone() };
+        let or = |word: &Option<Word>, other| word.as_ref().map_or(other, |word| word.0.clone());
+        Ok(SpeedTest {
+            name: method.name.0.clone(),
+            kind: method.kind.clone(),
+            host,
+            tunnel,
+            dscp: method.dscp.0,
+            tls: method.tls,
+            tcp: TcpSettings { congestion_control: or(&method.cc, asked_for), ..tcp },
+            client_congestion_control: or(&method.client_cc, usual),
+            start_ns: method.start.map_or(self.window.0, |start| start.0),
+        })
+    }
+}
+
+fn phases(phases: &PhasesSpec) -> Vec<Phase> {
+    let mut found = Vec::new();
+    let mut now = 0;
+    for (name, length) in
+        [("idle", phases.idle), ("load", phases.load), ("cooldown", phases.cooldown)]
+    {
+        if length.0 > 0 {
+            let end_ns = now + length.0;
+            found.push(Phase { name: name.to_owned(), start_ns: now, end_ns });
+            now = end_ns;
+        }
+    }
+    found
+}
+
+/// The values of the test's parameters.
+fn parameters<'s>(spec: &ScenarioSpec, test: &'s TestSpec) -> Result<Vec<(&'s str, i64)>, String> {
+    if let Some((name, _)) =
+        spec.parameters.0.iter().find(|(name, _)| test.parameters.get(name).is_none())
+    {
+        let known: Vec<&str> = test.parameters.0.iter().map(|(one, _)| one.as_str()).collect();
+        let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+        return Err(format!("test `{}` has no parameter `{name}` (known: {known})", test.name.0));
+    }
+    let value = |(name, parameter): &'s (String, crate::test::ParameterSpec)| {
+        let value = spec.parameters.get(name).unwrap_or(&parameter.default).0;
+        let (least, most) = (parameter.minimum.0, parameter.maximum.0);
+        if (least..=most).contains(&value) {
+            return Ok((name.as_str(), value));
+        }
+        let meaning = &parameter.meaning;
+        Err(format!(
+            "parameter `{name}` is {value}: write a number from {least} to {most} ({meaning})"
+        ))
+    };
+    test.parameters.0.iter().map(value).collect()
+}
+
+impl TcpSpec {
+    /// These settings, and where they say nothing those of `other`.
+    #[must_use]
+    pub fn over(&self, other: &Self) -> Self {
+        let word = |own: &Option<Word>, usual: &Option<Word>| own.clone().or_else(|| usual.clone());
+        Self {
+            profile: word(&self.profile, &other.profile),
+            congestion_control: word(&self.congestion_control, &other.congestion_control),
+            sack: self.sack.or(other.sack),
+            ecn: self.ecn.or(other.ecn),
+            timestamps: self.timestamps.or(other.timestamps),
+            pacing: self.pacing.or(other.pacing),
+            bursts: self.bursts.or(other.bursts),
+            delayed_ack: self.delayed_ack.or(other.delayed_ack),
+            initial_window: self.initial_window.or(other.initial_window),
+            receive_window: self.receive_window.or(other.receive_window),
+            rto_min: self.rto_min.or(other.rto_min),
+            keys: self.keys.clone(),
+        }
+    }
+}
+
+fn settings(tcp: &TcpSpec) -> TcpSettings {
+    let or = |word: &Option<Word>, usual: &str| {
+        word.as_ref().map_or(usual, |word| word.0.as_str()).to_owned()
+    };
+    TcpSettings {
+        profile: or(&tcp.profile, "linux"),
+        congestion_control: or(&tcp.congestion_control, "cubic"),
+        overrides: Overrides {
+            timestamps: tcp.timestamps,
+            sack: tcp.sack,
+            ecn: tcp.ecn,
+            pacing: tcp.pacing,
+            bursts: tcp.bursts,
+            delayed_ack: tcp.delayed_ack,
+            initial_window: tcp.initial_window.map(crate::plain::Whole::fitting),
+            receive_window_bytes: tcp.receive_window.map(|window| window.0),
+            rto_min_ns: tcp.rto_min.map(|time| time.0),
+        },
+    }
+}
+
+/// Flows of a test: a file of a megabyte could otherwise stand for more than any memory holds.
+const MAX_ALL_FLOWS: usize = 100_000;
+
+/// Bytes of payload that `ping` sends.
+const PING_BYTES: u32 = 56;
+
+/// The least payload that irtt sends with its statistics, in bytes.
+const IRTT_BYTES: u32 = 60;

@@ -1,0 +1,56 @@
+//! The JSON Schema of scenario files, from the types that read them.
+
+use std::sync::LazyLock;
+
+use crate::fault::Telling;
+use crate::field::{Definition, Definitions, Field};
+use crate::spec::{NoteSpec, ScenarioSpec};
+use crate::written::{Value, Written};
+
+/// The schema: a scenario, and by name in `$defs` all that stands in one.
+#[must_use]
+pub fn schema() -> Written {
+    let definitions = DEFINITIONS.iter().map(|known| (known.name.to_owned(), known.schema.clone()));
+    Written::of(Value::Table(vec![
+        ("$schema".to_owned(), DIALECT.into()),
+        ("title".to_owned(), "Scenario of Weir".into()),
+        ("$ref".to_owned(), "#/$defs/ScenarioSpec".into()),
+        ("$defs".to_owned(), Written::of(Value::Table(definitions.collect()))),
+    ]))
+}
+
+/// What was written, as a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
+/// `telling` says what a message calls it.
+///
+/// # Errors
+/// All that is wrong with it, in one sentence.
+pub fn read_spec(kind: &str, written: &Written, telling: Telling<'_>) -> Result<Written, String> {
+    (definition(kind)?.read)(written).map_err(|faults| telling.sentence(faults))
+}
+
+/// What was written, as a quantity of that kind, such as `LineRate`, in base units.
+///
+/// # Errors
+/// What is wrong with it, without its place.
+pub fn read_quantity(kind: &str, written: &Written) -> Result<Written, String> {
+    let faults = match (definition(kind)?.read)(written) {
+        Ok(found) => return Ok(found),
+        Err(faults) => faults,
+    };
+    Err(faults.into_iter().map(|fault| fault.says).collect::<Vec<_>>().join("; "))
+}
+
+fn definition(kind: &str) -> Result<&'static Definition, String> {
+    let known = DEFINITIONS.iter().find(|known| known.name == kind);
+    known.ok_or_else(|| format!("nothing in a scenario is called `{kind}`"))
+}
+
+/// All types with a name that can stand in a scenario.
+static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
+    let mut definitions = Vec::new();
+    ScenarioSpec::schema(&mut definitions);
+    NoteSpec::schema(&mut definitions);
+    definitions
+});
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";

@@ -1,0 +1,246 @@
+//! What is wrong with a file: all of it, each with its line, and what may stand there.
+
+use weir_scenario::catalogue::{read, read_file};
+use weir_scenario::link::LinkSpec;
+use weir_scenario::spec::ScenarioSpec;
+use weir_scenario::test::TestSpec;
+use weir_scenario::{
+    NoFiles, Value, Written, given_again, load_link, load_test, parse, resolve, schema,
+    shipped_links, shipped_tests,
+};
+
+const LINK: &str = r#"name = "l"
+titel = "Mine"          # 2
+
+[[up]]
+name = "a"
+rate = 20               # 6
+framing = "atmm"        # 7
+
+[[up]]                  # 9: no name
+framing = { overhead = -1 }
+loss = { model = "random", probability = 2 }
+changes = [             # 12
+    { at = "1s", rate = "20mbit" },
+    { at = 5, down = true },
+]
+
+[[down]]
+name = ""               # 18
+"#;
+
+#[test]
+fn all_faults_of_a_file_are_told_with_their_lines() {
+    let said = read_file::<LinkSpec>(LINK, "link.toml").unwrap_err();
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            "link.toml has 9 faults:",
+            "line 1: title: this key is missing",
+            "line 2: titel: unknown key, did you mean `title`? (known: name, title, summary, source, mtu, up, down)",
+            "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
+            "line 7: up.0.framing: `atmm`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'",
+            "line 9: up.1.name: this key is missing",
+            "line 10: up.1.framing.overhead: -1: write 0 or more",
+            "line 11: up.1.loss.probability: 2: write 1 or less",
+            "line 14: up.1.changes.1.at: `5` is a time without its unit: write `5s`, `5ms` or `5us`",
+            "line 18: down.0.name: it is empty: write at least one letter",
+        ]
+    );
+}
+
+#[test]
+fn a_file_full_of_faults_is_told_in_part() {
+    let text: String = (0..50).map(|number| format!("key{number} = 1\n")).collect();
+    let said = read_file::<LinkSpec>(&text, "many.toml").unwrap_err();
+    assert_eq!(said.lines().count(), 22);
+    assert!(said.ends_with("and 32 more"));
+}
+
+/// What is told of a scenario that is fine but for the given keys.
+fn told(keys: &str) -> String {
+    let text = format!("test = \"rrul\"\n{keys}\n");
+    let link = if keys.contains("link") { "" } else { "link = \"line-50\"\n" };
+    read_file::<ScenarioSpec>(&format!("{link}{text}"), "s.toml").unwrap_err()
+}
+
+#[test]
+fn every_kind_of_fault_has_its_words() {
+    for (keys, said) in [
+        ("link = 5", "link: 5: write a text, a table or a list"),
+        ("link = {name = 'l'}", "link.title: this key is missing"),
+        ("link = ['a', {title = 'l'}]", "link.1.name: this key is missing"),
+        ("queue = 'codel'", "queue: `codel`: write a list, such as [...]"),
+        ("queue = []", "queue: the list is empty: write at least one"),
+        ("queue_up = 5", "queue_up: 5: write a text or a list"),
+        ("ip = 5", "ip: 5: write 4 or 6"),
+        ("repeat = 'many'", "repeat: `many`: write a whole number"),
+        ("repeat = 1.5", "repeat: 1.5: write a whole number"),
+        ("repeat = 0", "repeat: 0: write 1 or more"),
+        ("seed = 99999999999999999999", "seed: 99999999999999999999: write a whole number"),
+        ("start_jitter = 1979-05-27", "start_jitter: 1979-05-27 is not a time"),
+        ("tcp = {sack = 'maybe'}", "tcp.sack: `maybe`: write true or false"),
+        ("tcp = 'bbr'", "tcp: `bbr`: write a table"),
+        (
+            "shaper = [{control = 'x'}]",
+            "shaper.0.control: `x`: write 'auto', 'cake-autorate' or 'fixed'",
+        ),
+        ("methods = [{name = 'm', kind = 5}]", "methods.0.kind: 5: write a text in quotes"),
+        (
+            "link = {name = 'l', title = 'l', up = [{name = 'a', loss = {model = 'x'}}]}",
+            "link.up.0.loss: {'model': 'x'}: write 'model' = 'random' or 'gilbert_elliott'",
+        ),
+        (
+            "link = {name = 'l', title = 'l', up = [{name = 'a', loss = {}}]}",
+            "link.up.0.loss: {}: write it with 'model'",
+        ),
+        (
+            "link = {name = 'l', title = 'l', up = [{name = 'a', rate = '1mbit', trace = 'x'}]}",
+            "link.up.0: hop `a`: `rate` and `trace` exclude each other",
+        ),
+        ("qeue = []", "qeue: unknown key, did you mean `queue`? (known: name, test, link, queue"),
+        (
+            "cc = 'bbr'\ntcp.congestion_control = 'bbr'",
+            "`cc` and `tcp.congestion_control` say the same",
+        ),
+        ("tags = ['a b']", "tags.0: `a b`: write a word without spaces"),
+        (
+            "phases.lode = '5s'",
+            "phases.lode: unknown key, did you mean `load`? (known: idle, load, cooldown)",
+        ),
+        ("sampling.ping = '0s'", "sampling.ping: `0s`: write a time above 0, such as `5ms`"),
+    ] {
+        let found = told(keys);
+        assert!(
+            found.contains(&format!(": {said}")) || found.contains(&format!(", {said}")),
+            "{keys}: {found}"
+        );
+        assert!(found.starts_with("s.toml, line "), "{found}");
+    }
+}
+
+#[test]
+fn what_stands_in_no_file_is_told_in_a_row_by_names_of_its_own() {
+    let Value::Table(mut entries) = parse("test = 'rrul'\nlink = 'line-50'").unwrap().value else {
+        panic!()
+    };
+    let phases = Value::Table(vec![("load".to_owned(), Written::of(Value::Whole(30)))]);
+    entries.push(("phases".to_owned(), Written::of(phases)));
+    entries.push(("seed".to_owned(), Written::of(Value::Whole(-1))));
+    for (_, entry) in &mut entries {
+        entry.line = None;
+    }
+    let names = [("phases.load", "--load"), ("seed", "--seed")]
+        .map(|(key, name)| (key.to_owned(), name.to_owned()));
+    let written = Written::of(Value::Table(entries));
+    assert_eq!(
+        read::<ScenarioSpec>(&written, "command line", &names).unwrap_err(),
+        "--seed: -1: write 0 or more; --load: `30` is a time without its unit: write `30s`, `30ms` or `30us`"
+    );
+}
+
+#[test]
+fn a_test_refers_only_to_what_it_has() {
+    let test = |keys: &str| {
+        let text = format!("name = 't'\ntitle = 't'\nphases.load = '1s'\n{keys}");
+        let test: TestSpec = read_file(&text, "t.toml")?;
+        let written = "test = 'ping'\nlink = 'line-50'";
+        let mut spec: ScenarioSpec = read_file(written, "s.toml")?;
+        spec.test = weir_scenario::plain::Named::Given(Box::new(test));
+        resolve(&spec, &NoFiles)
+    };
+    let error = |keys| test(keys).unwrap_err();
+    assert_eq!(
+        error("flows = [{name = 'a', direction = 'up', host = 'far'}]"),
+        "`a`: unknown host `far` (known: server)"
+    );
+    assert_eq!(
+        error("probes = [{name = 'a', kind = 'icmp', tunnel = 'vpn'}]"),
+        "`a`: unknown tunnel `vpn` (known: the test has none)"
+    );
+    assert_eq!(
+        error("flows = [{name = 'a', direction = 'up', count = 'streams'}]"),
+        "flow `a`: `count` names no parameter of the test: streams"
+    );
+    let many = "{name = 'a', direction = 'up', count = 10000},".repeat(11);
+    assert_eq!(
+        error(&format!("flows = [{many}]")),
+        "the test has more than 100000 flows: write fewer"
+    );
+}
+
+#[test]
+fn every_shipped_test_runs_on_every_shipped_link() {
+    for test in shipped_tests() {
+        assert_eq!(load_test(test, &NoFiles).unwrap().name.0, test);
+        for link in shipped_links() {
+            assert_eq!(load_link(link, &NoFiles).unwrap().name.0, link);
+            let text = format!(
+                "test = '{test}'\nlink = '{link}'\nrepeat = 2\nseed = 7\nqueue = ['pfifo', 'codel']"
+            );
+            let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles).unwrap();
+            assert_eq!(resolved.seeds, [7, 8]);
+            let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
+            assert_eq!(queues, ["pfifo", "codel"]);
+        }
+    }
+}
+
+#[test]
+fn all_files_of_the_folders_are_shipped() {
+    let names = |folder: &str| {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(folder);
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+        let mut names: Vec<_> =
+            files.map(|name| name.to_str().unwrap().trim_end_matches(".toml").to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("tests"), shipped_tests());
+    assert_eq!(names("links"), shipped_links());
+}
+
+#[test]
+fn what_is_given_twice_counts_once_where_it_stood_first() {
+    let text = "test = 'ping'\nlink = ['line-50', ' line-50']\nqueue = ['pfifo', 'codel', 'pfifo']\ncc = 'bbr'";
+    let spec: ScenarioSpec = read_file(text, "s").unwrap();
+    assert_eq!(
+        given_again(&spec),
+        [
+            "link `line-50` is given 2 times: it counts once",
+            "queue `pfifo` is given 2 times: it counts once"
+        ]
+    );
+    let resolved = resolve(&spec, &NoFiles).unwrap();
+    let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
+    assert_eq!(queues, ["pfifo", "codel"]);
+}
+
+#[test]
+fn more_set_ups_than_memory_holds_are_refused() {
+    let many =
+        (0..101).map(|number| format!("'pfifo limit {number}'")).collect::<Vec<_>>().join(",");
+    let text =
+        format!("test = 'ping'\nlink = 'line-50'\nqueue_up = [{many}]\nqueue_down = [{many}]");
+    let error = resolve(&read_file(&text, "s").unwrap(), &NoFiles).unwrap_err();
+    assert_eq!(error, "the scenario compares 10201 set-ups: write 10000 or fewer");
+}
+
+#[test]
+fn the_schema_says_of_every_key_what_it_means() {
+    let schema = schema();
+    let Value::Table(definitions) = &schema.get("$defs").unwrap().value else { panic!() };
+    assert!(definitions.len() > 25);
+    for (name, definition) in definitions {
+        let keys = definition.get("properties").map(|keys| &keys.value);
+        let Some(Value::Table(keys)) = keys else { continue };
+        for (key, of) in keys {
+            let Value::Text(meaning) = &of.get("description").unwrap().value else { panic!() };
+            assert!(meaning.len() > 5 && meaning.ends_with('.'), "{name}.{key}: {meaning}");
+        }
+    }
+    let jitter =
+        definitions.iter().find(|(name, _)| name == "ScenarioSpec").unwrap().1.get("properties");
+    assert_eq!(jitter.unwrap().get("start_jitter").unwrap().get("default"), Some(&"50ms".into()));
+}
