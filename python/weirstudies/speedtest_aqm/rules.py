@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from weirlab.scenario import Direction
     from weirstudies.speedtest_aqm.figures import Run, Spread
-    from weirstudies.speedtest_aqm.findings import Figure, Known
+    from weirstudies.speedtest_aqm.known import Figure, Known
 
     Claims = Callable[["Known"], list[Claim]]
     Values = dict[int, float]
