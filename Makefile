@@ -124,7 +124,7 @@ setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
 $(LOCKED): requirements-dev.lock tools/check-tools.sh
 	@tools/check-tools.sh
 	@test -x $(BIN)/python || python3 -m venv $(VENV)
-	@$(STEP) 'Python packages into $(VENV)' 38 '^Collecting ' -- \
+	@$(STEP) 'Python packages into $(VENV)' 46 '^Collecting ' -- \
 		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@
