@@ -177,8 +177,8 @@ pub(crate) fn resolve_scenario<'py>(
         weir_path::check(&one.scenario).map_err(fail)?;
         weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
         let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
-        let scenario = one.scenario.to_json();
-        Py::new(py, ResolvedSetUp { link, queue: one.queue, cc: one.cc, scenario })
+        let text = one.scenario.to_json();
+        Py::new(py, ResolvedSetUp { link, queue: one.queue, cc: one.cc, scenario: text })
     };
     Ok(Resolved {
         test: to_python(py, &resolved.test.write(Form::Numbers))?.unbind(),
