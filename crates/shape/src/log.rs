@@ -357,16 +357,18 @@ mod tests {
         let kept = r#""side":"up","rate_bps":7000000"#;
         assert!(shown.iter().all(|line| line.contains(kept) || line.contains("down")), "{shown:?}");
         // Times that go back, a counter that does, and a rate that no shaper has.
-        let swapped =
-            text.lines().take(1).chain(text.lines().skip(1).collect::<Vec<_>>().into_iter().rev());
-        let refused = |text: &str| replay(text, None, &mut |_| {}).unwrap_err().to_string();
-        let error = refused(&swapped.collect::<Vec<_>>().join("\n"));
-        assert!(error.contains("is before that of the line before it"), "{error}");
-        let error = refused(&text.replace("\"tick\":[[30000,", "\"tick\":[[18446744073709551615,"));
-        assert!(error.contains("its counters 60000 bytes"), "{error}");
-        let error = refused(&text.replace("\"egress_bps\":7000000", "\"egress_bps\":7"));
-        assert!(error.starts_with("line 1 is not of a shaper's log: up rate 7 bit/s"), "{error}");
-        let error = replay("{}", None, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.starts_with("line 1 is not of a shaper's log: "), "{error}");
+        let (head, rest) = text.split_once('\n').unwrap();
+        let backwards: Vec<_> = std::iter::once(head).chain(rest.lines().rev()).collect();
+        let highest = text.replace("\"tick\":[[30000,", "\"tick\":[[18446744073709551615,");
+        let slow = text.replace("\"egress_bps\":7000000", "\"egress_bps\":7");
+        for (refused, words) in [
+            (backwards.join("\n"), "is before that of the line before it"),
+            (highest, "its counters 60000 bytes"),
+            (slow, "line 1 is not of a shaper's log: up rate 7 bit/s"),
+            ("{}".to_owned(), "line 1 is not of a shaper's log: "),
+        ] {
+            let error = replay(&refused, None, &mut |_| {}).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }
