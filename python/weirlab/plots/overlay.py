@@ -105,7 +105,7 @@ def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
 def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_Drawn]) -> str:
     note = f"Every ping of all probes is a point. Dashed: averages {caption.when(records)}."
     if any(one.figures.idle_ms for one in drawn):
-        note = f"{note[:-1]}; dotted: of the idle line."
+        note = f"{note[:-1]}; dotted: idle."
     if max(one.runs for one in drawn) > 1:
         note += " Points: the first run of each set-up; averages and table: means of all its runs."
     if len(drawn) < len(every):
