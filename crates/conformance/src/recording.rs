@@ -146,6 +146,16 @@ pub enum RecordingError {
         /// The largest one allowed.
         most: u64,
     },
+    /// A packet that left before it came.
+    #[error("packet {packet} leaves at {left_ns} ns, before it arrives at {arrived_ns} ns")]
+    Early {
+        /// The packet.
+        packet: u64,
+        /// Its departure, in nanoseconds since the first arrival.
+        left_ns: u64,
+        /// Its arrival, in nanoseconds since the first one.
+        arrived_ns: u64,
+    },
     /// A discipline of that age would not have the phase of the recording's clocks.
     #[error("`age_ns` is {age_ns}; write a multiple of 16000000, 1024000000000 at most")]
     Age {
@@ -183,6 +193,8 @@ impl Recording {
         for arrival in &arrivals {
             check(arrival, &file.flows)?;
         }
+        let departures: Vec<_> = file.departures.into_iter().map(Departure::from).collect();
+        check_departures(&arrivals, &departures)?;
         Ok(Self {
             name: file.name,
             commands: commands(&file.qdisc),
@@ -192,7 +204,7 @@ impl Recording {
             flows: file.flows,
             arrivals,
             tcp_acks: file.tcp_ack,
-            departures: file.departures.into_iter().map(Departure::from).collect(),
+            departures,
             dropped: file.dropped.into_iter().collect(),
         })
     }
@@ -214,6 +226,20 @@ fn check(arrival: &Arrival, flows: &BTreeMap<u32, Flow>) -> Result<(), Recording
     {
         if value > most {
             return Err(RecordingError::Value { packet, what, value, most });
+        }
+    }
+    Ok(())
+}
+
+fn check_departures(arrivals: &[Arrival], departures: &[Departure]) -> Result<(), RecordingError> {
+    let arrived: BTreeMap<_, _> = arrivals.iter().map(|one| (one.id, one.at_ns)).collect();
+    for departure in departures {
+        let (packet, left_ns) = (departure.id, departure.at_ns);
+        match arrived.get(&packet) {
+            Some(&arrived_ns) if left_ns < arrived_ns => {
+                return Err(RecordingError::Early { packet, left_ns, arrived_ns });
+            }
+            _ => {}
         }
     }
     Ok(())
