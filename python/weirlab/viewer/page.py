@@ -28,10 +28,9 @@ __all__ = ["Source", "asset", "report_page"]
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.table import Table
-
     from weirlab.record import Record
     from weirlab.stats import LatencySummary
+    from weirlab.ui import Table
 
 
 @dataclass(frozen=True)
