@@ -40,10 +40,12 @@ pub(crate) fn authority<B>(request: &Request<B>) -> Option<String> {
         "" | ":" => 443,
         _ => said.port_u16()?,
     };
-    Some(match port {
+    let reached = match port {
         443 => host.to_owned(),
         port => format!("{host}:{port}"),
-    })
+    };
+    // What stands behind an `@` may be no host by itself.
+    reached.parse::<Authority>().is_ok().then_some(reached)
 }
 
 /// Reads `data` as the head of a request: its target, then a header a line. What is answered makes sense.

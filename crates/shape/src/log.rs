@@ -145,6 +145,8 @@ pub fn replay(
     show: &mut dyn FnMut(&str),
 ) -> Result<[usize; 3], ShapeError> {
     let bad = |number: usize, error: &dyn std::fmt::Display| {
+        // An error of JSON names what it does not know as that was written, line ends included.
+        let error = error.to_string().replace(char::is_control, " ");
         ShapeError::input(format!("line {number} is not of a shaper's log: {error}"))
     };
     let mut lines = text.lines().zip(1..);

@@ -316,8 +316,11 @@ impl Scenario {
     /// # Errors
     /// If it is not one, or its parts do not fit together.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_json::from_str(text)
-            .map_err(|error| ScenarioError::new(format!("not a resolved scenario: {error}")))?;
+        let scenario: Self = serde_json::from_str(text).map_err(|error| {
+            // It names what it does not know as that was written, line ends included.
+            let error = error.to_string().replace(char::is_control, " ");
+            ScenarioError::new(format!("not a resolved scenario: {error}"))
+        })?;
         scenario.check()?;
         Ok(scenario)
     }
