@@ -56,3 +56,12 @@ def test_records_are_shown_in_ascii(environment: dict[str, str], repeated: Path)
 def test_lists_are_shown_in_ascii(words: str) -> None:
     out, _ = said(words.split(), ASCII[0])
     assert out
+
+
+@pytest.mark.parametrize("words", ["shape status", "shape stop", "shape", "ping 127.0.0.1 --count 1 --dscp"])
+def test_bytes_that_are_no_text_are_refused_in_a_sentence(words: str) -> None:
+    command = [sys.executable, "-m", "weirlab", *words.split(), b"\xff"]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert b"this is not UTF-8" in done.stderr

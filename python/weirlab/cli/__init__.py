@@ -137,6 +137,9 @@ def _exit_code() -> int | str | None:
         message, code = str(error), error.exit_code
     except (click.Abort, KeyboardInterrupt):
         message, code = "interrupted", 130
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are no UTF-8 become lone surrogates, which only names of files may have.
+        message, code = f"`{error.object}`: this is not UTF-8, which only the name of a file need not be", 2
     except OSError as error:
         message, code = f"{_failed(error)}: {error.strerror or error}", 1
     except MemoryError:
