@@ -60,7 +60,7 @@ def test_lists_are_shown_in_ascii(words: str) -> None:
 
 @pytest.mark.parametrize("words", ["shape status", "shape stop", "shape", "ping 127.0.0.1 --count 1 --dscp"])
 def test_bytes_that_are_no_text_are_refused_in_a_sentence(words: str) -> None:
-    command = [sys.executable, "-m", "weirlab", *words.split(), b"\xff"]
+    command = [sys.executable, "-m", "weirlab", *words.split(), os.fsdecode(b"\xff")]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count(b"\n") == 1

@@ -137,13 +137,8 @@ def _exit_code() -> int | str | None:
         message, code = str(error), error.exit_code
     except (click.Abort, KeyboardInterrupt):
         message, code = "interrupted", 130
-    except UnicodeEncodeError as error:
-        # Bytes of the command line that are no UTF-8 become lone surrogates, which only names of files may have.
-        message, code = f"`{error.object}`: this is not UTF-8, which only the name of a file need not be", 2
-    except OSError as error:
-        message, code = f"{_failed(error)}: {error.strerror or error}", 1
-    except MemoryError:
-        message, code = "there is not enough memory", 1
+    except (OSError, MemoryError, UnicodeEncodeError) as error:
+        message, code = _refused(error)
     else:
         return code
     with suppress(OSError):
@@ -157,6 +152,16 @@ def _carry_out() -> int | str | None:
     except SystemExit as end:
         return end.code
     return 0
+
+
+def _refused(error: OSError | MemoryError | UnicodeEncodeError) -> tuple[str, int]:
+    """What the machine or Python would not do, in a sentence, and the exit code."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory", 1
+    if isinstance(error, UnicodeEncodeError):
+        # Bytes of the command line that are no UTF-8 become lone surrogates.
+        return f"`{error.object}`: this is not UTF-8, which only the name of a file need not be", 2
+    return f"{_failed(error)}: {error.strerror or error}", 1
 
 
 def _failed(error: OSError) -> str:
