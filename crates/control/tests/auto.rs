@@ -5,7 +5,8 @@ mod line;
 use line::Line;
 use proptest::prelude::*;
 use weir_control::{
-    Auto, AutoSettings, Controller, Delay, Mode, OneWay, Reason, Side, State, TICK, Traffic,
+    Auto, AutoSettings, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State, TICK,
+    Traffic,
 };
 use weir_core::{Duration, Time};
 
@@ -256,6 +257,42 @@ fn what_was_set_is_set_once_and_leaves_something_to_find() {
         refused(AutoSettings { egress_bps: Some(99_999), ..AutoSettings::default() }),
         "up rate 99999 bit/s: write 100000 or more"
     );
+}
+
+/// The line carries twice the bound, so that it never has a queue, and its capacity stays unknown.
+#[test]
+fn a_bound_below_the_capacity_holds_for_good() {
+    for side in Side::ALL {
+        let mut maxima = [None; 2];
+        maxima[side as usize] = Some([20_000_000, 50_000_000][side as usize]);
+        let [egress_max_bps, ingress_max_bps] = maxima;
+        let settings = AutoSettings { egress_max_bps, ingress_max_bps, ..AutoSettings::default() };
+        let mut line = Line::told(settings, [40.0, 100.0]);
+        line.demand[side as usize] = line.capacity[side as usize];
+        line.run(30_000);
+        assert_eq!(line.rate(side), Some([20.0, 50.0][side as usize]));
+        let lowered = |(_, decision): &&(u64, Decision)| decision.state == State::BackingOff;
+        assert_eq!(line.log.iter().find(lowered), None, "{side:?}");
+    }
+}
+
+/// Overdue answers lower the rate although nothing is known of the line. They tell nothing of it either.
+#[test]
+fn silence_before_the_first_congestion_leaves_no_rate_behind() {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.run(2_000);
+    line.demand[0] = 20e6;
+    line.run(1_000);
+    line.silent = vec![0, 1, 2];
+    line.run(2_500);
+    assert!(line.rate(Egress).unwrap() < 20.0, "answers are overdue");
+    line.run(1_000);
+    assert_eq!(line.rate(Egress), None, "nobody answers");
+    line.silent.clear();
+    line.run(10_000);
+    line.demand[0] = 1e6;
+    line.run(10_000);
+    assert_eq!(line.rate(Egress), None);
 }
 
 #[test]

@@ -343,7 +343,9 @@ impl SideControl {
         self.learn(view.elapsed);
         self.forget(view.elapsed);
         let held = self.hold_time();
+        // The rate of an unknown line is the user's bound, if there is one: it can be raised no further.
         if self.rate.is_some()
+            && self.capacity.is_some()
             && view.may_probe
             && view.excess.is_some()
             && view.now.since(self.tried) >= held
@@ -413,18 +415,18 @@ impl SideControl {
         if self.state != State::Stalled {
             self.enter(State::Stalled, view.now);
             // What was lowered because answers stayed out was lowered in vain.
-            self.rate = self.capacity.map(|_| self.held(view.probes)).or(self.rate);
+            self.rate = self.held_or_open(view.probes);
         }
         let silence = view.silence.map_or(0.0, Duration::as_secs_f64);
         if silence >= OPEN_AFTER {
-            self.rate = self.max.is_finite().then_some(self.max);
+            self.rate = self.open();
         }
         (Reason::Silence, silence)
     }
 
     /// Goes on after a `pause` in which nobody looked, or nobody answered.
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
-        self.rate = self.capacity.map(|_| self.held(0.0)).or(self.rate);
+        self.rate = self.held_or_open(0.0);
         self.tried = now;
         self.last_busy = now;
         self.enter(State::Loaded, now);
@@ -445,6 +447,16 @@ impl SideControl {
     fn held(&self, probes: f64) -> f64 {
         let capacity = self.capacity.expect("known in every state that holds a rate");
         self.bounded(capacity * self.mode.share - probes)
+    }
+
+    /// The rate of a line without a queue; that of an open side as long as the line is unknown.
+    fn held_or_open(&self, probes: f64) -> Option<f64> {
+        self.capacity.map(|_| self.held(probes)).or_else(|| self.open())
+    }
+
+    /// The rate of a side that is not held back: the user's bound, if there is one.
+    fn open(&self) -> Option<f64> {
+        self.max.is_finite().then_some(self.max)
     }
 
     fn bounded(&self, rate: f64) -> f64 {
