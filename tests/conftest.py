@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weirlab
+from here import weir_here as run_here
 from live import weir_in
 
 if TYPE_CHECKING:
@@ -75,10 +76,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def weir(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command `weir`, run in an empty folder."""
+    """The command `weir`, run in an empty folder as a process of its own."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return weir_in(tmp_path, *words)
+
+    return run
+
+
+@pytest.fixture
+def weir_here(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command `weir`, run in an empty folder within this process: see `here`."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_here(tmp_path, *words)
 
     return run
 

@@ -95,29 +95,29 @@ def test_json_is_all_there_is_on_standard_output(weir: Weir) -> None:
     assert compared["factor"]["factor"] == pytest.approx(1.0)
 
 
-def test_show_compare_and_plot_read_what_run_wrote(weir: Weir, tmp_path: Path) -> None:
-    weir("run", "rrul", "--queue", "pfifo_fast", *SHORT, "--no-charts", "--out", "a")
-    weir("run", "rrul", "--queue", "fq_codel", *SHORT, "--no-charts", "--out", "b")
-    shown = weir("show", "a")
+def test_show_compare_and_plot_read_what_run_wrote(weir_here: Weir, tmp_path: Path) -> None:
+    weir_here("run", "rrul", "--queue", "pfifo_fast", *SHORT, "--no-charts", "--out", "a")
+    weir_here("run", "rrul", "--queue", "fq_codel", *SHORT, "--no-charts", "--out", "b")
+    shown = weir_here("show", "a")
     assert shown.returncode == 0, shown.stderr
     assert "TCP download EF" in shown.stdout
-    compared = weir("compare", "a", "b")
+    compared = weir_here("compare", "a", "b")
     assert compared.returncode == 0, compared.stderr
     assert "fq_codel" in compared.stdout
-    drawn = weir("plot", "a", "b", "--kind", "cdf", "--out", "c.svg")
+    drawn = weir_here("plot", "a", "b", "--kind", "cdf", "--out", "c.svg")
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
 
 
-def test_what_speaks_against_a_record_is_said_before_its_figures(weir: Weir, tmp_path: Path) -> None:
-    weir("run", "tcp_download", "--repeat", "2", *SHORT, "--no-charts", "--out", "o")
+def test_what_speaks_against_a_record_is_said_before_its_figures(weir_here: Weir, tmp_path: Path) -> None:
+    weir_here("run", "tcp_download", "--repeat", "2", *SHORT, "--no-charts", "--out", "o")
     [manifest, _other] = sorted(tmp_path.glob("o/*/*/manifest.json"))
-    assert "warning" not in weir("compare", "o").stderr
+    assert "warning" not in weir_here("compare", "o").stderr
     odd = json.loads(manifest.read_text()) | {"warnings": ["the clock drifted"]}
     manifest.write_text(json.dumps(odd))
-    assert "warning: the link's own queue · seed 1: the clock drifted" in weir("compare", "o").stderr
-    assert "warning: the clock drifted" in weir("show", "o").stderr
-    assert [one["warnings"] for one in json.loads(weir("show", "o", "--json").stdout)] == [
+    assert "warning: the link's own queue · seed 1: the clock drifted" in weir_here("compare", "o").stderr
+    assert "warning: the clock drifted" in weir_here("show", "o").stderr
+    assert [one["warnings"] for one in json.loads(weir_here("show", "o", "--json").stdout)] == [
         ["the clock drifted"],
         [],
     ]
@@ -147,21 +147,21 @@ def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> Non
 
 
 @pytest.mark.parametrize("what", ["tests", "links", "queues", "markers", "congestion-controls"])
-def test_list(weir: Weir, what: str) -> None:
-    done = weir("list", what)
+def test_list(weir_here: Weir, what: str) -> None:
+    done = weir_here("list", what)
     assert done.returncode == 0, done.stderr
-    entries = json.loads(weir("list", what, "--json").stdout)
+    entries = json.loads(weir_here("list", what, "--json").stdout)
     for entry in entries:
         assert entry["name"] in done.stdout
-        one = weir("list", what, entry["name"])
+        one = weir_here("list", what, entry["name"])
         assert one.returncode == 0, one.stderr
 
 
-def test_list_shows_what_a_preset_stands_for(weir: Weir) -> None:
-    shown = weir("list", "queues", "simplest rate 8mbit").stdout
+def test_list_shows_what_a_preset_stands_for(weir_here: Weir) -> None:
+    shown = weir_here("list", "queues", "simplest rate 8mbit").stdout
     assert "htb quantum 1749 rate 8000kbit ceil 8000kbit burst 1749 cburst 1749 prio 0" in shown
     assert "fq_codel limit 1001 target 5000us interval 100000us ecn flows 1024" in shown
-    done = weir("list", "queues", "fq_codel limit 5")
+    done = weir_here("list", "queues", "fq_codel limit 5")
     assert "`fq_codel` is no preset: write its name only" in done.stderr
 
 
@@ -211,13 +211,20 @@ def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(
-    weir: Weir, tmp_path: Path, words: tuple[str, ...], code: int, message: str
+    weir_here: Weir, tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = weir(*words)
+    done = weir_here(*words)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [("list", "links", "line-50"), ("run", "rrull"), ("show", "nothing")])
+def test_a_process_says_what_is_said_here(weir: Weir, weir_here: Weir, words: tuple[str, ...]) -> None:
+    own, here = weir(*words), weir_here(*words)
+    assert (own.returncode, own.stdout, own.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert own.stdout or own.stderr
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -100,23 +100,23 @@ def test_folders_tell_set_ups_apart(tmp_path: Path) -> None:
     assert [record.manifest.link["name"] for record in records] == ["cable-20-8"] * 2 + ["line-50"] * 2
 
 
-def test_the_command_line_compares_links_and_congestion_controls(weir: Weir, tmp_path: Path) -> None:
+def test_the_command_line_compares_links_and_congestion_controls(weir_here: Weir, tmp_path: Path) -> None:
     words = ("--link", "cable-20-8", "--link", "vdsl-100-40", "--cc", "cubic", "--cc", "bbr")
-    done = weir("run", "tcp_upload", *words, *SHORT, "--json", "--out", "o")
+    done = weir_here("run", "tcp_upload", *words, *SHORT, "--json", "--out", "o")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["set_ups"]) == 4
     assert len([one for one in (tmp_path / "o").iterdir() if one.is_dir()]) == 4
-    again = weir("run", "tcp_upload", "--queue", "codel", "--queue", "codel", *SHORT, "--out", "p")
+    again = weir_here("run", "tcp_upload", "--queue", "codel", "--queue", "codel", *SHORT, "--out", "p")
     assert again.returncode == 0, again.stderr
     assert "queue `codel` is given 2 times: it counts once" in again.stderr
 
 
-def test_the_command_line_stands_in_for_the_file(weir: Weir, tmp_path: Path) -> None:
+def test_the_command_line_stands_in_for_the_file(weir_here: Weir, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
         'test = "tcp_upload"\nlink = "line-50"\nqueue_up = ["codel", "pie"]\n[tcp]\n'
         'congestion_control = "reno"\necn = true\n[phases]\nidle = "0s"\nload = "300ms"\ncooldown = "0s"\n'
     )
-    done = weir(
+    done = weir_here(
         "run", "s.toml", "--cc", "bbr", "--queue-up", "fq_codel", "--no-charts", "--json", "--out", "o"
     )
     assert done.returncode == 0, done.stderr
@@ -179,9 +179,9 @@ def test_a_parameter_makes_no_more_flows_than_a_number() -> None:
             resolve(scenario(test=test, parameters={"n": count}))
 
 
-def test_a_secret_needs_a_server(weir: Weir, tmp_path: Path) -> None:
+def test_a_secret_needs_a_server(weir_here: Weir, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("open sesame, it is me\n")
-    done = weir("run", "rrul", "--auth", "secret")
+    done = weir_here("run", "rrul", "--auth", "secret")
     assert done.returncode == 2
     assert "auth: only the world net has a server that asks for a secret, not world `sim`" in done.stderr
 

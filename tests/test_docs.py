@@ -112,9 +112,9 @@ def test_links_between_pages_lead_somewhere() -> None:
     ],
     ids=["test", "ping", "shape", "shape status", "shape replay", "serve"],
 )
-def test_every_option_is_documented(page: str, words: tuple[str, ...], weir: Weir) -> None:
+def test_every_option_is_documented(page: str, words: tuple[str, ...], weir_here: Weir) -> None:
     text = (ROOT / "docs" / page).read_text()
-    options = set(re.findall(r"--[a-z][a-z-]+", weir(*words, "--help").stdout)) - GIVEN_TO_EVERY_COMMAND
+    options = set(re.findall(r"--[a-z][a-z-]+", weir_here(*words, "--help").stdout)) - GIVEN_TO_EVERY_COMMAND
     assert options
     for option in sorted(options):
         assert re.search(rf"{option}\b(?!-)", text), option

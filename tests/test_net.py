@@ -320,8 +320,8 @@ def test_ndt7_completes_against_the_official_server(servers: Runs) -> None:
         (("test", "h", "--method", "ndt7", "--load", "5s"), "--load is for Weir's own test"),
     ],
 )
-def test_what_cannot_be_done_is_refused(weir: Weir, words: tuple[str, ...], sentence: str) -> None:
+def test_what_cannot_be_done_is_refused(weir_here: Weir, words: tuple[str, ...], sentence: str) -> None:
     """One sentence, and nothing happens."""
-    done = weir(*words)
+    done = weir_here(*words)
     assert done.returncode in {1, 2}
     assert sentence in done.stderr

@@ -338,7 +338,7 @@ def test_a_truncated_archive_is_damaged(rrul: list[Record], tmp_path: Path) -> N
         open_record(archive)
 
 
-def test_one_bad_record_does_not_hide_the_others(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+def test_one_bad_record_does_not_hide_the_others(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:
     copied(rrul[0], tmp_path / "all/a")
     _change_a_byte(copied(rrul[1], tmp_path / "all/b"))
     copied(rrul[1], tmp_path / "all/c")
@@ -348,7 +348,7 @@ def test_one_bad_record_does_not_hide_the_others(weir: Weir, rrul: list[Record],
         ("compare", "all", "--json"),
         ("plot", "all", "--kind", "cdf", "--out", "c.svg"),
     ):
-        done = weir(*words)
+        done = weir_here(*words)
         assert done.returncode == 3, done.stderr
         assert bad in done.stderr
         assert "weir: 1 of 3 records cannot be read; the others are shown" in done.stderr
@@ -356,25 +356,25 @@ def test_one_bad_record_does_not_hide_the_others(weir: Weir, rrul: list[Record],
         if "--json" in words:
             assert len(json.loads(done.stdout)) == 2
     assert (tmp_path / "c.svg").exists()
-    alone = weir("show", "all/b")
+    alone = weir_here("show", "all/b")
     assert (alone.returncode, alone.stderr) == (3, f"{bad}\n")
 
 
-def test_notes_and_tags_are_kept_and_told(weir: Weir, tmp_path: Path) -> None:
+def test_notes_and_tags_are_kept_and_told(weir_here: Weir, tmp_path: Path) -> None:
     short = ("--idle", "200ms", "--load", "300ms", "--cooldown", "0s", "--no-charts")
-    done = weir(
+    done = weir_here(
         "run", "rrul_be", *short, "--note", "new modem", "--tag", "home", "--tag", "dsl", "--out", "o"
     )
     assert done.returncode == 0, done.stderr
     [record] = find_records(tmp_path / "o")
     assert (record.manifest.note, record.manifest.tags) == ("new modem", ["home", "dsl"])
     for command in ("show", "compare"):
-        assert "new modem [home, dsl]" in weir(command, "o").stdout
-    [shown] = json.loads(weir("show", "o", "--json").stdout)
+        assert "new modem [home, dsl]" in weir_here(command, "o").stdout
+    [shown] = json.loads(weir_here("show", "o", "--json").stdout)
     told = {name: shown[name] for name in ("path", "world", "note", "tags")}
     assert told == {"path": "o/01-default", "world": "sim", "note": "new modem", "tags": ["home", "dsl"]}
     assert {"test", "link", "started_at"} <= set(shown)
-    refused = weir("run", "rrul_be", "--tag", "two words", "--out", "p")
+    refused = weir_here("run", "rrul_be", "--tag", "two words", "--out", "p")
     assert refused.returncode == 2
     assert not (tmp_path / "p").exists()
 

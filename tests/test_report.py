@@ -110,10 +110,10 @@ def test_the_grade_is_that_of_the_increase(rrul: list[Record]) -> None:
     assert "Grade A." in page
 
 
-def test_the_command_gives_the_very_same_samples(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+def test_the_command_gives_the_very_same_samples(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:
     text = repeat_of(rrul[1]).text
     assert html.escape(text) in report_page([rrul[1]])
-    done = weir(*shlex.split(text)[1:], "--out", "again", "--no-charts")
+    done = weir_here(*shlex.split(text)[1:], "--out", "again", "--no-charts")
     assert done.returncode == 0, done.stderr
     (again,) = (tmp_path / "again").iterdir()
     same_samples(open_record(again), rrul[1])
@@ -173,19 +173,19 @@ def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) 
     ],
 )
 def test_a_damaged_manifest_is_an_error_in_a_sentence(
-    weir: Weir, rrul: list[Record], tmp_path: Path, scenario: dict[str, Any]
+    weir_here: Weir, rrul: list[Record], tmp_path: Path, scenario: dict[str, Any]
 ) -> None:
     altered(rrul[0], tmp_path / "damaged", scenario=rrul[0].manifest.scenario | scenario)
-    done = weir("report", "damaged")
+    done = weir_here("report", "damaged")
     assert done.returncode == 3
     assert done.stderr.startswith("weir: `damaged`")
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "weir-report.html").exists()
 
 
-def test_the_command_writes_one_page(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+def test_the_command_writes_one_page(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("old")
-    done = weir(
+    done = weir_here(
         "report", str(rrul[0].path), str(rrul[1].path), "-o", "page.html", "--title", "Before & after"
     )
     assert done.returncode == 0, done.stderr
@@ -193,17 +193,19 @@ def test_the_command_writes_one_page(weir: Weir, rrul: list[Record], tmp_path: P
     page = (tmp_path / "page.html").read_text()
     assert "<h1>Before &amp; after</h1>" in page
     assert sorted(one.name for one in tmp_path.iterdir()) == ["page.html"]
-    refused = weir("report", str(rrul[0].path), "-o", "page.pdf")
+    refused = weir_here("report", str(rrul[0].path), "-o", "page.pdf")
     assert refused.returncode == 2
     assert "ends in .html" in refused.stderr
 
 
-def test_a_record_that_cannot_be_read_writes_nothing(weir: Weir, rrul: list[Record], tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_writes_nothing(
+    weir_here: Weir, rrul: list[Record], tmp_path: Path
+) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(rrul[0].path, broken)
     part = broken / "latency" / "part-000000.parquet"
     part.write_bytes(part.read_bytes()[:-20])
-    done = weir("report", "broken")
+    done = weir_here("report", "broken")
     assert done.returncode == 3
     assert "`latency` is damaged" in done.stderr
     assert not (tmp_path / "weir-report.html").exists()

@@ -208,20 +208,20 @@ def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
 
 
 def test_compare_and_plot_tell_what_is_one_run_and_what_is_cut_short(
-    weir: Weir, short: Record, tmp_path: Path
+    weir_here: Weir, short: Record, tmp_path: Path
 ) -> None:
     shutil.copytree(short.path, tmp_path / "a")
     shutil.copytree(short.path, tmp_path / "b")
     cut_short(tmp_path / "b")
-    twice = weir("compare", "a", "a", "--json")
+    twice = weir_here("compare", "a", "a", "--json")
     assert "warning: `a` is given several times: it counts once" in twice.stderr
     [one] = json.loads(twice.stdout)
     assert len(one["runs"]) == 1
-    both = weir("compare", "a", "b")
+    both = weir_here("compare", "a", "b")
     assert "warning: `b` and `a` are one run: `a` counts" in both.stderr
     assert "cut short" not in both.stdout
     for words in (("compare", "b"), ("plot", "b", "--kind", "cdf", "--out", "b.svg")):
-        done = weir(*words)
+        done = weir_here(*words)
         assert done.returncode == 0, done.stderr
         assert "warning: `b`: the run was cut short at 0.5 s" in done.stderr
 

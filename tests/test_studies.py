@@ -116,29 +116,29 @@ def test_an_unknown_experiment_is_one_sentence() -> None:
         linux.chosen(["A_moon"], of=REFERENCE)
 
 
-def test_the_command_prints_json_markdown_or_a_table(weir: Weir) -> None:
+def test_the_command_prints_json_markdown_or_a_table(weir_here: Weir) -> None:
     words = ("study", "linux", "--only", "A_codel", "--repeat", "1")
-    [result] = json.loads(weir(*words, "--json").stdout)
+    [result] = json.loads(weir_here(*words, "--json").stdout)
     assert result["name"] == "A_codel"
     assert result["findings"]["delay_p50_ms"]["reference"] == pytest.approx(6.9, abs=0.5)
-    assert weir(*words, "--markdown").stdout.startswith("| experiment | down Mbit/s |")
-    shown = weir(*words)
+    assert weir_here(*words, "--markdown").stdout.startswith("| experiment | down Mbit/s |")
+    shown = weir_here(*words)
     assert shown.returncode == 0, shown.stderr
     assert "A_codel" in shown.stdout
     assert "goals met" in shown.stdout
 
 
-def test_without_a_name_the_studies_are_listed(weir: Weir) -> None:
-    done = weir("study")
+def test_without_a_name_the_studies_are_listed(weir_here: Weir) -> None:
+    done = weir_here("study")
     assert done.returncode == 0, done.stderr
     assert "linux" in done.stdout
-    names = [one["name"] for one in json.loads(weir("study", "--list", "--json").stdout)]
+    names = [one["name"] for one in json.loads(weir_here("study", "--list", "--json").stdout)]
     assert names == sorted(ENTRIES)
     assert {"linux", "thesis", "agreement", "all", *gallery.NAMES} <= set(names)
 
 
-def test_an_unknown_study_is_one_sentence(weir: Weir) -> None:
-    done = weir("study", "moon")
+def test_an_unknown_study_is_one_sentence(weir_here: Weir) -> None:
+    done = weir_here("study", "moon")
     assert done.returncode == 2
     assert done.stderr.strip() == f"weir: unknown study `moon` (known: {', '.join(sorted(ENTRIES))})"
 
@@ -179,8 +179,8 @@ def test_every_study_has_its_own_options() -> None:
         (("fios", "--json", "--markdown"), "only one of them can be printed"),
     ],
 )
-def test_a_study_refuses_what_is_not_its_own(weir: Weir, words: tuple[str, ...], said: str) -> None:
-    done = weir("study", *words)
+def test_a_study_refuses_what_is_not_its_own(weir_here: Weir, words: tuple[str, ...], said: str) -> None:
+    done = weir_here("study", *words)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

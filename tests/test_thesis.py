@@ -200,20 +200,20 @@ def test_an_unknown_combination_is_one_sentence() -> None:
         thesis.chosen(["E/50"], of=STUDY)
 
 
-def test_the_command_writes_report_figures_and_charts(weir: Weir, tmp_path: Path) -> None:
+def test_the_command_writes_report_figures_and_charts(weir_here: Weir, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("study", "thesis", "--only", "A/50 Token", "--repeat", "2", "--out", str(out))
-    rows = json.loads(weir(*words, "--json").stdout)
+    rows = json.loads(weir_here(*words, "--json").stdout)
     assert [row["name"] for row in rows] == ["A/50 Token Bucket & RIO", "A/50 Token Bucket & FRIO"]
     assert rows[0]["published"]["timeouts"] == 253
     assert rows[0]["from_0s"]["timeouts"]["count"] == 2
     assert sorted(file.name for file in out.iterdir()) == ["figure-4-1.png", "figures.csv", "report.md"]
     assert len((out / "figures.csv").read_text().splitlines()) == 1 + 2 * 2 * 2
-    again = weir(*words)
+    again = weir_here(*words)
     assert again.returncode == 0, again.stderr
     assert "A/50 Token Bucket & RIO" in again.stdout
     (out / "mine.txt").touch()
-    refused = weir(*words)
+    refused = weir_here(*words)
     assert refused.returncode == 2
     assert "holds other things, such as `mine.txt`" in refused.stderr
 
@@ -239,8 +239,8 @@ def test_the_lab_refuses_a_marker_that_asks_for_the_senders_window() -> None:
         world_named("lab").check(run)
 
 
-def test_markers_are_listed(weir: Weir) -> None:
-    names = [one["name"] for one in json.loads(weir("list", "markers", "--json").stdout)]
+def test_markers_are_listed(weir_here: Weir) -> None:
+    names = [one["name"] for one in json.loads(weir_here("list", "markers", "--json").stdout)]
     assert names[:2] == ["token_bucket", "tcp_friendly"]
     assert len(names) == 7
-    assert "RFC 2697" in weir("list", "markers", "srtcm").stdout
+    assert "RFC 2697" in weir_here("list", "markers", "srtcm").stdout
