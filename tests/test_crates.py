@@ -27,7 +27,8 @@ def allowed() -> dict[str, set[str]]:
     rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in table.splitlines()[2:]]
     crates = [row for row in rows if row[0].startswith("`crates/")]
     return {
-        room.strip("`").removeprefix("crates/"): set(re.findall(r"`(\w+)`", may)) for room, _, may in crates
+        room.strip("`").removeprefix("crates/"): set(re.findall(r"`([\w-]+)`", may))
+        for room, _, may in crates
     }
 
 
@@ -68,6 +69,6 @@ def test_the_picture_shows_each_crate_at_its_level_with_its_nearest() -> None:
     drawn = {}
     for line in picture.splitlines():
         number, _, crates = line.strip().partition("  ")
-        for crate, arrows in re.findall(r"(\w+)(?: --> ((?:\w+, )*\w+))?(?:  |$)", crates):
+        for crate, arrows in re.findall(r"([\w-]+)(?: --> ((?:[\w-]+, )*[\w-]+))?(?:  |$)", crates):
             drawn[crate] = (int(number), set(filter(None, arrows.split(", "))))
     assert drawn == {crate: (level(crate), nearest(crate)) for crate in allowed()}

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_control::Control;
 use weir_core::Framing;
 use weir_linux::{Namespace, Program};
+use weir_rate_control::Control;
 use weir_shape::{Command, Settings};
 
 fn main() -> ExitCode {
@@ -136,13 +136,13 @@ struct Carried {
 
 fn carried(set_up: SetUp) -> Outcome<Carried> {
     let shaper = set_up.start();
-    let (began, cpu) = (Instant::now(), weir_net::sys::time::process_cpu_ns());
+    let (began, cpu) = (Instant::now(), weir_sockets::sys::time::process_cpu_ns());
     let done = std::process::Command::new("iperf3")
         .args(["-c", FAR, "-t", SECONDS, "-J"])
         .output()
         .map_err(|error| format!("cannot run iperf3: {error}"))?;
-    let cpu =
-        (weir_net::sys::time::process_cpu_ns() - cpu) as f64 / began.elapsed().as_nanos() as f64;
+    let cpu = (weir_sockets::sys::time::process_cpu_ns() - cpu) as f64
+        / began.elapsed().as_nanos() as f64;
     let missed = shaper.map(Shaper::end).transpose()?.unwrap_or_default() as f64;
     let told: serde_json::Value = serde_json::from_slice(&done.stdout)?;
     let bps = told["end"]["sum_received"]["bits_per_second"].as_f64();

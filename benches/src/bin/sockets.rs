@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use weir_core::{Duration, Seed};
-use weir_net::{Addresses, Clock, Ends, NetError, Place, Sample};
+use weir_sockets::{Addresses, Clock, Ends, NetError, Place, Sample};
 use weir_world::{
     Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
     TcpSettings,

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use weir_core::Ecn;
-use weir_wire::craft::Tcp;
-use weir_wire::{Coalescer, Fill, Limits, Segmenter, Sum, Virtio, decrement_ttl, parse, set_ecn};
+use weir_packet::craft::Tcp;
+use weir_packet::{Coalescer, Fill, Limits, Segmenter, Sum, Virtio, decrement_ttl, parse, set_ecn};
 
 fn main() {
     for (title, src, dst) in [

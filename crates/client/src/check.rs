@@ -1,7 +1,7 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
-use weir_net::Grant;
+use weir_sockets::Grant;
 use weir_world::Overrides;
 use weir_world::{Flow, Opener, ProbeKind, Scenario};
 
@@ -81,7 +81,7 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     let available = match flow.direction {
         weir_world::Direction::Down => grant.congestion.clone(),
         weir_world::Direction::Up => {
-            weir_net::available_congestion_controls().map_err(|error| error.to_string())?
+            weir_sockets::available_congestion_controls().map_err(|error| error.to_string())?
         }
     };
     if available.contains(name) {

@@ -40,8 +40,8 @@ impl ClientError {
     }
 }
 
-impl From<weir_net::NetError> for ClientError {
-    fn from(error: weir_net::NetError) -> Self {
+impl From<weir_sockets::NetError> for ClientError {
+    fn from(error: weir_sockets::NetError) -> Self {
         Self::new(error.to_string())
     }
 }

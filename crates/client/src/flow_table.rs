@@ -1,8 +1,8 @@
 //! The flow table: the state of each load as both ends report it, and its rows of the record.
 
 use weir_core::{Duration, Time};
-use weir_net::TcpInfo;
 use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
+use weir_sockets::TcpInfo;
 use weir_world::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 
 use crate::loads::Totals;

@@ -10,10 +10,12 @@ use std::time::Duration as WallDuration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_net::{Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target};
 use weir_probe::{Ramp, RampSettings};
 use weir_protocol::weir::{
     ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
+};
+use weir_sockets::{
+    Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
 use weir_world::{Flow, IpVersion, Opener, Overrides, RecordSink, Scenario, TcpSettings, Verdict};
 
@@ -617,7 +619,7 @@ fn echoes(trains: &[EchoCount], limited: u64) -> Value {
 
 /// Processor time of this process so far.
 fn cpu_ns() -> u64 {
-    weir_net::sys::time::process_cpu_ns()
+    weir_sockets::sys::time::process_cpu_ns()
 }
 
 /// In place of a name: whatever the sending machine has.

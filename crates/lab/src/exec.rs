@@ -10,7 +10,7 @@ use weir_core::{Duration, Seed, Time};
 use weir_linux::{
     Connection, ConnectionWatch, DataPath, Device, Hosts, LinuxError, Program, Settings,
 };
-use weir_net::Clock;
+use weir_sockets::Clock;
 use weir_world::{Scenario, Sink, Verdict};
 
 use crate::quality::Quality;

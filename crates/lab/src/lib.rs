@@ -44,7 +44,7 @@ pub enum LabError {
     SendersWindow(String),
     /// A load or probe cannot be had, or failed.
     #[error(transparent)]
-    Net(#[from] weir_net::NetError),
+    Net(#[from] weir_sockets::NetError),
     /// The kernel does not say what it has.
     #[error("cannot read what congestion controls this kernel has: {0}")]
     Kernel(std::io::Error),

@@ -11,7 +11,7 @@ use weir_core::{Duration, Seed, Time};
 use weir_linux::{
     DataPath, Device, FlowDrops, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
 };
-use weir_net::{Clock, Ends, Place, Sample, Totals};
+use weir_sockets::{Clock, Ends, Place, Sample, Totals};
 use weir_world::{FlowRow, Scenario, Sink, Verdict};
 
 use crate::quality::Quality;
@@ -75,8 +75,8 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     if let Some(hop) = weir_path::marker_that_needs_window(scenario) {
         return Err(LabError::SendersWindow(hop.name.clone()));
     }
-    let available = weir_net::available_congestion_controls().map_err(LabError::Kernel)?;
-    Ok(weir_net::check(scenario, &available)?)
+    let available = weir_sockets::available_congestion_controls().map_err(LabError::Kernel)?;
+    Ok(weir_sockets::check(scenario, &available)?)
 }
 
 /// Checks that the kernel's queues can stand for those of `scenario`, by making all of them. The process

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-use weir_control::{Decision, Side};
 use weir_core::{Seed, Time};
 use weir_linux::{CLIENT_DEVICE, Hosts, LinuxError};
-use weir_net::Clock;
+use weir_rate_control::{Decision, Side};
 use weir_shape::{Backend, Command, Settings, Target};
+use weir_sockets::Clock;
 use weir_world::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 
 use crate::LabError;

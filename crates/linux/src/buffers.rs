@@ -1,9 +1,9 @@
 //! The bytes of the packets on the path, found by the handles of their descriptors.
 
 use weir_core::{Packet, TcpHeader};
+use weir_packet::{Checksum, Headers, Segmenter};
 use weir_path::Traffic;
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
-use weir_wire::{Checksum, Headers, Segmenter};
 
 /// The bytes of one packet out of the kernel, or of one GSO packet whose segments queue one by one.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::time::Duration as WallDuration;
 
 use serde::Serialize;
 use weir_core::{Ticker, Time};
-use weir_net::{Clock, TcpInfo};
+use weir_sockets::{Clock, TcpInfo};
 use weir_world::{IpVersion, Scenario, ThroughputRow};
 
 use crate::datapath::PathSample;

@@ -15,10 +15,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, Packet, Seed, Ticker, Time};
-use weir_net::Clock;
+use weir_packet::{Coalescer, Limits, Segmenter, Virtio};
 use weir_path::Trace;
 use weir_path::{End, Path, QueueSampler};
-use weir_wire::{Coalescer, Limits, Segmenter, Virtio};
+use weir_sockets::Clock;
 use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::buffers::{Buffers, FlowDrops, index_of};

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 
-use weir_wire::Virtio;
+use weir_packet::Virtio;
 
 /// A device whose packets this process reads and writes. It never blocks.
 pub(crate) trait Device: Send {

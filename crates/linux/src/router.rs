@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use weir_core::{Packet, Time};
-use weir_path::{End, Path, Place};
-use weir_wire::{
+use weir_packet::{
     Checksum, Fill, Headers, Segmenter, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
 };
+use weir_path::{End, Path, Place};
 use weir_world::{Direction, Scenario};
 
 use crate::buffers::{Buffers, Way, handle, index_of};
@@ -238,7 +238,7 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 #[cfg(test)]
 mod tests {
     use weir_core::Seed;
-    use weir_wire::{craft, ipv4_checksum_ok, transport_checksum_ok};
+    use weir_packet::{craft, ipv4_checksum_ok, transport_checksum_ok};
     use weir_world::{Hop, IpVersion, LineRate};
 
     use super::*;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::sys::uio::readv;
-use weir_wire::Virtio;
+use weir_packet::Virtio;
 
 use crate::device::Device;
 

@@ -19,7 +19,7 @@ use nix::sys::socket::{
     setsockopt, socket,
 };
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
-use weir_wire::{Checksum, Virtio};
+use weir_packet::{Checksum, Virtio};
 
 use crate::device::Device;
 

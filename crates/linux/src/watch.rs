@@ -8,8 +8,8 @@ use std::time::Duration as WallDuration;
 
 use weir_core::Framing;
 use weir_core::{ETHERNET_HEADER, Ticker, Time};
-use weir_net::Clock;
 use weir_qdisc::{DropReason, MarkReason};
+use weir_sockets::Clock;
 use weir_world::{Drops, Marks, QueueRow};
 
 use crate::datapath::PathSample;

@@ -110,7 +110,7 @@ pub(crate) fn missing(
 /// The secret in a file, for those functions that take one.
 #[pyfunction]
 pub(crate) fn read_secret(file: PathBuf) -> PyResult<String> {
-    let secret = weir_net::read_secret(&file).map_err(wrong)?;
+    let secret = weir_sockets::read_secret(&file).map_err(wrong)?;
     Ok(String::from_utf8_lossy(secret.as_bytes()).into_owned())
 }
 

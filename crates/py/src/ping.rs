@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use weir_core::{Duration, Time};
-use weir_net::{Clock, PingEvent, PingMethod, PingSettings, run_pings, run_weir_pings};
+use weir_sockets::{Clock, PingEvent, PingMethod, PingSettings, run_pings, run_weir_pings};
 
 use crate::{fail, wrong};
 

@@ -1,7 +1,7 @@
 //! The shaper on a real interface.
 
 use pyo3::prelude::*;
-use weir_control::Mode;
+use weir_rate_control::Mode;
 use weir_shape::{Command, Settings, ShapeError};
 
 use crate::{fail, wrong};

@@ -1,6 +1,6 @@
 //! Shapers as worlds take them.
 
-use weir_control::{AutoSettings, Bounds, Control, Mode};
+use weir_rate_control::{AutoSettings, Bounds, Control, Mode};
 use weir_world::{Host, Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 
 use crate::catalogue::Files;

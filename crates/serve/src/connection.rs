@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::either::Either;
-use weir_net::{TcpInfo, write_apart};
+use weir_sockets::{TcpInfo, write_apart};
 
 use crate::admission::Permit;
 use crate::metrics::Metrics;

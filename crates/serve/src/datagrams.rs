@@ -13,10 +13,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
-use weir_net::Clock;
-use weir_net::sys::message::{self, Received, tell_everything};
 use weir_protocol::ookla::LossDatagram;
 use weir_protocol::weir::{EchoReply, EchoRequest, echoes};
+use weir_sockets::Clock;
+use weir_sockets::sys::message::{self, Received, tell_everything};
 
 use crate::error::ServeError;
 use crate::health::{TICK, ends_listening};
@@ -73,7 +73,7 @@ pub(crate) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("datagrams".into()).spawn(move || {
         let _ends = Ends(&server);
-        weir_net::sys::time::wake_exactly();
+        weir_sockets::sys::time::wake_exactly();
         let tasks = tokio::task::LocalSet::new();
         for (number, datagram_socket) in (first..).zip(sockets) {
             let server = Arc::clone(&server);

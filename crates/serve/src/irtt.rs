@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use socket2::Socket;
 use tokio::time::Instant;
-use weir_net::Clock;
-use weir_net::sys::message::Received;
 use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
+use weir_sockets::Clock;
+use weir_sockets::sys::message::Received;
 
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};

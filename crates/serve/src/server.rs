@@ -63,10 +63,10 @@ impl Server {
     /// # Errors
     /// If something cannot be had: what, and why.
     pub fn bind(options: Options) -> Result<Self, ServeError> {
-        let secret = options.auth.as_deref().map(weir_net::read_secret).transpose();
+        let secret = options.auth.as_deref().map(weir_sockets::read_secret).transpose();
         let secret = secret.map_err(|error| ServeError::input(error.to_string()))?;
         let tls = tls::acceptor(&options)?;
-        let open_files = weir_net::sys::option::raise_open_files()
+        let open_files = weir_sockets::sys::option::raise_open_files()
             .map_err(|error| ServeError::io("the number of open files", &error))?;
         let services = options.services();
         let (listeners, mut sockets) = open_places(&options)?;

@@ -87,8 +87,9 @@ fn narrator(ends: Ends, used: Option<String>) -> impl FnMut(&State) -> String + 
     });
     move |state| {
         let elapsed_time = state.elapsed.as_micros() as u64;
-        let (_, received) = state.tcp.as_ref().map_or((0, 0), weir_net::TcpInfo::delivered_bytes);
-        let (sent, _) = state.tcp.as_ref().map_or((0, 0), weir_net::TcpInfo::sent_bytes);
+        let (_, received) =
+            state.tcp.as_ref().map_or((0, 0), weir_sockets::TcpInfo::delivered_bytes);
+        let (sent, _) = state.tcp.as_ref().map_or((0, 0), weir_sockets::TcpInfo::sent_bytes);
         let measurement = Measurement {
             application: Bytes { bytes_sent: state.sent, bytes_received: state.received },
             network: Bytes { bytes_sent: sent, bytes_received: received },

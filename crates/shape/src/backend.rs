@@ -2,9 +2,9 @@
 
 use nix::net::if_::if_nametoindex;
 use serde::Serialize;
-use weir_control::Side;
 use weir_linux::{Intercept, KernelQueue, KernelShaper, kernel_has};
-use weir_net::Clock;
+use weir_rate_control::Side;
+use weir_sockets::Clock;
 
 use crate::kernel::Kernel;
 use crate::rules::Rules;

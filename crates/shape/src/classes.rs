@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use weir_control::Side;
 use weir_core::{TcpHeader, Time};
+use weir_packet::Headers;
 use weir_qdisc::{Count, Device, Port, SetUp};
-use weir_wire::Headers;
+use weir_rate_control::Side;
 
 use crate::ShapeError;
 use crate::held::HeldPackets;

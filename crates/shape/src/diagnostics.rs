@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weir_control::{Control, Side};
 use weir_linux::Flowtable;
+use weir_rate_control::{Control, Side};
 
 /// Diagnostics of a running shaper: judges one second of measurements after another.
 #[derive(Debug)]
@@ -257,8 +257,8 @@ const PERIOD_S: u32 = 30;
 mod tests {
     use super::*;
 
-    const AUTO: Control = Control::Auto(weir_control::AutoSettings {
-        mode: weir_control::Mode::Ping,
+    const AUTO: Control = Control::Auto(weir_rate_control::AutoSettings {
+        mode: weir_rate_control::Mode::Ping,
         egress_bps: None,
         ingress_bps: None,
         egress_max_bps: None,

@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, Sender};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
-use weir_control::{Controller, Decision, Delay, Side, State, TICK};
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::DeviceCounters;
-use weir_net::Clock;
+use weir_rate_control::{Controller, Decision, Delay, Side, State, TICK};
+use weir_sockets::Clock;
 
 use crate::ShapeError;
 use crate::backend::Choice;
@@ -123,7 +123,7 @@ impl Engine {
         seed: u64,
         clock: Clock,
     ) -> Result<Self, ShapeError> {
-        let secret = settings.auth.as_deref().map(weir_net::read_secret).transpose();
+        let secret = settings.auth.as_deref().map(weir_sockets::read_secret).transpose();
         let secret = secret.map_err(|error| ShapeError::input(error.to_string()))?;
         let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
         let shaper = choice.shaper(settings, seed, clock)?;

@@ -1,8 +1,8 @@
 //! The packets that the kernel holds for us, found by the handles of their descriptors.
 
 use weir_core::{Packet, TcpHeader};
+use weir_packet::Headers;
 use weir_qdisc::{DropReason, DropSink, MarkReason};
-use weir_wire::Headers;
 
 use crate::rules::Class;
 

@@ -3,9 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use weir_control::{Side, Traffic};
 use weir_core::{Rate, Time};
 use weir_linux::{KernelQueue, KernelShaper};
+use weir_rate_control::{Side, Traffic};
 
 use crate::ShapeError;
 use crate::owners::Owners;

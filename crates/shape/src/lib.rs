@@ -1,6 +1,6 @@
 //! The shaper on a real interface.
 //!
-//! [`run`] holds the packets of a device back at rates that a controller finds (`weir-control`) from delays
+//! [`run`] holds the packets of a device back at rates that a controller finds (`weir-rate-control`) from delays
 //! that it measures: in the kernel's own disciplines, or out of the kernel's hands in Weir's (`weir-linux`).
 //! However it ends, what was there before is there again. [`replay`] runs a controller over the log of an
 //! earlier run.

@@ -16,10 +16,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{
+use weir_core::{Duration, Time};
+use weir_rate_control::{
     AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, Traffic,
 };
-use weir_core::{Duration, Time};
 
 use crate::ShapeError;
 use crate::settings::Settings;

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weir_control::{Delay, Side};
 use weir_core::{FlowKey, TcpHeader, Time};
+use weir_rate_control::{Delay, Side};
 
 /// The connections and their timestamps under way.
 #[derive(Debug, Default)]

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use weir_control::Side;
 use weir_core::{Dscp, Rate, TcpFlags, TcpHeader};
 use weir_linux::{KernelClasses, KernelRule};
-use weir_wire::{Headers, Transport};
+use weir_packet::{Headers, Transport};
+use weir_rate_control::Side;
 
 use crate::owners::{Owner, Owners};
 
@@ -204,7 +204,7 @@ const CS3: Dscp = Dscp::new(24).expect("below 64");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_wire::parse;
+    use weir_packet::parse;
 
     fn rule(name: &str, class: Class) -> Rule {
         Rule {

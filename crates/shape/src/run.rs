@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use weir_core::Duration;
-use weir_net::Clock;
+use weir_sockets::Clock;
 
 use crate::control_socket::ControlSocket;
 use crate::engine::{Engine, Order};

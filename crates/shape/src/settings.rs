@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use weir_control::{Control, Side};
 use weir_core::Framing;
 use weir_qdisc::{Device, Port, SetUp};
+use weir_rate_control::{Control, Side};
 
 use crate::ShapeError;
 use crate::rules::Rules;

@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use weir_control::{Side, Traffic};
 use weir_core::{FlowKey, Rate, TcpHeader, Time};
+use weir_rate_control::{Side, Traffic};
 
 use crate::ShapeError;
 use crate::view::SideCounts;

@@ -2,12 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 
-use weir_control::{Side, Traffic};
 use weir_core::{Duration, FlowKey, Packet, Rate, Time};
 use weir_linux::Intercept;
-use weir_net::Clock;
+use weir_packet::parse;
 use weir_qdisc::{Count, Port};
-use weir_wire::parse;
+use weir_rate_control::{Side, Traffic};
+use weir_sockets::Clock;
 
 use crate::ShapeError;
 use crate::classes::Classes;
@@ -262,7 +262,7 @@ fn pass(intercept: &mut Intercept, held: &mut HeldPacket, packet: &Packet, marks
     if tos == held.headers.tos() {
         intercept.pass(held.way, held.id, None);
     } else {
-        weir_wire::set_tos(&mut held.bytes, tos);
+        weir_packet::set_tos(&mut held.bytes, tos);
         intercept.pass(held.way, held.id, Some(&held.bytes));
     }
 }

@@ -1,8 +1,8 @@
 //! The view of a running shaper.
 
 use serde::Serialize;
-use weir_control::Decision;
 use weir_core::Time;
+use weir_rate_control::Decision;
 
 /// View of a running shaper, made a few times a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

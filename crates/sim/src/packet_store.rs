@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use weir_control::Delay;
 use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
+use weir_rate_control::Delay;
 use weir_tcp::{Profile, Segment};
 use weir_world::{Direction, LatencyRow, Scenario, SpeedTest};
 

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use weir_control::{Delay, OneWay};
 use weir_core::Time;
+use weir_rate_control::{Delay, OneWay};
 use weir_tcp::Segment;
 use weir_world::Direction;
 

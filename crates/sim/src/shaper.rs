@@ -1,10 +1,10 @@
 //! The shaper's controller in the simulator: its ticks, its probes, its counters.
 
-use weir_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
 use weir_core::{
     Draw, Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Framing, Packet, Rng, Seed, Time,
 };
 use weir_path::{End, Place};
+use weir_rate_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
 use weir_world::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
 };

@@ -1,8 +1,8 @@
 //! A shaper beside the line, as a scenario has it: who controls it, and what it probes.
 
 use serde::{Deserialize, Serialize};
-use weir_control::Control;
 use weir_core::{Duration, FlowKey, Protocol};
+use weir_rate_control::Control;
 
 use crate::scenario::{IpVersion, Scenario, ScenarioError};
 

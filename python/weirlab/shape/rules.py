@@ -210,4 +210,4 @@ DSCPS = (
 """RFC 2474, 2597, 3246, 5865, 8622."""
 PORT_DIGITS = 5
 MIN_RATE_BPS = 100_000
-"""The least rate of any shaper (crates/control/src/contract.rs)."""
+"""The least rate of any shaper (crates/rate-control/src/contract.rs)."""

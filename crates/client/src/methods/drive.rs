@@ -12,9 +12,9 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
-use weir_net::Clock;
 use weir_probe::{Action, Connection, Event, Id, Method, MethodInfo, News};
 use weir_protocol::weir::Secret;
+use weir_sockets::Clock;
 use weir_world::Verdict;
 
 use super::address::Url;
@@ -144,8 +144,8 @@ impl From<Event<'static>> for DriveEvent {
 
 /// Says that it happens now. Whoever no longer listens has ended the test.
 pub(super) fn tell(events: &UnboundedSender<TimedEvent>, what: impl Into<DriveEvent>) {
-    let _ =
-        events.send(TimedEvent { at_ns: weir_net::sys::time::monotonic_ns(), what: what.into() });
+    let _ = events
+        .send(TimedEvent { at_ns: weir_sockets::sys::time::monotonic_ns(), what: what.into() });
 }
 
 struct Drive {

@@ -16,8 +16,8 @@ use socket2::Socket;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_core::Duration;
-use weir_net::TcpInfo;
 use weir_probe::{Event, Id, News};
+use weir_sockets::TcpInfo;
 
 use super::drive::{TimedEvent, tell};
 use super::transport::{Dialer, Stream};

@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use weir_core::Time;
-use weir_net::TcpInfo;
 use weir_protocol::weir::{
     Direction, EndReason, FLOW_UPGRADE, FlowRequest, FlowSample, TcpSample, Token,
 };
+use weir_sockets::TcpInfo;
 
 use crate::connection::{OverTcp, Transport, congestion, tcp_info};
 use crate::data;
@@ -128,7 +128,7 @@ impl Flow {
             _ => socket.set_tclass_v6(tos)?,
         }
         if let Some(bps) = pacing_bps {
-            weir_net::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
+            weir_sockets::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
         }
         unsent_bytes.map_or(Ok(()), |bytes| socket.set_tcp_notsent_lowat(bytes))
     }

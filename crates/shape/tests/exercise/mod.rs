@@ -1,6 +1,6 @@
 //! Checks of any text that is read as the log of a shaper: it is refused in one sentence, or replayed.
 
-use weir_control::Mode;
+use weir_rate_control::Mode;
 
 /// Takes `data` as a log, with its own controller and with Weir's.
 ///

@@ -5,8 +5,8 @@ mod exercise;
 
 use proptest::prelude::*;
 use weir_core::Ecn;
-use weir_wire::craft::{Ip, Tcp, Udp};
-use weir_wire::{
+use weir_packet::craft::{Ip, Tcp, Udp};
+use weir_packet::{
     Coalescer, Fill, Limits, Segmenter, Sum, Virtio, decrement_ttl, ipv4_checksum_ok, parse,
     set_ecn, transport_checksum_ok,
 };

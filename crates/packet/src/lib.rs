@@ -10,7 +10,7 @@
 //! does I/O. Whatever bytes arrive, nothing panics.
 //!
 //! ```
-//! use weir_wire::{Segmenter, Fill, Coalescer, Limits, Virtio, craft, decrement_ttl, parse};
+//! use weir_packet::{Segmenter, Fill, Coalescer, Limits, Virtio, craft, decrement_ttl, parse};
 //!
 //! // What a TUN device hands over: a virtio header and a GSO packet of 3000 bytes of payload.
 //! let (virtio, mut packet) = craft::Tcp::new("10.0.0.1:1000", "10.0.1.1:2000").super_packet(3000, 1448);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use weir_core::{Duration, Seed, Time};
-use weir_net::{
+use weir_sockets::{
     Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
 };
 use weir_world::{

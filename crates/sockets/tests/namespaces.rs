@@ -1,5 +1,5 @@
 //! What loopback cannot show, between network namespaces: routers, loss, DSCP, handshakes. Needs root, and
-//! `ip` of iproute2 and `ping`: `cargo test -p weir-net --test namespaces -- --ignored --test-threads 1`.
+//! `ip` of iproute2 and `ping`: `cargo test -p weir-sockets --test namespaces -- --ignored --test-threads 1`.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, setns};
 use socket2::{Domain, Socket, Type};
 
 use weir_core::{Duration, Seed};
-use weir_net::{Clock, Ends, Place, Sample};
+use weir_sockets::{Clock, Ends, Place, Sample};
 use weir_world::{
     Direction, Flow, FlowRow, Hop, IpVersion, LatencyRow, LineRate, Opener, Overrides, Probe,
     ProbeKind, Sampling, Scenario, TcpSettings,
@@ -66,7 +66,7 @@ impl Net {
         Place::new(move || Ok(setns(&file, CloneFlags::CLONE_NEWNET)?))
     }
 
-    fn run(&self, scenario: &Scenario) -> (Vec<LatencyRow>, Vec<FlowRow>, weir_net::Totals) {
+    fn run(&self, scenario: &Scenario) -> (Vec<LatencyRow>, Vec<FlowRow>, weir_sockets::Totals) {
         let (sender, receiver) = mpsc::channel();
         let clock = Clock::starting_in(Duration::from_millis(50));
         let scenario = Arc::new(scenario.clone());

@@ -4,11 +4,11 @@ mod line;
 
 use line::Line;
 use proptest::prelude::*;
-use weir_control::{
+use weir_core::{Duration, Time};
+use weir_rate_control::{
     Auto, AutoSettings, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State, TICK,
     Traffic,
 };
-use weir_core::{Duration, Time};
 
 use Side::{Egress, Ingress};
 
@@ -243,7 +243,7 @@ fn a_side_that_was_set_stays_and_the_other_is_found() {
 
 #[test]
 fn what_was_set_is_set_once_and_leaves_something_to_find() {
-    let refused = |settings| weir_control::Control::Auto(settings).check().unwrap_err();
+    let refused = |settings| weir_rate_control::Control::Auto(settings).check().unwrap_err();
     let egress = AutoSettings { egress_bps: Some(1_000_000), ..AutoSettings::default() };
     assert_eq!(
         refused(AutoSettings { ingress_bps: Some(2_000_000), ..egress }),

@@ -1,9 +1,9 @@
 //! A line and its traffic as fluids, ticked every millisecond: enough for a controller, and exact.
 
-use weir_control::{
+use weir_core::{Duration, Time};
+use weir_rate_control::{
     AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, TICK, Traffic,
 };
-use weir_core::{Duration, Time};
 
 /// A line with a queue in each direction, a shaper in front, and reflectors behind it.
 pub struct Line {

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use weir_core::{Dscp, ETHERNET_HEADER, Ecn, Protocol};
-use weir_wire::craft::{Ip, Tcp, Udp};
-use weir_wire::icmp::Echo;
-use weir_wire::{
+use weir_packet::craft::{Ip, Tcp, Udp};
+use weir_packet::icmp::Echo;
+use weir_packet::{
     Fragment, Malformed, Transport, Version, decrement_ttl, ipv4_checksum_ok, parse, set_ecn,
     set_tos, time_exceeded, transport_checksum_ok,
 };

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use weir_wire::{
+use weir_packet::{
     Checksum, Coalescer, Fill, Limits, Segmenter, Virtio, complete_checksum, decrement_ttl,
     ipv4_checksum_ok, parse, time_exceeded, transport_checksum_ok,
 };

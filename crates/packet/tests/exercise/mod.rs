@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use weir_core::{Ecn, Protocol};
-use weir_wire::icmp::Echo;
-use weir_wire::{
+use weir_packet::icmp::Echo;
+use weir_packet::{
     Checksum, Coalescer, Fill, Gso, GsoKind, Headers, Limits, Segmenter, Sum, Transport, Version,
     Virtio, complete_checksum, decrement_ttl, ipv4_checksum_ok, parse, parse_head, set_ecn,
     set_tos, time_exceeded, transport_checksum_ok,
