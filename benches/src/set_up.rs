@@ -1,5 +1,5 @@
 //! A symmetric line with loads and probes: what benchmarks run.
-use weir_world::{
+use weir_scenario::{
     Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
     TcpSettings,
 };

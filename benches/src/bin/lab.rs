@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use weir_benches::SetUp;
 use weir_core::{Duration, Seed, Time};
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
     Verdict,
 };

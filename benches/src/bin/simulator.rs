@@ -14,8 +14,8 @@ use std::time::Instant;
 use weir_benches::SetUp;
 use weir_core::Seed;
 use weir_record::Recorder;
+use weir_scenario::Verdict;
 use weir_sim::Simulation;
-use weir_world::Verdict;
 
 const SET_UPS: [SetUp; 4] = [
     SetUp {

@@ -8,11 +8,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use weir_core::{Duration, Seed};
-use weir_sockets::{Addresses, Clock, Ends, NetError, Place, Sample};
-use weir_world::{
+use weir_scenario::{
     Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
     TcpSettings,
 };
+use weir_sockets::{Addresses, Clock, Ends, NetError, Place, Sample};
 
 fn main() -> Result<(), NetError> {
     for flows in [1, 100, 1_000] {

@@ -1,9 +1,9 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
+use weir_scenario::Overrides;
+use weir_scenario::{Flow, Opener, ProbeKind, Scenario};
 use weir_sockets::Grant;
-use weir_world::Overrides;
-use weir_world::{Flow, Opener, ProbeKind, Scenario};
 
 use crate::ClientError;
 use crate::run::Request;
@@ -79,15 +79,16 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     }
     let name = &flow.tcp.congestion_control;
     let available = match flow.direction {
-        weir_world::Direction::Down => grant.congestion.clone(),
-        weir_world::Direction::Up => {
+        weir_scenario::Direction::Down => grant.congestion.clone(),
+        weir_scenario::Direction::Up => {
             weir_sockets::available_congestion_controls().map_err(|error| error.to_string())?
         }
     };
     if available.contains(name) {
         return Ok(());
     }
-    let sender = if flow.direction == weir_world::Direction::Down { "server" } else { "machine" };
+    let sender =
+        if flow.direction == weir_scenario::Direction::Down { "server" } else { "machine" };
     Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
 }
 

@@ -2,8 +2,8 @@
 
 use weir_core::{Duration, Time};
 use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
+use weir_scenario::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 use weir_sockets::TcpInfo;
-use weir_world::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 
 use crate::loads::Totals;
 
@@ -45,7 +45,7 @@ impl FlowState {
 
     /// Its totals, as number `flow` of the record.
     pub fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
-        let down = spec.direction == weir_world::Direction::Down;
+        let down = spec.direction == weir_scenario::Direction::Down;
         let info = self.totals.and_then(|totals| totals.info);
         let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
         let told =
@@ -131,7 +131,7 @@ pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
 
 #[cfg(test)]
 mod tests {
-    use weir_world::{Direction, Opener, Overrides, TcpSettings};
+    use weir_scenario::{Direction, Opener, Overrides, TcpSettings};
 
     use super::*;
 

@@ -14,10 +14,12 @@ use weir_probe::{Ramp, RampSettings};
 use weir_protocol::weir::{
     ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
 };
+use weir_scenario::{
+    Flow, IpVersion, Opener, Overrides, RecordSink, Scenario, TcpSettings, Verdict,
+};
 use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
-use weir_world::{Flow, IpVersion, Opener, Overrides, RecordSink, Scenario, TcpSettings, Verdict};
 
 use crate::ClientError;
 use crate::check::check;
@@ -240,7 +242,7 @@ impl<'r> Run<'r> {
     fn ask(&mut self, number: usize) -> Result<(), ClientError> {
         self.flows[number].asked = true;
         let flow = &self.scenario.flows[number];
-        let down = flow.direction == weir_world::Direction::Down;
+        let down = flow.direction == weir_scenario::Direction::Down;
         let named = flow.tcp.congestion_control != MACHINES_OWN;
         let sampling = &self.scenario.sampling;
         let sample =
@@ -342,8 +344,8 @@ impl<'r> Run<'r> {
         self.scenario.flows.push(Flow {
             name,
             direction: match direction {
-                Way::Down => weir_world::Direction::Down,
-                Way::Up => weir_world::Direction::Up,
+                Way::Down => weir_scenario::Direction::Down,
+                Way::Up => weir_scenario::Direction::Up,
             },
             host: 0,
             station: 0,
@@ -418,7 +420,7 @@ impl<'r> Run<'r> {
     /// The sender of a load, which `way` it sends, has this congestion control.
     fn name_congestion(&mut self, flow: u32, way: Way, name: String) {
         let flow = &mut self.scenario.flows[flow as usize];
-        let down = flow.direction == weir_world::Direction::Down;
+        let down = flow.direction == weir_scenario::Direction::Down;
         if down == (way == Way::Down) && flow.tcp.congestion_control == MACHINES_OWN {
             flow.tcp.congestion_control = name;
         }
@@ -438,8 +440,8 @@ impl<'r> Run<'r> {
         let order = Order {
             flow,
             direction: match spec.direction {
-                weir_world::Direction::Down => Direction::Down,
-                weir_world::Direction::Up => Direction::Up,
+                weir_scenario::Direction::Down => Direction::Down,
+                weir_scenario::Direction::Up => Direction::Up,
             },
             ticket,
             congestion: named.then(|| spec.tcp.congestion_control.clone()),
@@ -465,7 +467,7 @@ impl<'r> Run<'r> {
         self.flow(number)?;
         let known = &mut self.flows[number as usize];
         match self.scenario.flows[number as usize].direction {
-            weir_world::Direction::Down => {
+            weir_scenario::Direction::Down => {
                 if let Some(tcp) = &sample.tcp
                     && known.ended.is_none()
                 {
@@ -473,7 +475,7 @@ impl<'r> Run<'r> {
                 }
                 known.last = Some(sample);
             }
-            weir_world::Direction::Up => {
+            weir_scenario::Direction::Up => {
                 let (row, segments) = known.arrived(t, sample, header);
                 record.throughput(&row);
                 if let Some(state) = self.ramps.get_mut(&Way::Up) {

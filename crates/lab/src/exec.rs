@@ -10,8 +10,8 @@ use weir_core::{Duration, Seed, Time};
 use weir_linux::{
     Connection, ConnectionWatch, DataPath, Device, Hosts, LinuxError, Program, Settings,
 };
+use weir_scenario::{Scenario, Sink, Verdict};
 use weir_sockets::Clock;
-use weir_world::{Scenario, Sink, Verdict};
 
 use crate::quality::Quality;
 use crate::run::pass_on;

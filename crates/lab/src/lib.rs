@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use weir_linux::LinuxError;
 use weir_path::{Trace, TraceError};
-use weir_world::{Scenario, ScenarioError};
+use weir_scenario::{Scenario, ScenarioError};
 
 /// Why a lab could not be made or did not come to its end, in one sentence.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use weir_core::Seed;
 use weir_linux::Device;
 use weir_record::Recorder;
-use weir_world::{Scenario, Sink, Verdict};
+use weir_scenario::{Scenario, Sink, Verdict};
 
 use crate::exec::{Ended, Exec, exec};
 use crate::live::{Live, View};

@@ -11,8 +11,8 @@ use weir_core::{Duration, Seed, Time};
 use weir_linux::{
     DataPath, Device, FlowDrops, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
 };
+use weir_scenario::{FlowRow, Scenario, Sink, Verdict};
 use weir_sockets::{Clock, Ends, Place, Sample, Totals};
-use weir_world::{FlowRow, Scenario, Sink, Verdict};
 
 use crate::quality::Quality;
 use crate::shaper::{self, LabShaper, behind_shaper};

@@ -11,9 +11,9 @@ use std::thread::JoinHandle;
 use weir_core::{Seed, Time};
 use weir_linux::{CLIENT_DEVICE, Hosts, LinuxError};
 use weir_rate_control::{Decision, Side};
+use weir_scenario::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 use weir_shape::{Backend, Command, Settings, Target};
 use weir_sockets::Clock;
-use weir_world::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 
 use crate::LabError;
 

@@ -15,8 +15,8 @@ use std::time::Duration as WallDuration;
 
 use serde::Serialize;
 use weir_core::{Ticker, Time};
+use weir_scenario::{IpVersion, Scenario, ThroughputRow};
 use weir_sockets::{Clock, TcpInfo};
-use weir_world::{IpVersion, Scenario, ThroughputRow};
 
 use crate::datapath::PathSample;
 use crate::message::{Message, NLM_F_DUMP, attributes};

@@ -18,8 +18,8 @@ use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_packet::{Coalescer, Limits, Segmenter, Virtio};
 use weir_path::Trace;
 use weir_path::{End, Path, QueueSampler};
+use weir_scenario::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 use weir_sockets::Clock;
-use weir_world::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::buffers::{Buffers, FlowDrops, index_of};
 use crate::clock::{self, thread_cpu_ns};

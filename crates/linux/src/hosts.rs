@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use weir_world::{IpVersion, Scenario};
+use weir_scenario::{IpVersion, Scenario};
 
 use crate::LinuxError;
 use crate::device;

@@ -14,7 +14,7 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
 use weir_core::Framing;
-use weir_world::{Direction, Hop, LineRate, ProbeKind, Scenario};
+use weir_scenario::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
 use crate::LinuxError;
 use crate::ethtool::switch_offloads_off;

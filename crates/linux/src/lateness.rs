@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use weir_core::{Duration, Time};
-use weir_world::EmulatorRow;
+use weir_scenario::EmulatorRow;
 
 use crate::clock::thread_cpu_ns;
 

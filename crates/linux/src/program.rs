@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use weir_world::Scenario;
+use weir_scenario::Scenario;
 
 use crate::{LinuxError, Namespace};
 

@@ -8,7 +8,7 @@ use weir_packet::{
     time_exceeded,
 };
 use weir_path::{End, Path, Place};
-use weir_world::{Direction, Scenario};
+use weir_scenario::{Direction, Scenario};
 
 use crate::buffers::{Buffers, Way, handle, index_of};
 
@@ -239,7 +239,7 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 mod tests {
     use weir_core::Seed;
     use weir_packet::{craft, ipv4_checksum_ok, transport_checksum_ok};
-    use weir_world::{Hop, IpVersion, LineRate};
+    use weir_scenario::{Hop, IpVersion, LineRate};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Rows of queues that outlive the sample, for another thread to write.
 
 use weir_core::Time;
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
     Verdict,
 };

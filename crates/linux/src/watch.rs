@@ -9,8 +9,8 @@ use std::time::Duration as WallDuration;
 use weir_core::Framing;
 use weir_core::{ETHERNET_HEADER, Ticker, Time};
 use weir_qdisc::{DropReason, MarkReason};
+use weir_scenario::{Drops, Marks, QueueRow};
 use weir_sockets::Clock;
-use weir_world::{Drops, Marks, QueueRow};
 
 use crate::datapath::PathSample;
 use crate::kernel_path::KernelHop;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_core::{Rate, Seed};
 use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp, SetUpError};
-use weir_world::{Hop, LineRate, Scenario, ScenarioError};
+use weir_scenario::{Hop, LineRate, Scenario, ScenarioError};
 
 use crate::line::{Capacity, Line};
 use crate::trace::Trace;

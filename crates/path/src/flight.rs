@@ -3,7 +3,7 @@
 //! The models and their names are those of Linux' `netem`.
 
 use weir_core::{Draw, Duration, Rng, Seed, Time};
-use weir_world::{FlightParams, ReorderParams};
+use weir_scenario::{FlightParams, ReorderParams};
 
 use crate::loss::Loss;
 
@@ -108,7 +108,7 @@ impl Reorder {
 
 #[cfg(test)]
 mod tests {
-    use weir_world::LossParams;
+    use weir_scenario::LossParams;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Loss on a line.
 
 use weir_core::{Draw, Rng};
-use weir_world::LossParams;
+use weir_scenario::LossParams;
 
 /// A loss model at work.
 #[derive(Clone, Debug)]

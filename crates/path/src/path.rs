@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Rate, Seed, Time};
 use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
-use weir_world::{Direction, Hop as HopSpec, LineChange, Scenario};
+use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario};
 
 use crate::build;
 use crate::events::{Events, Source};

@@ -2,7 +2,7 @@
 
 use weir_core::Time;
 use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
-use weir_world::{Drops, Marks, QueueRow, Sink};
+use weir_scenario::{Drops, Marks, QueueRow, Sink};
 
 use crate::path::Hop;
 

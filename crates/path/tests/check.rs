@@ -1,5 +1,5 @@
 //! Scenarios whose queues or markers cannot be built are refused, and where they are is said.
-use weir_world::{Hop, LineRate, Scenario};
+use weir_scenario::{Hop, LineRate, Scenario};
 
 fn scenario() -> Scenario {
     let hop = Hop::new("line", "pfifo", LineRate::Bps(10_000_000));

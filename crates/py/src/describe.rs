@@ -7,8 +7,8 @@ use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
+use weir_scenario::{Kind, TABLES};
 use weir_tcp::{ALGORITHMS, PROFILES};
-use weir_world::{Kind, TABLES};
 
 use crate::fail;
 
@@ -157,7 +157,9 @@ pub(crate) fn tcp_profiles() -> Vec<&'static str> {
 /// A differentiated services code point such as `EF` or `46` as a number.
 #[pyfunction]
 pub(crate) fn parse_dscp(text: &str) -> PyResult<u8> {
-    Dscp::parse(text).map(Dscp::get).ok_or_else(|| fail(weir_scenario::quantity::no_dscp(text)))
+    Dscp::parse(text)
+        .map(Dscp::get)
+        .ok_or_else(|| fail(weir_scenario::file::quantity::no_dscp(text)))
 }
 
 /// The named framings: bytes added to a packet, least bytes, and how it is cut up.

@@ -1,7 +1,7 @@
 //! The lab's process.
 
 use pyo3::prelude::*;
-use weir_world::{Scenario, Verdict};
+use weir_scenario::{Scenario, Verdict};
 
 use crate::fail;
 

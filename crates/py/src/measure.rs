@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use weir_client::{ClientError, MethodRequest, Outcome, Request};
 use weir_core::Time;
 use weir_record::Recorder;
-use weir_world::{MethodRow, Sink, Verdict};
+use weir_scenario::{MethodRow, Sink, Verdict};
 
 use crate::simulate::Report;
 use crate::{fail, wrong};

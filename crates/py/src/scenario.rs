@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
-use weir_scenario::catalogue::{read, read_file, read_scenario_file};
-use weir_scenario::field::{Field, Form};
-use weir_scenario::link::LinkSpec;
-use weir_scenario::spec::ScenarioSpec;
-use weir_scenario::test::DirectionWord;
-use weir_scenario::{Files, Telling, Value, Written, quantity};
+use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
+use weir_scenario::file::field::{Field, Form};
+use weir_scenario::file::link::LinkSpec;
+use weir_scenario::file::spec::ScenarioSpec;
+use weir_scenario::file::test::DirectionWord;
+use weir_scenario::file::{Files, Telling, Value, Written, quantity};
 
 use crate::{fail, wrong};
 
@@ -30,26 +30,26 @@ pub(crate) fn read_quantity<'py>(
     kind: &str,
     written: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let found = weir_scenario::read_quantity(kind, &from_python(written)?);
+    let found = weir_scenario::file::read_quantity(kind, &from_python(written)?);
     to_python(py, &found.map_err(fail)?)
 }
 
 /// The names of the shipped tests, sorted.
 #[pyfunction]
 pub(crate) fn shipped_tests() -> Vec<&'static str> {
-    weir_scenario::shipped_tests()
+    weir_scenario::file::shipped_tests()
 }
 
 /// The names of the shipped links, sorted.
 #[pyfunction]
 pub(crate) fn shipped_links() -> Vec<&'static str> {
-    weir_scenario::shipped_links()
+    weir_scenario::file::shipped_links()
 }
 
 /// The JSON Schema of scenario files.
 #[pyfunction]
 pub(crate) fn scenario_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    to_python(py, &weir_scenario::schema())
+    to_python(py, &weir_scenario::file::schema())
 }
 
 /// What was written, as a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
@@ -64,7 +64,7 @@ pub(crate) fn read_spec<'py>(
     names: Vec<(String, String)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let telling = Telling { place, names: &names };
-    let found = weir_scenario::read_spec(kind, &from_python(written)?, telling);
+    let found = weir_scenario::file::read_spec(kind, &from_python(written)?, telling);
     to_python(py, &found.map_err(fail)?)
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn load_test<'py>(
     name: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let spec = weir_scenario::load_test(name, &PythonFiles(files)).map_err(fail)?;
+    let spec = weir_scenario::file::load_test(name, &PythonFiles(files)).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -108,14 +108,14 @@ pub(crate) fn load_link<'py>(
     name: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let spec = weir_scenario::load_link(name, &PythonFiles(files)).map_err(fail)?;
+    let spec = weir_scenario::file::load_link(name, &PythonFiles(files)).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
 /// Sentences about set-ups of a scenario that are given more than once.
 #[pyfunction]
 pub(crate) fn given_again(scenario: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    Ok(weir_scenario::given_again(&read_as(scenario, "scenario")?))
+    Ok(weir_scenario::file::given_again(&read_as(scenario, "scenario")?))
 }
 
 /// The rate of a link in one direction, in bit/s, if it has one: of its slowest hop.
@@ -169,8 +169,8 @@ pub(crate) fn resolve_scenario<'py>(
 ) -> PyResult<Resolved> {
     let spec: ScenarioSpec = read_as(scenario, "scenario")?;
     let files = PythonFiles(files);
-    let resolved = weir_scenario::resolve(&spec, &files).map_err(fail)?;
-    let set_up = |one: weir_scenario::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
+    let resolved = weir_scenario::file::resolve(&spec, &files).map_err(fail)?;
+    let set_up = |one: weir_scenario::file::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
         for trace in one.link.traces() {
             files.trace_rate_bps(trace).map_err(fail)?;
         }

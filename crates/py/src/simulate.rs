@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use weir_core::{Seed, Time};
 use weir_record::Recorder;
+use weir_scenario::{Scenario, Verdict};
 use weir_sim::{Outcome, Simulation};
-use weir_world::{Scenario, Verdict};
 
 use crate::{fail, wrong};
 

@@ -7,7 +7,7 @@ use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Map, Value, json};
 use weir_core::Time;
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
     ThroughputRow, Verdict,
 };
@@ -196,7 +196,7 @@ mod tests {
     use serde_json::{Map, Value};
     use sha2::{Digest, Sha256};
     use weir_core::Time;
-    use weir_world::{Sink, ThroughputRow, Verdict};
+    use weir_scenario::{Sink, ThroughputRow, Verdict};
 
     use super::Recorder;
 

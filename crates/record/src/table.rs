@@ -12,7 +12,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use sha2::{Digest, Sha256};
-use weir_world::{Kind, Row, Values};
+use weir_scenario::{Kind, Row, Values};
 
 /// A table that grows at its end.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TABLES, TcpRow, ThroughputRow,
 };
 
@@ -45,7 +45,7 @@ impl Tables {
 mod tests {
     use std::path::Path;
 
-    use weir_world::TABLES;
+    use weir_scenario::TABLES;
 
     use super::Tables;
 

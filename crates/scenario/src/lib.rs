@@ -1,31 +1,35 @@
-//! Scenario files: what they can say, how they are read, and the resolved scenarios that they stand for.
+//! Scenarios as data, for every world: a resolved [`Scenario`] goes in, samples come out through a [`Sink`].
 //!
-//! Everything that a test, a link or a scenario can say is declared once: in [`test`], [`link`], [`shaper`] and [`spec`],
-//! as fields with their meaning, their bounds and their defaults. The reader, which finds all faults of a file at once, the
-//! [JSON Schema](schema()) and Python's types come from these declarations. [`resolve()`] makes of them what a world runs.
+//! The simulator, the lab and the net run the same scenario and fill the same tables; whatever reads
+//! the record cannot tell which of them made it. [`file`](mod@file) is how people write scenarios, and makes resolved ones of them.
 
-pub mod catalogue;
-mod document;
-mod fault;
-pub mod field;
-mod hops;
-pub mod link;
-mod nearest;
-pub mod plain;
-pub mod quantity;
-mod resolve;
-mod schema;
-mod set_ups;
-pub mod shaper;
-mod shaping;
-pub mod spec;
-pub mod test;
-mod written;
+mod addresses;
+mod check;
+pub mod file;
+mod flight;
+mod notes;
+mod rows;
+mod sample;
+mod scenario;
+mod shaper;
+mod speed_test;
+mod table;
+mod tcp;
+mod tunnel;
 
-pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
-pub use document::parse;
-pub use fault::{Fault, Telling};
-pub use resolve::{Resolved, ResolvedSetUp, resolve};
-pub use schema::{read_quantity, read_spec, schema};
-pub use set_ups::given_again;
-pub use written::{Value, Written};
+pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
+pub use notes::RecordSink;
+pub use rows::{
+    Drops, EmulatorRow, FlowRow, LatencyRow, LiveTcp, Marks, MethodRow, QueueRow, ServerTurn,
+    ShaperRow, TABLES, TcpRow, ThroughputRow,
+};
+pub use sample::{Sink, Verdict};
+pub use scenario::{
+    Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
+    Probe, ProbeKind, Sampling, Scenario, ScenarioError,
+};
+pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
+pub use speed_test::SpeedTest;
+pub use table::{Column, Kind, Row, Table, Values};
+pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
+pub use tunnel::{Tunnel, TunnelKind};

@@ -1,254 +1,169 @@
-//! What a scenario can say of shapers, as a table or in words such as `auto mode bandwidth`.
+//! A shaper beside the line, as a scenario has it: who controls it, and what it probes.
 
-use crate::fault::Telling;
-use crate::field::{Keys, Reader, blank, choice, spec};
-use crate::link::{FramingChoice, FramingWord};
-use crate::plain::{AtLeastOne, Named, Probability};
-use crate::quantity::{LineRate, Nanoseconds, ShaperRate};
-use crate::test::DirectionWord;
-use crate::written::{Value, Written, table};
+use serde::{Deserialize, Serialize};
+use weir_core::{Duration, FlowKey, Protocol};
+use weir_rate_control::Control;
 
-spec! {
-    /// A shaper at the client's end of the line: in front of it on the way up, behind it on the way down.
-    ShaperSpec {
-        /// Who sets its rates: `auto` (Weir's controller, told nothing), `cake-autorate` (the published law, told
-        /// `min`, `base` and `max`), `fixed`.
-        control: ControlWord,
-        /// For `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
-        mode: ModeWord = ModeWord::Ping,
-        /// Which directions it shapes.
-        directions: AtLeastOne<DirectionWord> = AtLeastOne(vec![DirectionWord::Up, DirectionWord::Down]),
-        /// What it is told of the way up.
-        up: RatesSpec = blank(),
-        /// What it is told of the way down.
-        down: RatesSpec = blank(),
-        /// What it probes with: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
-        probe: ShaperProbeWord = ShaperProbeWord::Icmp,
-        /// Whether the round trips of the user's own connections count as well.
-        passive: bool = true,
-        /// Who answers the probes.
-        reflectors: AtLeastOne<ReflectorSpec> = AtLeastOne([1, 3, 6].map(ReflectorSpec::after_ms).into()),
-        /// How it counts packets.
-        framing: FramingChoice = FramingChoice::Name(FramingWord::Ethernet),
-        /// While these last nobody looks after it, as if the machine slept.
-        sleeps: Vec<SpanSpec> = Vec::new(),
-    }
+use crate::scenario::{IpVersion, Scenario, ScenarioError};
+
+/// A shaper at the [shaped](crate::Hop::shaped) hops of a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaper {
+    /// Who sets the rates.
+    pub control: Control,
+    /// Protocol of its probes.
+    pub probe: ShaperProbe,
+    /// Whom it probes, in turn.
+    pub reflectors: Vec<Reflector>,
+    /// Whether the round trips of the user's own TCP connections count as delays.
+    #[serde(default)]
+    pub passive: bool,
+    /// While these last the shaper is not looked after, as if the machine slept.
+    #[serde(default)]
+    pub sleeps: Vec<Span>,
 }
 
-choice! {
-    /// Who sets a shaper's rates.
-    ControlWord {
-        /// Weir's controller.
-        Auto = "auto",
-        /// The published law of cake-autorate.
-        CakeAutorate = "cake-autorate",
-        /// Nobody: they stay.
-        Fixed = "fixed",
-    }
+/// Protocol of a shaper's probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShaperProbe {
+    /// ICMP echo: the round trip.
+    Icmp,
+    /// UDP to a server that tells its time: the round trip and both ways.
+    Udp,
+    /// Nothing.
+    None,
 }
 
-choice! {
-    /// What matters more to Weir's controller.
-    ModeWord {
-        /// Short delays.
-        Ping = "ping",
-        /// All of the rate.
-        Bandwidth = "bandwidth",
-    }
+/// One that answers probes, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reflector {
+    /// Number of its server.
+    pub host: u32,
+    /// Share of the probes that it never answers, drawn one by one.
+    #[serde(default)]
+    pub loss: f64,
+    /// Faults of the reflector, with their times.
+    #[serde(default)]
+    pub troubles: Vec<Trouble>,
 }
 
-choice! {
-    /// What a shaper probes with.
-    ShaperProbeWord {
-        /// ICMP echoes.
-        Icmp = "icmp",
-        /// UDP to a server that tells its time.
-        Udp = "udp",
-        /// Nothing.
-        None = "none",
-    }
+/// Something that goes wrong with a reflector for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trouble {
+    /// While.
+    pub during: Span,
+    /// The fault.
+    pub what: TroubleKind,
 }
 
-spec! {
-    /// Settings of a shaper for one direction.
-    RatesSpec {
-        /// For `fixed`: the rate, or a share of the line's such as `95%`; for `auto`: that direction stays at it, and
-        /// the other is controlled.
-        rate: Option<ShaperRate>,
-        /// For `cake-autorate`: the least rate.
-        min: Option<LineRate>,
-        /// For `cake-autorate`: the usual rate.
-        base: Option<LineRate>,
-        /// For `cake-autorate`: the greatest rate; for `auto` too, if anything.
-        max: Option<LineRate>,
-    }
+/// A fault of a reflector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TroubleKind {
+    /// It does not answer.
+    Silent,
+    /// It answers that many ns late.
+    LateNs(u64),
+    /// It answers late by anything up to that many ns, drawn evenly.
+    ErraticNs(u64),
+    /// Its clock is set forward by so many ns, or back.
+    ClockNs(i64),
 }
 
-spec! {
-    /// A machine that answers a shaper's probes.
-    ReflectorSpec {
-        /// Delay between it and the far end of the link, each way.
-        delay: Nanoseconds = Nanoseconds(0),
-        /// Share of the probes that it never answers.
-        loss: Probability = Probability(0.0),
-        /// What else goes wrong.
-        troubles: Vec<TroubleSpec> = Vec::new(),
-    }
+/// From a time to another, which is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// Its start.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
 }
 
-impl ReflectorSpec {
-    fn after_ms(delay_ms: u64) -> Self {
-        Self {
-            delay: Nanoseconds(delay_ms * 1_000_000),
-            loss: Probability(0.0),
-            troubles: Vec::new(),
-            keys: Keys::of(&["delay"]),
-        }
-    }
-}
-
-spec! {
-    /// Something that goes wrong with a reflector for a while.
-    TroubleSpec {
-        /// It does not answer.
-        silent: bool = false,
-        /// It answers so much later.
-        late: Option<Nanoseconds>,
-        /// It answers later by anything up to this.
-        erratic: Option<Nanoseconds>,
-        /// Its clock is set forward by so much.
-        clock: Option<Nanoseconds>,
-        /// When it begins.
-        start: Nanoseconds,
-        /// When it ends.
-        stop: Nanoseconds,
-    }
-    check |trouble| {
-        let times = [trouble.late, trouble.erratic, trouble.clock];
-        match times.iter().flatten().count() + usize::from(trouble.silent) {
-            1 => Ok(()),
-            _ => Err("give one of `silent`, `late`, `erratic`, `clock`".to_owned()),
-        }
-    };
-}
-
-spec! {
-    /// From a time to another.
-    SpanSpec {
-        /// When it begins.
-        start: Nanoseconds,
-        /// When it ends.
-        stop: Nanoseconds,
-    }
-}
-
-/// A shaper in words, or as a table.
-pub type ShaperChoice = Named<String, ShaperSpec>;
-
-impl ShaperChoice {
-    /// The shaper that was written; `None` for `none`.
-    ///
-    /// # Errors
-    /// If its words are none that a shaper knows, or have wrong values.
-    pub fn spec(&self) -> Result<Option<ShaperSpec>, String> {
-        match self {
-            Self::Given(spec) => Ok(Some((**spec).clone())),
-            Self::Name(written) => from_words(written),
-        }
-    }
-
-    /// The name that tells it apart from others, for people.
+impl Scenario {
+    /// The 5-tuple of the shaper's probes to its reflector number `reflector`.
     #[must_use]
-    pub fn name(&self) -> String {
-        match self {
-            Self::Name(written) => written.clone(),
-            Self::Given(spec) => spec.name(),
-        }
-    }
-}
-
-/// Reads a control with words, such as `auto mode bandwidth`.
-fn from_words(written: &str) -> Result<Option<ShaperSpec>, String> {
-    let mut words = written.split_whitespace();
-    let control = words.next().unwrap_or_default();
-    let mut said = vec![("control".to_owned(), control.into())];
-    let words: Vec<&str> = words.collect();
-    if control == NO_SHAPER && words.is_empty() {
-        return Ok(None);
-    }
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        let value = match word {
-            "passive" => Some(true.into()),
-            "mode" | "probe" => words.next().map(Written::from),
-            "up" | "down" => words.next().map(rates),
-            _ => None,
+    pub fn shaper_probe_key(&self, shaper: &Shaper, reflector: usize) -> FlowKey {
+        let protocol = match (shaper.probe, self.ip_version) {
+            (ShaperProbe::Udp, _) => Protocol::UDP,
+            (_, IpVersion::V4) => Protocol::ICMP,
+            (_, IpVersion::V6) => Protocol::ICMPV6,
         };
-        let Some(value) = value else {
-            return Err(format!(
-                "shaper `{written}`: `{word}` needs a value, or is none of its words (mode, probe, up, down, \
-                 passive)"
-            ));
-        };
-        said.retain(|(known, _)| known != word);
-        said.push((word.to_owned(), value));
+        let number = self.flows.len() + self.probes.len() + reflector;
+        self.key(number, shaper.reflectors[reflector].host, protocol)
     }
-    let place = format!("shaper `{written}`");
-    Reader::read(&Written::of(Value::Table(said)))
-        .map(Some)
-        .map_err(|faults| Telling { place: &place, names: &[] }.sentence(faults))
+
+    /// Checks that shaper and shaped hops belong together.
+    pub(crate) fn check_shaper(&self) -> Result<(), ScenarioError> {
+        let mut shaped = 0;
+        for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
+            let count = hops.iter().filter(|hop| hop.shaped).count();
+            if count > 1 {
+                return Err(ScenarioError::new(format!(
+                    "path {direction}: {count} hops are shaped; there is one shaper a direction"
+                )));
+            }
+            shaped += count;
+        }
+        match &self.shaper {
+            None if shaped > 0 => {
+                Err(ScenarioError::new("a hop is shaped but there is no shaper to set its rate"))
+            }
+            Some(_) if shaped == 0 => Err(ScenarioError::new("the shaper has no hop to shape")),
+            Some(shaper) => {
+                shaper.check(self).map_err(|text| ScenarioError::new(format!("shaper: {text}")))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
-/// `20mbit` or `95%`, or least, usual and greatest rate as `5mbit:20mbit:80mbit`.
-fn rates(word: &str) -> Written {
-    let parts: Vec<&str> = word.split(':').collect();
-    if parts.len() == 1 {
-        return table([("rate", word.into())]);
-    }
-    let named = ["min", "base", "max"].into_iter().zip(parts);
-    Written::of(Value::Table(named.map(|(name, part)| (name.to_owned(), part.into())).collect()))
-}
-
-impl ShaperSpec {
-    /// What a direction is told.
-    #[must_use]
-    pub const fn rates(&self, direction: DirectionWord) -> &RatesSpec {
-        match direction {
-            DirectionWord::Up => &self.up,
-            DirectionWord::Down => &self.down,
+impl Shaper {
+    fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        self.control.check()?;
+        if self.probe != ShaperProbe::None && self.reflectors.is_empty() {
+            return Err("it probes nobody: name reflectors, or probe with `none`".to_owned());
         }
-    }
-
-    /// Whether it shapes a direction.
-    #[must_use]
-    pub fn shapes(&self, direction: DirectionWord) -> bool {
-        self.directions.0.contains(&direction)
-    }
-
-    fn name(&self) -> String {
-        let mut said = vec![self.control.word().to_owned()];
-        let auto = self.control == ControlWord::Auto;
-        if auto && self.mode == ModeWord::Bandwidth {
-            said.push("mode bandwidth".to_owned());
-        }
-        if self.control != ControlWord::Fixed && self.probe != ShaperProbeWord::Icmp {
-            said.push(format!("probe {}", self.probe.word()));
-        }
-        if self.passive {
-            said.push("passive".to_owned());
-        }
-        for way in [DirectionWord::Up, DirectionWord::Down] {
-            match &self.rates(way).rate {
-                Some(ShaperRate::Rate(bps)) if auto => said.push(format!("{} {bps}", way.word())),
-                Some(ShaperRate::Share(share)) if auto => {
-                    said.push(format!("{} {share}", way.word()));
-                }
-                _ => {}
+        for Reflector { host, loss, troubles } in &self.reflectors {
+            if *host as usize >= scenario.hosts.len() {
+                return Err(format!(
+                    "reflector host {host} does not exist (there are {})",
+                    scenario.hosts.len()
+                ));
+            }
+            if !(0.0..=1.0).contains(loss) {
+                return Err(format!("reflector loss {loss}: write a share from 0 to 1"));
+            }
+            for trouble in troubles {
+                trouble.during.check()?;
             }
         }
-        said.join(" ")
+        if let Some(pair) = self.sleeps.windows(2).find(|pair| pair[0].to_ns > pair[1].from_ns) {
+            return Err(format!(
+                "a sleep from {} begins before the one before has ended",
+                Duration::from_nanos(pair[1].from_ns)
+            ));
+        }
+        self.sleeps.iter().try_for_each(Span::check)
     }
 }
 
-/// The word for no shaper.
-pub(crate) const NO_SHAPER: &str = "none";
+impl Span {
+    /// Whether `at_ns` lies in it.
+    #[must_use]
+    pub const fn contains(&self, at_ns: u64) -> bool {
+        self.from_ns <= at_ns && at_ns < self.to_ns
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.from_ns < self.to_ns {
+            return Ok(());
+        }
+        let [from, to] = [self.from_ns, self.to_ns].map(Duration::from_nanos);
+        Err(format!("from {from} to {to}: it must last some time"))
+    }
+}

@@ -1,10 +1,10 @@
 //! What is wrong with a file: all of it, each with its line, and what may stand there.
 
-use weir_scenario::catalogue::{read, read_file};
-use weir_scenario::link::LinkSpec;
-use weir_scenario::spec::ScenarioSpec;
-use weir_scenario::test::TestSpec;
-use weir_scenario::{
+use weir_scenario::file::catalogue::{read, read_file};
+use weir_scenario::file::link::LinkSpec;
+use weir_scenario::file::spec::ScenarioSpec;
+use weir_scenario::file::test::TestSpec;
+use weir_scenario::file::{
     NoFiles, Value, Written, given_again, load_link, load_test, parse, resolve, schema,
     shipped_links, shipped_tests,
 };
@@ -147,7 +147,7 @@ fn a_test_refers_only_to_what_it_has() {
         let test: TestSpec = read_file(&text, "t.toml")?;
         let written = "test = 'ping'\nlink = 'line-50'";
         let mut spec: ScenarioSpec = read_file(written, "s.toml")?;
-        spec.test = weir_scenario::plain::Named::Given(Box::new(test));
+        spec.test = weir_scenario::file::plain::Named::Given(Box::new(test));
         resolve(&spec, &NoFiles)
     };
     let error = |keys| test(keys).unwrap_err();

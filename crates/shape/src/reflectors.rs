@@ -8,8 +8,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 use weir_core::{Duration, FlowKey, Protocol, Time};
 use weir_protocol::weir::Secret;
 use weir_rate_control::{Delay, OneWay};
+use weir_scenario::LatencyRow;
 use weir_sockets::{Clock, EchoKeeper, EchoNews, Reflector};
-use weir_world::LatencyRow;
 
 use crate::settings::Target;
 
@@ -347,7 +347,7 @@ const PORTS: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use weir_world::ServerTurn;
+    use weir_scenario::ServerTurn;
 
     use super::*;
 

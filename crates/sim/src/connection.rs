@@ -2,8 +2,8 @@
 
 use weir_core::{Packet, Seed, Time};
 use weir_path::End;
+use weir_scenario::{Direction, Flow, FlowRow, Opener, ScenarioError};
 use weir_tcp::Info;
-use weir_world::{Direction, Flow, FlowRow, Opener, ScenarioError};
 
 use crate::encapsulation::Encapsulation;
 use crate::packet_store::FlowDrops;

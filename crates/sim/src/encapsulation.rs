@@ -5,7 +5,7 @@
 //! queues mark only what speaks ECN, so that the field of the packet under way is always both, and none is kept.
 
 use weir_core::{Dscp, ETHERNET_HEADER, FlowKey, FlowLabel, Protocol};
-use weir_world::{Scenario, TunnelKind};
+use weir_scenario::{Scenario, TunnelKind};
 
 /// Encapsulation of a flow, probe or connection: labels, code point and sizes on the path.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ struct Outside {
     kind: TunnelKind,
     /// The largest IP packet.
     mtu: u32,
-    ip_version: weir_world::IpVersion,
+    ip_version: weir_scenario::IpVersion,
 }
 
 impl Encapsulation {

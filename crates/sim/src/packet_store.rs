@@ -6,8 +6,8 @@ use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::Traffic;
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_rate_control::Delay;
+use weir_scenario::{Direction, LatencyRow, Scenario, SpeedTest};
 use weir_tcp::{Profile, Segment};
-use weir_world::{Direction, LatencyRow, Scenario, SpeedTest};
 
 use crate::passive::PassiveRtt;
 use crate::prefetch::prefetch;

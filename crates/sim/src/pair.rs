@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::End;
+use weir_scenario::{ScenarioError, TcpSettings};
 use weir_tcp::{Endpoint, Info, Profile, Segment, Wire};
-use weir_world::{ScenarioError, TcpSettings};
 
 use crate::encapsulation::Encapsulation;
 use crate::prefetch::prefetch;

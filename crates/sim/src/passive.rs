@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use weir_core::Time;
 use weir_rate_control::{Delay, OneWay};
+use weir_scenario::Direction;
 use weir_tcp::Segment;
-use weir_world::Direction;
 
 /// The timestamps under way of each connection.
 #[derive(Debug, Default)]

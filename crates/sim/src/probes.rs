@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Ecn, FlowLabel, Packet, Time};
 use weir_path::{End, Place};
-use weir_world::{IpVersion, LatencyRow, Probe, ProbeKind};
+use weir_scenario::{IpVersion, LatencyRow, Probe, ProbeKind};
 
 use crate::encapsulation::Encapsulation;
 use crate::packet_store::Ping;

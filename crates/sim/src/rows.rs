@@ -1,8 +1,8 @@
 //! Rows of the record from what simulated TCP knows.
 
 use weir_core::Time;
+use weir_scenario::{FlowRow, TcpRow};
 use weir_tcp::{Counters, Info};
-use weir_world::{FlowRow, TcpRow};
 
 use crate::packet_store::FlowDrops;
 

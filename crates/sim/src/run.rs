@@ -6,8 +6,8 @@ use std::sync::Arc;
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
 use weir_path::{End, Path, Place, QueueSampler, Source, Trace, TraceError};
 use weir_probe::MethodInfo;
+use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 use weir_tcp::{Endpoint, Profile};
-use weir_world::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
 
 use crate::connection::Connection;
 use crate::encapsulation::{Encapsulation, labels};

@@ -1,7 +1,7 @@
 //! Samples of flows, taken at fixed intervals.
 
 use weir_core::{Seed, Time};
-use weir_world::{Scenario, Sink, ThroughputRow};
+use weir_scenario::{Scenario, Sink, ThroughputRow};
 
 use crate::connection::Connection;
 use crate::rows::tcp_row;

@@ -5,7 +5,7 @@ use weir_core::{
 };
 use weir_path::{End, Place};
 use weir_rate_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
-use weir_world::{
+use weir_scenario::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
 };
 

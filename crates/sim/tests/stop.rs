@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use weir_core::{Seed, Time};
-use weir_sim::{Simulation, check};
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
     ThroughputRow, Verdict,
 };
+use weir_sim::{Simulation, check};
 
 /// Tells the run to stop at the first opportunity.
 struct Stops;

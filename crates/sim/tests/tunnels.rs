@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use weir_core::{Duration, Seed, Time};
 use weir_qdisc::DropReason;
-use weir_sim::Simulation;
-use weir_world::{
+use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
     ThroughputRow, Verdict,
 };
+use weir_sim::Simulation;
 
 #[derive(Default)]
 struct Told {
@@ -123,7 +123,7 @@ fn packets_on_the_line_are_longer_by_what_wireguard_adds() {
     assert_eq!(told.passed["up/line"], [100, 100 * 156]);
     assert_eq!(told.passed["down/line"], [100, 100 * 156]);
     let six = scenario("pfifo", &[], &[probe("in", "icmp", INSIDE)]);
-    let over_six = run(&Scenario { ip_version: weir_world::IpVersion::V6, ..six });
+    let over_six = run(&Scenario { ip_version: weir_scenario::IpVersion::V6, ..six });
     // 104 bytes to 112, and 20 more outside.
     assert_eq!(over_six.passed["up/line"], [100, 100 * 192]);
     // 1368 bytes of data with 52 of headers fill the inner MTU of 1420: 1480 outside; the SYN of 60 bytes
@@ -161,9 +161,9 @@ fn on_the_tunnels_own_machine_the_hash_inside_tells_flows_with_ports_apart() {
     }
     // A second hop up knows nothing of it.
     let second = scenario.path.up[0].clone();
-    scenario.path.up[0] = weir_world::Hop {
+    scenario.path.up[0] = weir_scenario::Hop {
         name: "own".into(),
-        rate: weir_world::LineRate::Bps(100_000_000),
+        rate: weir_scenario::LineRate::Bps(100_000_000),
         delay_ns: 0,
         ..second.clone()
     };
@@ -187,7 +187,7 @@ fn nobody_on_the_way_sees_service_classes_or_acknowledgements_inside() {
         let flows = [flow("download", "down", more), flow("upload", "up", more)];
         let mut scenario = scenario("cake bandwidth 8mbit ack-filter diffserv4", &flows, &[]);
         scenario.path.down[0].queue = "pfifo".into();
-        scenario.path.down[0].rate = weir_world::LineRate::Bps(100_000_000);
+        scenario.path.down[0].rate = weir_scenario::LineRate::Bps(100_000_000);
         let told = run(&scenario);
         told.dropped["up/line"][DropReason::AckFiltered as usize]
     };
@@ -205,7 +205,7 @@ fn nobody_on_the_way_sees_service_classes_or_acknowledgements_inside() {
 fn ipsec_shows_service_classes() {
     // Of 84 bytes, with a trailer of 2, 88; 16 before and behind; 8 of UDP and 20 of IPv4.
     let mut ping = scenario("pfifo", &[], &[probe("in", "icmp", INSIDE)]);
-    ping.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+    ping.tunnels[0].kind = weir_scenario::TunnelKind::Ipsec;
     assert_eq!(run(&ping).passed["up/line"], [100, 100 * 148]);
     let mut uploads = uploads(4, INSIDE);
     for upload in &mut uploads {
@@ -214,7 +214,7 @@ fn ipsec_shows_service_classes() {
     let mut loaded =
         scenario("cake bandwidth 7mbit diffserv4", &uploads, &[probe("in", "udp", INSIDE)]);
     let hidden = mean(&run(&loaded).pings[&0]);
-    loaded.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+    loaded.tunnels[0].kind = weir_scenario::TunnelKind::Ipsec;
     let shown = mean(&run(&loaded).pings[&0]);
     assert!(shown < 23.0 && hidden > shown + 5.0, "{shown} and {hidden} ms");
 }
@@ -232,14 +232,14 @@ fn what_does_not_fit_a_tunnel_is_refused() {
     );
     assert_eq!(
         refusal(|scenario| {
-            scenario.hosts.push(weir_world::Host { name: "far".into(), delay_ns: 5 });
+            scenario.hosts.push(weir_scenario::Host { name: "far".into(), delay_ns: 5 });
             scenario.tunnels[0].host = 1;
         }),
         "`upload 0`: it goes to `server`, but its tunnel `vpn` ends at `far`: write one host for both"
     );
     assert_eq!(
         refusal(|scenario| {
-            scenario.probes[0].kind = weir_world::ProbeKind::UdpTtl;
+            scenario.probes[0].kind = weir_scenario::ProbeKind::UdpTtl;
             scenario.probes[0].ttl = Some(1);
         }),
         "probe `in`: no router sees its time to live within a tunnel: leave `tunnel` out, or write kind icmp \
@@ -251,7 +251,7 @@ fn what_does_not_fit_a_tunnel_is_refused() {
     );
     assert_eq!(
         refusal(|scenario| {
-            scenario.tunnels[0].kind = weir_world::TunnelKind::Ipsec;
+            scenario.tunnels[0].kind = weir_scenario::TunnelKind::Ipsec;
             scenario.tunnels[0].on_first_hop = true;
         }),
         "tunnel `vpn`: on_first_hop: only WireGuard keeps the hashes of all flows inside: leave it out"

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_core::{FlowKey, Protocol};
 use weir_protocol::weir::Token;
-use weir_world::Scenario;
+use weir_scenario::Scenario;
 
 /// The addresses of the client and the servers. Ports are the scenario's, unless there is a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

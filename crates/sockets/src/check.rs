@@ -5,7 +5,9 @@ use std::io;
 
 use socket2::{Domain, Socket, Type};
 use weir_core::Duration;
-use weir_world::{Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario};
+use weir_scenario::{
+    Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario,
+};
 
 use crate::error::NetError;
 use crate::probes::{MAX_LANES, MIN_UDP_PAYLOAD_BYTES, NUMBER_BYTES};

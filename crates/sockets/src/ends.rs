@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use weir_core::Seed;
-use weir_world::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow};
+use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;

@@ -9,7 +9,7 @@ use std::time::{Duration as WallDuration, Instant};
 
 use weir_core::{Duration, Time};
 use weir_protocol::weir::{ECHO_BYTES, Secret};
-use weir_world::LatencyRow;
+use weir_scenario::LatencyRow;
 
 use crate::check::MAX_PAYLOAD_BYTES;
 use crate::clock::Clock;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use weir_core::Seed;
-use weir_world::Scenario;
+use weir_scenario::Scenario;
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_core::{Seed, Time};
-use weir_world::Scenario;
+use weir_scenario::Scenario;
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;

@@ -7,7 +7,7 @@ use std::io;
 
 use socket2::Socket;
 use weir_core::{Duration, Time};
-use weir_world::{LiveTcp, TcpRow};
+use weir_scenario::{LiveTcp, TcpRow};
 
 use crate::sys::option;
 

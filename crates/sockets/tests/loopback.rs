@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use weir_core::{Duration, Seed, Time};
-use weir_sockets::{
-    Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
-};
-use weir_world::{
+use weir_scenario::{
     Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Overrides, Probe, ProbeKind,
     Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
+};
+use weir_sockets::{
+    Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
 };
 
 /// What a run left.

@@ -11,11 +11,11 @@ use nix::sched::{CloneFlags, setns};
 use socket2::{Domain, Socket, Type};
 
 use weir_core::{Duration, Seed};
-use weir_sockets::{Clock, Ends, Place, Sample};
-use weir_world::{
+use weir_scenario::{
     Direction, Flow, FlowRow, Hop, IpVersion, LatencyRow, LineRate, Opener, Overrides, Probe,
     ProbeKind, Sampling, Scenario, TcpSettings,
 };
+use weir_sockets::{Clock, Ends, Place, Sample};
 
 const MS: u64 = 1_000_000;
 

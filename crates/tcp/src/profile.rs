@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use weir_core::{Duration, Time};
-use weir_world::{
+use weir_scenario::{
     LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, Scenario, ScenarioError, TcpSettings,
 };
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use weir_core::{Draw, Duration, Ecn, Rng, Seed, Time};
-use weir_world::Overrides;
+use weir_scenario::Overrides;
 
 use crate::congestion::ALGORITHMS;
 use crate::endpoint::Endpoint;

@@ -1,4 +1,4 @@
-"""The tables of a record and their columns, as `crates/world/src/rows.rs` declares them for all languages."""
+"""The tables of a record and their columns, as `crates/scenario/src/rows.rs` declares them for all languages."""
 
 from __future__ import annotations
 

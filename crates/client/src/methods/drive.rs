@@ -14,8 +14,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
 use weir_probe::{Action, Connection, Event, Id, Method, MethodInfo, News};
 use weir_protocol::weir::Secret;
+use weir_scenario::Verdict;
 use weir_sockets::Clock;
-use weir_world::Verdict;
 
 use super::address::Url;
 use super::http::{self, CHUNK, Http, Life, Upload};

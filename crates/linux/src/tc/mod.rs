@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use weir_core::{Cells, Framing};
 use weir_core::{ETHERNET_HEADER, Rate, Seed};
 use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
-use weir_world::{Hop, LineRate, Scenario};
+use weir_scenario::{Hop, LineRate, Scenario};
 
 pub(crate) use self::stats::{CodelCounts, Counts, counts_of};
 use crate::LinuxError;

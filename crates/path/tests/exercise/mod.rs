@@ -2,7 +2,7 @@
 //! refused in one sentence, or it is written again the same.
 
 use weir_path::Trace;
-use weir_world::Scenario;
+use weir_scenario::Scenario;
 
 /// Takes `data` as a resolved scenario.
 ///

@@ -1,13 +1,13 @@
 //! What must hold of any text that is read as a scenario, a test or a link: it is refused in a sentence of bounded
 //! length, or what was read of it is written and read again the same, and a scenario can be resolved or is refused.
 
-use weir_scenario::catalogue::{read, read_file};
-use weir_scenario::field::{Field, Form};
-use weir_scenario::link::LinkSpec;
-use weir_scenario::spec::ScenarioSpec;
-use weir_scenario::test::TestSpec;
-use weir_scenario::{NoFiles, given_again, resolve};
-use weir_world::Scenario;
+use weir_scenario::Scenario;
+use weir_scenario::file::catalogue::{read, read_file};
+use weir_scenario::file::field::{Field, Form};
+use weir_scenario::file::link::LinkSpec;
+use weir_scenario::file::spec::ScenarioSpec;
+use weir_scenario::file::test::TestSpec;
+use weir_scenario::file::{NoFiles, given_again, resolve};
 
 /// Takes `data` as a scenario file.
 ///

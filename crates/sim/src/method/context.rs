@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weir_core::{Rng, Time};
 use weir_probe::News;
-use weir_world::Sink;
+use weir_scenario::Sink;
 
 use crate::run::Network;
 

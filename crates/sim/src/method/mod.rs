@@ -20,8 +20,8 @@ use std::net::SocketAddr;
 use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
 use weir_probe::{Action, Connection, Event, Id, MethodInfo, News};
+use weir_scenario::{Scenario, Sink, ThroughputRow};
 use weir_tcp::Info;
-use weir_world::{Scenario, Sink, ThroughputRow};
 
 use self::context::Context;
 use self::lines::Lines;

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use weir_core::{Draw, Duration, Rng, Time};
 use weir_protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
 use weir_protocol::{Query, QueryError};
+use weir_scenario::Direction;
 use weir_tcp::Endpoint;
-use weir_world::Direction;
 
 use super::pipe::{Meaning, Pipe};
 use super::sizes::{CLOSE, PING, web_socket_header};

@@ -7,7 +7,7 @@ use weir_path::End;
 use weir_probe::{Connection, Event, Id, News};
 use weir_protocol::UnsentBound;
 use weir_protocol::load::MessageSize;
-use weir_world::LatencyRow;
+use weir_scenario::LatencyRow;
 
 use super::context::Context;
 use super::lines::Lines;
@@ -327,7 +327,7 @@ impl Session {
             }
         };
         pipe.say(UPGRADED, answer);
-        let down = |test: &Ndt7Server| test.direction() == weir_world::Direction::Down;
+        let down = |test: &Ndt7Server| test.direction() == weir_scenario::Direction::Down;
         if self.ndt7.as_ref().is_some_and(down) {
             pipe.send_messages(self.id, weir_protocol::ndt7::message_size(), false);
         }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use weir_core::{Rng, Seed, Time};
 use weir_path::End;
 use weir_probe::{Event, Id, Method, News};
+use weir_scenario::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 use weir_tcp::Counters;
-use weir_world::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
 
 use super::context::{Context, RoundTrips};
 use super::session::Session;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use socket2::Socket;
 use weir_core::{Protocol, Time};
-use weir_world::{Direction, Flow, Opener};
+use weir_scenario::{Direction, Flow, Opener};
 
 use super::handshake::Gate;
 use crate::plan::Plan;

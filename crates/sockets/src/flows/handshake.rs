@@ -7,7 +7,7 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use weir_world::Overrides;
+use weir_scenario::Overrides;
 
 use super::board::Side;
 use crate::error::NetError;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use weir_core::{Duration, Ticker, Time};
-use weir_world::{FlowRow, ThroughputRow};
+use weir_scenario::{FlowRow, ThroughputRow};
 
 use super::board::Board;
 use crate::ends::Sample;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 use weir_core::Duration;
-use weir_world::Flow;
+use weir_scenario::Flow;
 
 use crate::check::set_rto_min;
 use crate::error::NetError;

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 
 use socket2::{Protocol as SocketProtocol, Socket, Type};
 use weir_core::{Duration, Protocol};
-use weir_world::ProbeKind;
+use weir_scenario::ProbeKind;
 
 use super::message::{read_seq, write_answer};
 use super::prober::Arrival;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::{Duration, Time};
-use weir_world::{LatencyRow, ServerTurn};
+use weir_scenario::{LatencyRow, ServerTurn};
 
 use crate::sys::message::IcmpError;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use weir_core::{Duration, Time};
-use weir_world::{LatencyRow, Probe, ProbeKind};
+use weir_scenario::{LatencyRow, Probe, ProbeKind};
 
 use super::icmp::Icmp;
 use super::kind::{self, PingMarks, PingMethod};

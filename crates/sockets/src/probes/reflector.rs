@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, Protocol, Time};
 use weir_protocol::weir::ECHO_BYTES;
-use weir_world::LatencyRow;
+use weir_scenario::LatencyRow;
 
 use super::connect::Connect;
 use super::icmp::Icmp;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{SockAddr, Socket, Type};
 use weir_protocol::weir::{EchoReply, EchoRequest, Token};
-use weir_world::ServerTurn;
+use weir_scenario::ServerTurn;
 
 use super::ping_tracker::{Answer, PingTracker, Turn};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};

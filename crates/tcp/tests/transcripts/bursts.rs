@@ -2,8 +2,8 @@
 //! `tcp_tso_should_defer`). RFC 5681 says only how many may be in flight.
 
 use weir_core::Duration;
+use weir_scenario::Overrides;
 use weir_tcp::Bursts;
-use weir_world::Overrides;
 
 use crate::line::{ack, again, all, data};
 use crate::script::{Script, Setup, linux, ms, us};

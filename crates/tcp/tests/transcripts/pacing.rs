@@ -2,7 +2,7 @@
 //!
 //! RFC 9002, section 7.7, wants it of QUIC: "A sender SHOULD pace sending".
 
-use weir_world::Overrides;
+use weir_scenario::Overrides;
 
 use crate::line::{ack, again, all, data};
 use crate::script::{Setup, linux, ms, ns};

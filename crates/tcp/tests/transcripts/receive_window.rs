@@ -1,6 +1,6 @@
 //! The receiver's window: RFC 9293, section 3.8.6.
 
-use weir_world::Overrides;
+use weir_scenario::Overrides;
 
 use crate::line::{ack, all, data};
 use crate::script::{Setup, linux, ms, us};

@@ -1,7 +1,7 @@
 //! Slow start: RFC 5681, section 3.1, and the initial window of RFC 6928.
 
+use weir_scenario::Overrides;
 use weir_tcp::Profile;
-use weir_world::Overrides;
 
 use crate::line::{ack, again, all, data};
 use crate::script::{linux, ms, rfc};

@@ -1,11 +1,11 @@
 //! The set-ups that a scenario compares: every link with every shaper, queue and congestion control.
 
-use crate::catalogue::{Files, chosen_link};
-use crate::link::LinkSpec;
-use crate::plain::OneOrMore;
-use crate::plain::Word;
-use crate::shaper::ShaperChoice;
-use crate::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
+use crate::file::catalogue::{Files, chosen_link};
+use crate::file::link::LinkSpec;
+use crate::file::plain::OneOrMore;
+use crate::file::plain::Word;
+use crate::file::shaper::ShaperChoice;
+use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
 
 /// One of the set-ups that a scenario compares.
 pub(crate) struct SetUp<'s> {
@@ -114,7 +114,7 @@ impl Given for Word {
     }
 }
 
-impl<T: PartialEq> Given for crate::plain::Named<String, T> {
+impl<T: PartialEq> Given for crate::file::plain::Named<String, T> {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Name(name) => Some(name),
@@ -163,7 +163,7 @@ fn label(shaper: &ShaperChoice, queue: &str, up: Option<&str>, down: Option<&str
         _ => format!("up {}, down {}", up.unwrap_or(queue), down.unwrap_or(queue)),
     };
     match shaper {
-        ShaperChoice::Name(name) if name == crate::shaper::NO_SHAPER => own,
+        ShaperChoice::Name(name) if name == crate::file::shaper::NO_SHAPER => own,
         _ if own == DEFAULT_QUEUE => format!("shaper {}", shaper.name()),
         _ => format!("shaper {}, {own}", shaper.name()),
     }

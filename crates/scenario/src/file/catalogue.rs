@@ -1,13 +1,13 @@
 //! Tests and links by name: those that are shipped, and files.
 
-use crate::document;
-use crate::fault::Telling;
-use crate::field::{Field, Reader};
-use crate::link::LinkSpec;
-use crate::nearest::did_you_mean;
-use crate::spec::{LinkChoice, ScenarioSpec, TestChoice};
-use crate::test::TestSpec;
-use crate::written::Written;
+use crate::file::document;
+use crate::file::fault::Telling;
+use crate::file::field::{Field, Reader};
+use crate::file::link::LinkSpec;
+use crate::file::nearest::did_you_mean;
+use crate::file::spec::{LinkChoice, ScenarioSpec, TestChoice};
+use crate::file::test::TestSpec;
+use crate::file::written::Written;
 
 /// The files around, which only the caller can read.
 pub trait Files {
@@ -157,7 +157,7 @@ impl Shelf {
 /// The texts of the shipped files of a folder.
 macro_rules! shipped {
     ($folder:literal: $($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../data/", $folder, "/", $name, ".toml")))),+]
+        &[$(($name, include_str!(concat!("../../data/", $folder, "/", $name, ".toml")))),+]
     };
 }
 

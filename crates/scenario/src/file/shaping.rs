@@ -1,15 +1,15 @@
 //! Shapers as worlds take them.
 
+use crate::{Host, Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 use weir_rate_control::{AutoSettings, Bounds, Control, Mode};
-use weir_world::{Host, Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 
-use crate::catalogue::Files;
-use crate::link::LinkSpec;
-use crate::quantity::ShaperRate;
-use crate::shaper::{
+use crate::file::catalogue::Files;
+use crate::file::link::LinkSpec;
+use crate::file::quantity::ShaperRate;
+use crate::file::shaper::{
     ControlWord, ModeWord, RatesSpec, ReflectorSpec, ShaperProbeWord, ShaperSpec, TroubleSpec,
 };
-use crate::test::DirectionWord;
+use crate::file::test::DirectionWord;
 
 /// The shaper over a link; its reflectors are the servers from number `first_host` on.
 pub(crate) fn shaper(

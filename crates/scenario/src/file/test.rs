@@ -1,8 +1,8 @@
 //! What a test file can say: phases, servers, loads, probes and speed tests.
 
-use crate::field::{blank, choice, spec};
-use crate::plain::{ByName, Integer, Whole, Word};
-use crate::quantity::{
+use crate::file::field::{blank, choice, spec};
+use crate::file::plain::{ByName, Integer, Whole, Word};
+use crate::file::quantity::{
     DscpValue, FlowBytes, FlowCount, Nanoseconds, Payload, PositiveNanoseconds, WindowBytes,
 };
 
@@ -92,7 +92,7 @@ spec! {
 impl HostSpec {
     /// The server of a test that names none.
     fn server() -> Self {
-        let keys = crate::field::Keys::of(&["name"]);
+        let keys = crate::file::field::Keys::of(&["name"]);
         Self { name: Word(SERVER.to_owned()), delay: Nanoseconds(0), keys }
     }
 }

@@ -1,9 +1,9 @@
 //! What a link file can say: hops, their lines, and what goes wrong on these.
 
-use crate::field::{Definitions, Field, Form, Reader, choice, either, spec};
-use crate::plain::{Count, Probability, Whole, Word};
-use crate::quantity::{LineRate, Nanoseconds};
-use crate::written::{Value, Written, table};
+use crate::file::field::{Definitions, Field, Form, Reader, choice, either, spec};
+use crate::file::plain::{Count, Probability, Whole, Word};
+use crate::file::quantity::{LineRate, Nanoseconds};
+use crate::file::written::{Value, Written, table};
 
 spec! {
     /// A link: the hops of both directions, each in the order in which packets pass them.

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::written::{Value, Written};
+use crate::file::written::{Value, Written};
 
 /// Reads a text as TOML.
 ///

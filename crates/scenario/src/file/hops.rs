@@ -1,15 +1,15 @@
 //! The hops of a link as worlds take them, and the rates of its lines.
 
+use crate::{Change, Hop, LineChange, LineRate, LossParams, ReorderParams};
 use weir_core::{Cells, Framing};
-use weir_world::{Change, Hop, LineChange, LineRate, LossParams, ReorderParams};
 
-use crate::catalogue::Files;
-use crate::link::{
+use crate::file::catalogue::Files;
+use crate::file::link::{
     CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec, PlaceWord,
 };
-use crate::shaper::ShaperSpec;
-use crate::spec::DEFAULT_QUEUE;
-use crate::test::DirectionWord;
+use crate::file::shaper::ShaperSpec;
+use crate::file::spec::DEFAULT_QUEUE;
+use crate::file::test::DirectionWord;
 
 impl LinkSpec {
     /// The hops of a direction.

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use crate::fault::Telling;
-use crate::field::{Definition, Definitions, Field};
-use crate::spec::{NoteSpec, ScenarioSpec};
-use crate::written::{Value, Written};
+use crate::file::fault::Telling;
+use crate::file::field::{Definition, Definitions, Field};
+use crate::file::spec::{NoteSpec, ScenarioSpec};
+use crate::file::written::{Value, Written};
 
 /// The schema: a scenario, and by name in `$defs` all that stands in one.
 #[must_use]

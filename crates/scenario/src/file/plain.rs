@@ -1,7 +1,7 @@
 //! Kinds of values that are no quantities: texts, numbers, lists, and one or the other of two kinds.
 
-use crate::field::{Definitions, Field, Form, Reader};
-use crate::written::{Value, Written, table};
+use crate::file::field::{Definitions, Field, Form, Reader};
+use crate::file::written::{Value, Written, table};
 
 impl Field for bool {
     fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
@@ -323,7 +323,7 @@ impl<T: Field + Kinds> Field for OneOrMore<T> {
                     .iter()
                     .map(ToString::to_string)
                     .collect::<Vec<_>>();
-                reader.wanted(written, &crate::field::either(&kinds))
+                reader.wanted(written, &crate::file::field::either(&kinds))
             }
         }
     }

@@ -6,8 +6,8 @@
 use weir_core::units::{UnitError, parse_rate, parse_size, parse_time};
 use weir_core::{Bytes, Dscp, Duration, Rate};
 
-use crate::field::{Definitions, Field, Form, Reader, refer, sentence};
-use crate::written::{Value, Written, table, texts};
+use crate::file::field::{Definitions, Field, Form, Reader, refer, sentence};
+use crate::file::written::{Value, Written, table, texts};
 
 /// Nanoseconds of a time such as `5ms`.
 ///

@@ -3,9 +3,9 @@
 //! The macros `spec!` and `choice!` make of a declaration the type, its reader, which finds all faults at once, its
 //! JSON Schema, and the form in which other languages take it over.
 
-use crate::fault::Fault;
-use crate::nearest::did_you_mean;
-use crate::written::{Value, Written, table, texts};
+use crate::file::fault::Fault;
+use crate::file::nearest::did_you_mean;
+use crate::file::written::{Value, Written, table, texts};
 
 /// A kind of value that a scenario file can have.
 pub trait Field: Sized {
@@ -265,22 +265,22 @@ macro_rules! spec {
         pub struct $name {
             $( $(#[doc = $field_doc])+ pub $field: $kind, )+
             /// The keys that were written.
-            pub keys: $crate::field::Keys,
+            pub keys: $crate::file::field::Keys,
         }
 
         impl $name {
             $( fn $field() -> Option<$kind> {
-                $crate::field::spec!(@default $kind $(, $default)?)
+                $crate::file::field::spec!(@default $kind $(, $default)?)
             } )+
         }
 
-        impl $crate::field::Field for $name {
+        impl $crate::file::field::Field for $name {
             fn read(
-                written: &$crate::written::Written,
-                reader: &mut $crate::field::Reader,
+                written: &$crate::file::written::Written,
+                reader: &mut $crate::file::field::Reader,
             ) -> Option<Self> {
                 let before = reader.count();
-                let mut entries = $crate::field::Entries::of(written, reader)?;
+                let mut entries = $crate::file::field::Entries::of(written, reader)?;
                 $( let $field = entries.field(stringify!($field), Self::$field, reader); )+
                 let keys = entries.finish(&[$(stringify!($field)),+], reader);
                 let found = Self { $($field: $field?,)+ keys };
@@ -293,29 +293,29 @@ macro_rules! spec {
                 (reader.count() == before).then_some(found)
             }
 
-            fn write(&self, form: $crate::field::Form) -> $crate::written::Written {
+            fn write(&self, form: $crate::file::field::Form) -> $crate::file::written::Written {
                 let mut keys = Vec::new();
                 $( if self.keys.has(stringify!($field)) {
                     keys.push((stringify!($field).to_owned(), self.$field.write(form)));
                 } )+
-                $crate::written::Written::of($crate::written::Value::Table(keys))
+                $crate::file::written::Written::of($crate::file::written::Value::Table(keys))
             }
 
-            fn schema(definitions: &mut $crate::field::Definitions) -> $crate::written::Written {
-                $crate::field::refer::<Self>(stringify!($name), definitions, |definitions| {
-                    let fields = vec![$( $crate::field::FieldSchema {
+            fn schema(definitions: &mut $crate::file::field::Definitions) -> $crate::file::written::Written {
+                $crate::file::field::refer::<Self>(stringify!($name), definitions, |definitions| {
+                    let fields = vec![$( $crate::file::field::FieldSchema {
                         key: stringify!($field),
                         doc: &[$($field_doc),+],
-                        schema: <$kind as $crate::field::Field>::schema(definitions),
-                        default: $crate::field::default_words::<$kind>(Self::$field()),
-                        optional: <$kind as $crate::field::Field>::OPTIONAL,
+                        schema: <$kind as $crate::file::field::Field>::schema(definitions),
+                        default: $crate::file::field::default_words::<$kind>(Self::$field()),
+                        optional: <$kind as $crate::file::field::Field>::OPTIONAL,
                     } ),+];
-                    $crate::field::table_schema(&[$($doc),+], fields)
+                    $crate::file::field::table_schema(&[$($doc),+], fields)
                 })
             }
         }
     };
-    (@default $kind:ty) => { <$kind as $crate::field::Field>::absent() };
+    (@default $kind:ty) => { <$kind as $crate::file::field::Field>::absent() };
     (@default $kind:ty, $default:expr) => { Some($default) };
 }
 pub(crate) use spec;
@@ -346,26 +346,26 @@ macro_rules! choice {
             }
         }
 
-        impl $crate::field::Field for $name {
+        impl $crate::file::field::Field for $name {
             fn read(
-                written: &$crate::written::Written,
-                reader: &mut $crate::field::Reader,
+                written: &$crate::file::written::Written,
+                reader: &mut $crate::file::field::Reader,
             ) -> Option<Self> {
                 match &written.value {
-                    $( $crate::written::Value::Text(text) if text == $word => Some(Self::$variant), )+
+                    $( $crate::file::written::Value::Text(text) if text == $word => Some(Self::$variant), )+
                     _ => {
                         let words: Vec<String> = Self::WORDS.iter().map(|word| format!("'{word}'")).collect();
-                        reader.wanted(written, &$crate::field::either(&words))
+                        reader.wanted(written, &$crate::file::field::either(&words))
                     }
                 }
             }
 
-            fn write(&self, _: $crate::field::Form) -> $crate::written::Written {
+            fn write(&self, _: $crate::file::field::Form) -> $crate::file::written::Written {
                 self.word().into()
             }
 
-            fn schema(_: &mut $crate::field::Definitions) -> $crate::written::Written {
-                $crate::written::table([("enum", $crate::written::texts(Self::WORDS.iter().copied()))])
+            fn schema(_: &mut $crate::file::field::Definitions) -> $crate::file::written::Written {
+                $crate::file::written::table([("enum", $crate::file::written::texts(Self::WORDS.iter().copied()))])
             }
         }
     };

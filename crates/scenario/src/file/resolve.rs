@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use weir_world::{
+use crate::{
     Flow, Host, IpVersion, Opener, Overrides, Path, Phase, Probe, ProbeKind, Sampling, Scenario,
     SpeedTest, TcpSettings, Tunnel, TunnelKind,
 };
 
-use crate::catalogue::{Files, chosen_test};
-use crate::hops::hops;
-use crate::link::LinkSpec;
-use crate::plain::Word;
-use crate::quantity::{FlowCount, MAX_FLOWS};
-use crate::set_ups::{SetUp, links, set_ups};
-use crate::shaping::{reflector_hosts, shaper};
-use crate::spec::{IpNumber, MAX_SEED, ScenarioSpec};
-use crate::test::{
+use crate::file::catalogue::{Files, chosen_test};
+use crate::file::hops::hops;
+use crate::file::link::LinkSpec;
+use crate::file::plain::Word;
+use crate::file::quantity::{FlowCount, MAX_FLOWS};
+use crate::file::set_ups::{SetUp, links, set_ups};
+use crate::file::shaping::{reflector_hosts, shaper};
+use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
+use crate::file::test::{
     CLIENT, DirectionWord, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
     TcpSpec, TestSpec, TunnelSpec, TunnelWord,
 };
@@ -111,7 +111,7 @@ impl<'s> Resolver<'s> {
         set_up: &'s SetUp<'s>,
     ) -> Result<Self, String> {
         let cc = set_up.cc.map(|cc| Word(cc.to_owned()));
-        let tcp = TcpSpec { congestion_control: cc, ..crate::field::blank() }.over(&spec.tcp);
+        let tcp = TcpSpec { congestion_control: cc, ..crate::file::field::blank() }.over(&spec.tcp);
         let phases = phases(&test.phases);
         let duration_ns = test.phases.duration_ns()?;
         let load = phases.iter().find(|phase| phase.name == "load");
@@ -233,8 +233,8 @@ impl<'s> Resolver<'s> {
         let one = Flow {
             name: flow.name.0.clone(),
             direction: match flow.direction {
-                DirectionWord::Up => weir_world::Direction::Up,
-                DirectionWord::Down => weir_world::Direction::Down,
+                DirectionWord::Up => crate::Direction::Up,
+                DirectionWord::Down => crate::Direction::Down,
             },
             host,
             tunnel,
@@ -292,7 +292,7 @@ impl<'s> Resolver<'s> {
             period_ns: probe.period.unwrap_or(self.spec.sampling.ping).0,
             start_ns: probe.start.map_or(0, |start| start.0),
             stop_ns: probe.stop.map_or(self.duration_ns, |stop| stop.0),
-            ttl: probe.ttl.map(crate::plain::Whole::fitting),
+            ttl: probe.ttl.map(crate::file::plain::Whole::fitting),
         })
     }
 
@@ -342,7 +342,7 @@ fn parameters<'s>(spec: &ScenarioSpec, test: &'s TestSpec) -> Result<Vec<(&'s st
         let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
         return Err(format!("test `{}` has no parameter `{name}` (known: {known})", test.name.0));
     }
-    let value = |(name, parameter): &'s (String, crate::test::ParameterSpec)| {
+    let value = |(name, parameter): &'s (String, crate::file::test::ParameterSpec)| {
         let value = spec.parameters.get(name).unwrap_or(&parameter.default).0;
         let (least, most) = (parameter.minimum.0, parameter.maximum.0);
         if (least..=most).contains(&value) {
@@ -392,7 +392,7 @@ fn settings(tcp: &TcpSpec) -> TcpSettings {
             pacing: tcp.pacing,
             bursts: tcp.bursts,
             delayed_ack: tcp.delayed_ack,
-            initial_window: tcp.initial_window.map(crate::plain::Whole::fitting),
+            initial_window: tcp.initial_window.map(crate::file::plain::Whole::fitting),
             receive_window_bytes: tcp.receive_window.map(|window| window.0),
             rto_min_ns: tcp.rto_min.map(|time| time.0),
         },

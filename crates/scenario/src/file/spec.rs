@@ -1,14 +1,14 @@
 //! What a scenario file can say: a test on a link, with set-ups to compare.
 
-use crate::field::{Definitions, Field, Form, Reader, blank, spec};
-use crate::link::LinkSpec;
-use crate::plain::{
+use crate::file::field::{Definitions, Field, Form, Reader, blank, spec};
+use crate::file::link::LinkSpec;
+use crate::file::plain::{
     AtLeastOne, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
 };
-use crate::quantity::{Nanoseconds, PositiveNanoseconds};
-use crate::shaper::ShaperChoice;
-use crate::test::{MethodSpec, TcpSpec, TestSpec};
-use crate::written::{Value, Written, table};
+use crate::file::quantity::{Nanoseconds, PositiveNanoseconds};
+use crate::file::shaper::ShaperChoice;
+use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
+use crate::file::written::{Value, Written, table};
 
 spec! {
     /// A scenario: a test on a link, with one or several queue set-ups to compare.
@@ -29,7 +29,7 @@ spec! {
         cc: Option<OneOrMore<Word>>,
         /// Shapers to compare, each with each queue set-up, which then is that of the shaper: `none`, a control such as
         /// `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
-        shaper: AtLeastOne<ShaperChoice> = AtLeastOne(vec![ShaperChoice::Name(crate::shaper::NO_SHAPER.to_owned())]),
+        shaper: AtLeastOne<ShaperChoice> = AtLeastOne(vec![ShaperChoice::Name(crate::file::shaper::NO_SHAPER.to_owned())]),
         /// Seed of the first run.
         seed: Whole<0, MAX_SEED> = Whole(1),
         /// Runs for each set-up, each with the next seed.

@@ -1,6 +1,6 @@
 //! Faults of what was written: each with its place and its line, and the sentence about all of them.
 
-use crate::written::head;
+use crate::file::written::head;
 
 /// One thing that is wrong with what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,31 @@
+//! Scenario files: what they can say, how they are read, and the resolved scenarios that they stand for.
+//!
+//! Everything that a test, a link or a scenario can say is declared once: in [`test`], [`link`], [`shaper`] and [`spec`],
+//! as fields with their meaning, their bounds and their defaults. The reader, which finds all faults of a file at once, the
+//! [JSON Schema](schema()) and Python's types come from these declarations. [`resolve()`] makes of them what a world runs.
+
+pub mod catalogue;
+mod document;
+mod fault;
+pub mod field;
+mod hops;
+pub mod link;
+mod nearest;
+pub mod plain;
+pub mod quantity;
+mod resolve;
+mod schema;
+mod set_ups;
+pub mod shaper;
+mod shaping;
+pub mod spec;
+pub mod test;
+mod written;
+
+pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
+pub use document::parse;
+pub use fault::{Fault, Telling};
+pub use resolve::{Resolved, ResolvedSetUp, resolve};
+pub use schema::{read_quantity, read_spec, schema};
+pub use set_ups::given_again;
+pub use written::{Value, Written};

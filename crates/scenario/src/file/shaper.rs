@@ -1,0 +1,254 @@
+//! What a scenario can say of shapers, as a table or in words such as `auto mode bandwidth`.
+
+use crate::file::fault::Telling;
+use crate::file::field::{Keys, Reader, blank, choice, spec};
+use crate::file::link::{FramingChoice, FramingWord};
+use crate::file::plain::{AtLeastOne, Named, Probability};
+use crate::file::quantity::{LineRate, Nanoseconds, ShaperRate};
+use crate::file::test::DirectionWord;
+use crate::file::written::{Value, Written, table};
+
+spec! {
+    /// A shaper at the client's end of the line: in front of it on the way up, behind it on the way down.
+    ShaperSpec {
+        /// Who sets its rates: `auto` (Weir's controller, told nothing), `cake-autorate` (the published law, told
+        /// `min`, `base` and `max`), `fixed`.
+        control: ControlWord,
+        /// For `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
+        mode: ModeWord = ModeWord::Ping,
+        /// Which directions it shapes.
+        directions: AtLeastOne<DirectionWord> = AtLeastOne(vec![DirectionWord::Up, DirectionWord::Down]),
+        /// What it is told of the way up.
+        up: RatesSpec = blank(),
+        /// What it is told of the way down.
+        down: RatesSpec = blank(),
+        /// What it probes with: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
+        probe: ShaperProbeWord = ShaperProbeWord::Icmp,
+        /// Whether the round trips of the user's own connections count as well.
+        passive: bool = true,
+        /// Who answers the probes.
+        reflectors: AtLeastOne<ReflectorSpec> = AtLeastOne([1, 3, 6].map(ReflectorSpec::after_ms).into()),
+        /// How it counts packets.
+        framing: FramingChoice = FramingChoice::Name(FramingWord::Ethernet),
+        /// While these last nobody looks after it, as if the machine slept.
+        sleeps: Vec<SpanSpec> = Vec::new(),
+    }
+}
+
+choice! {
+    /// Who sets a shaper's rates.
+    ControlWord {
+        /// Weir's controller.
+        Auto = "auto",
+        /// The published law of cake-autorate.
+        CakeAutorate = "cake-autorate",
+        /// Nobody: they stay.
+        Fixed = "fixed",
+    }
+}
+
+choice! {
+    /// What matters more to Weir's controller.
+    ModeWord {
+        /// Short delays.
+        Ping = "ping",
+        /// All of the rate.
+        Bandwidth = "bandwidth",
+    }
+}
+
+choice! {
+    /// What a shaper probes with.
+    ShaperProbeWord {
+        /// ICMP echoes.
+        Icmp = "icmp",
+        /// UDP to a server that tells its time.
+        Udp = "udp",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+spec! {
+    /// Settings of a shaper for one direction.
+    RatesSpec {
+        /// For `fixed`: the rate, or a share of the line's such as `95%`; for `auto`: that direction stays at it, and
+        /// the other is controlled.
+        rate: Option<ShaperRate>,
+        /// For `cake-autorate`: the least rate.
+        min: Option<LineRate>,
+        /// For `cake-autorate`: the usual rate.
+        base: Option<LineRate>,
+        /// For `cake-autorate`: the greatest rate; for `auto` too, if anything.
+        max: Option<LineRate>,
+    }
+}
+
+spec! {
+    /// A machine that answers a shaper's probes.
+    ReflectorSpec {
+        /// Delay between it and the far end of the link, each way.
+        delay: Nanoseconds = Nanoseconds(0),
+        /// Share of the probes that it never answers.
+        loss: Probability = Probability(0.0),
+        /// What else goes wrong.
+        troubles: Vec<TroubleSpec> = Vec::new(),
+    }
+}
+
+impl ReflectorSpec {
+    fn after_ms(delay_ms: u64) -> Self {
+        Self {
+            delay: Nanoseconds(delay_ms * 1_000_000),
+            loss: Probability(0.0),
+            troubles: Vec::new(),
+            keys: Keys::of(&["delay"]),
+        }
+    }
+}
+
+spec! {
+    /// Something that goes wrong with a reflector for a while.
+    TroubleSpec {
+        /// It does not answer.
+        silent: bool = false,
+        /// It answers so much later.
+        late: Option<Nanoseconds>,
+        /// It answers later by anything up to this.
+        erratic: Option<Nanoseconds>,
+        /// Its clock is set forward by so much.
+        clock: Option<Nanoseconds>,
+        /// When it begins.
+        start: Nanoseconds,
+        /// When it ends.
+        stop: Nanoseconds,
+    }
+    check |trouble| {
+        let times = [trouble.late, trouble.erratic, trouble.clock];
+        match times.iter().flatten().count() + usize::from(trouble.silent) {
+            1 => Ok(()),
+            _ => Err("give one of `silent`, `late`, `erratic`, `clock`".to_owned()),
+        }
+    };
+}
+
+spec! {
+    /// From a time to another.
+    SpanSpec {
+        /// When it begins.
+        start: Nanoseconds,
+        /// When it ends.
+        stop: Nanoseconds,
+    }
+}
+
+/// A shaper in words, or as a table.
+pub type ShaperChoice = Named<String, ShaperSpec>;
+
+impl ShaperChoice {
+    /// The shaper that was written; `None` for `none`.
+    ///
+    /// # Errors
+    /// If its words are none that a shaper knows, or have wrong values.
+    pub fn spec(&self) -> Result<Option<ShaperSpec>, String> {
+        match self {
+            Self::Given(spec) => Ok(Some((**spec).clone())),
+            Self::Name(written) => from_words(written),
+        }
+    }
+
+    /// The name that tells it apart from others, for people.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Name(written) => written.clone(),
+            Self::Given(spec) => spec.name(),
+        }
+    }
+}
+
+/// Reads a control with words, such as `auto mode bandwidth`.
+fn from_words(written: &str) -> Result<Option<ShaperSpec>, String> {
+    let mut words = written.split_whitespace();
+    let control = words.next().unwrap_or_default();
+    let mut said = vec![("control".to_owned(), control.into())];
+    let words: Vec<&str> = words.collect();
+    if control == NO_SHAPER && words.is_empty() {
+        return Ok(None);
+    }
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let value = match word {
+            "passive" => Some(true.into()),
+            "mode" | "probe" => words.next().map(Written::from),
+            "up" | "down" => words.next().map(rates),
+            _ => None,
+        };
+        let Some(value) = value else {
+            return Err(format!(
+                "shaper `{written}`: `{word}` needs a value, or is none of its words (mode, probe, up, down, \
+                 passive)"
+            ));
+        };
+        said.retain(|(known, _)| known != word);
+        said.push((word.to_owned(), value));
+    }
+    let place = format!("shaper `{written}`");
+    Reader::read(&Written::of(Value::Table(said)))
+        .map(Some)
+        .map_err(|faults| Telling { place: &place, names: &[] }.sentence(faults))
+}
+
+/// `20mbit` or `95%`, or least, usual and greatest rate as `5mbit:20mbit:80mbit`.
+fn rates(word: &str) -> Written {
+    let parts: Vec<&str> = word.split(':').collect();
+    if parts.len() == 1 {
+        return table([("rate", word.into())]);
+    }
+    let named = ["min", "base", "max"].into_iter().zip(parts);
+    Written::of(Value::Table(named.map(|(name, part)| (name.to_owned(), part.into())).collect()))
+}
+
+impl ShaperSpec {
+    /// What a direction is told.
+    #[must_use]
+    pub const fn rates(&self, direction: DirectionWord) -> &RatesSpec {
+        match direction {
+            DirectionWord::Up => &self.up,
+            DirectionWord::Down => &self.down,
+        }
+    }
+
+    /// Whether it shapes a direction.
+    #[must_use]
+    pub fn shapes(&self, direction: DirectionWord) -> bool {
+        self.directions.0.contains(&direction)
+    }
+
+    fn name(&self) -> String {
+        let mut said = vec![self.control.word().to_owned()];
+        let auto = self.control == ControlWord::Auto;
+        if auto && self.mode == ModeWord::Bandwidth {
+            said.push("mode bandwidth".to_owned());
+        }
+        if self.control != ControlWord::Fixed && self.probe != ShaperProbeWord::Icmp {
+            said.push(format!("probe {}", self.probe.word()));
+        }
+        if self.passive {
+            said.push("passive".to_owned());
+        }
+        for way in [DirectionWord::Up, DirectionWord::Down] {
+            match &self.rates(way).rate {
+                Some(ShaperRate::Rate(bps)) if auto => said.push(format!("{} {bps}", way.word())),
+                Some(ShaperRate::Share(share)) if auto => {
+                    said.push(format!("{} {share}", way.word()));
+                }
+                _ => {}
+            }
+        }
+        said.join(" ")
+    }
+}
+
+/// The word for no shaper.
+pub(crate) const NO_SHAPER: &str = "none";
