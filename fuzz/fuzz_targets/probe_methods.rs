@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/probe/tests/exercise/mod.rs"]
+#[path = "../../crates/speedtest/tests/exercise/methods.rs"]
 mod exercise;
 
 fuzz_target!(|data: &[u8]| exercise::methods(data));

@@ -105,7 +105,7 @@ fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
             }
             ProbeKind::Udp => {
                 let (least, most) =
-                    (weir_protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
+                    (weir_speedtest::protocol::weir::ECHO_BYTES as u32, grant.limits.echo_bytes);
                 if !(least..=most).contains(&probe.payload_bytes) {
                     let bytes = probe.payload_bytes;
                     return refuse(format!("payload {bytes} bytes: write {least} to {most}"));

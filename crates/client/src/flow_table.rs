@@ -1,9 +1,9 @@
 //! The flow table: the state of each load as both ends report it, and its rows of the record.
 
 use weir_core::{Duration, Time};
-use weir_protocol::weir::{EndReason, FlowSample, TcpSample};
 use weir_scenario::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
 use weir_sockets::TcpInfo;
+use weir_speedtest::protocol::weir::{EndReason, FlowSample, TcpSample};
 
 use crate::loads::Totals;
 

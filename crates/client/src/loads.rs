@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use weir_core::{Duration, Time};
-use weir_protocol::weir::{Direction, FLOW, FLOW_UPGRADE, Token};
 use weir_scenario::{TcpRow, ThroughputRow};
 use weir_sockets::sys::epoll::{Epoll, Events, Interest, Ready};
 use weir_sockets::sys::option;
 use weir_sockets::{Clock, TcpInfo};
+use weir_speedtest::protocol::weir::{Direction, FLOW, FLOW_UPGRADE, Token};
 
 /// A load that the server is ready for.
 #[derive(Clone, Debug)]

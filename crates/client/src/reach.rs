@@ -4,8 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration as WallDuration;
 
-use weir_protocol::weir::{ECHO_BYTES, EchoReply, EchoRequest, Secret};
 use weir_sockets::{Grant, Session, Target};
+use weir_speedtest::protocol::weir::{ECHO_BYTES, EchoReply, EchoRequest, Secret};
 
 use crate::ClientError;
 

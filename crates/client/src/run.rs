@@ -10,16 +10,16 @@ use std::time::Duration as WallDuration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_probe::{Ramp, RampSettings};
-use weir_protocol::weir::{
-    ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
-};
 use weir_scenario::{
     Flow, IpVersion, Opener, Overrides, RecordSink, Scenario, TcpSettings, Verdict,
 };
 use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
+use weir_speedtest::protocol::weir::{
+    ClientMessage, Direction, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
+};
+use weir_speedtest::{Ramp, RampSettings};
 
 use crate::ClientError;
 use crate::check::check;
@@ -427,7 +427,11 @@ impl<'r> Run<'r> {
     }
 
     /// The server is ready for a load.
-    fn order(&mut self, flow: u32, ticket: weir_protocol::weir::Token) -> Result<(), ClientError> {
+    fn order(
+        &mut self,
+        flow: u32,
+        ticket: weir_speedtest::protocol::weir::Token,
+    ) -> Result<(), ClientError> {
         self.flow(flow)?;
         let spec = &self.scenario.flows[flow as usize];
         let named = spec.tcp.congestion_control != MACHINES_OWN;

@@ -5,9 +5,9 @@ use pyo3::types::{PyDict, PyList};
 use weir_core::{Cells, Framing};
 use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
-use weir_probe::METHODS;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_scenario::{Kind, TABLES};
+use weir_speedtest::METHODS;
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::fail;

@@ -13,10 +13,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
-use weir_protocol::ookla::LossDatagram;
-use weir_protocol::weir::{EchoReply, EchoRequest, echoes};
 use weir_sockets::Clock;
 use weir_sockets::sys::message::{self, Received, tell_everything};
+use weir_speedtest::protocol::ookla::LossDatagram;
+use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, echoes};
 
 use crate::error::ServeError;
 use crate::health::{TICK, ends_listening};

@@ -3,7 +3,7 @@
 use hyper::Request;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::uri::Authority;
-use weir_protocol::Query;
+use weir_speedtest::protocol::Query;
 
 /// The parameters of a request.
 pub(crate) fn query<B>(request: &Request<B>) -> Query<'_> {
@@ -51,7 +51,7 @@ pub(crate) fn authority<B>(request: &Request<B>) -> Option<String> {
 /// Reads `data` as the head of a request: its target, then a header a line. What is answered makes sense.
 #[cfg(any(test, fuzzing))]
 pub fn exercise(data: &[u8]) {
-    use weir_protocol::answers::{self, Answer, Verb};
+    use weir_speedtest::protocol::answers::{self, Answer, Verb};
     let Some(request) = request(data) else { return };
     let headers = request.headers();
     for name in [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_PROTOCOL] {
@@ -71,7 +71,9 @@ pub fn exercise(data: &[u8]) {
         let (query, authority) = (query(&request), authority.as_deref());
         let client = std::net::Ipv4Addr::LOCALHOST.into();
         match answers::answer(&answers::Request { path, query, verb, client, authority }) {
-            Ok(Answer::RandomPayload(bytes)) => assert!(bytes <= weir_protocol::ookla::MAX_BYTES),
+            Ok(Answer::RandomPayload(bytes)) => {
+                assert!(bytes <= weir_speedtest::protocol::ookla::MAX_BYTES);
+            }
             Ok(Answer::Words(kind, words)) if kind.starts_with("application/json") => {
                 let told: serde_json::Value = serde_json::from_str(&words).expect("it is JSON");
                 if let Some(url) = told["urls"]["small_download_url"].as_str() {

@@ -12,7 +12,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use weir_protocol::QueryError;
+use weir_speedtest::protocol::QueryError;
 
 use crate::activity::Activity;
 use crate::admission::Refusal;

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use socket2::Socket;
 use tokio::time::Instant;
-use weir_protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
 use weir_sockets::Clock;
 use weir_sockets::sys::message::Received;
+use weir_speedtest::protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
 
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
@@ -59,7 +59,7 @@ impl Irtt {
         received: &Received,
         datagram: &mut [u8],
     ) -> EchoOutcome {
-        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let key = server.secret.as_ref().map(weir_speedtest::protocol::weir::Secret::as_bytes);
         let now = Instant::now();
         self.clean(now);
         match Request::parse(datagram, key) {
@@ -114,7 +114,7 @@ impl Irtt {
         and_close: bool,
         now: Instant,
     ) -> Option<Vec<u8>> {
-        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let key = server.secret.as_ref().map(weir_speedtest::protocol::weir::Secret::as_bytes);
         let refused = !params.same_version();
         let longest = i64::try_from(server.options.max_duration.as_nanos()).unwrap_or(i64::MAX);
         let params = params.bounded(longest, MIN_INTERVAL_NS, MAX_ECHO_BYTES as i64);
@@ -148,7 +148,7 @@ impl Irtt {
         received: &Received,
         (token, seq, datagram): (u64, u32, &mut [u8]),
     ) -> EchoOutcome {
-        let key = server.secret.as_ref().map(weir_protocol::weir::Secret::as_bytes);
+        let key = server.secret.as_ref().map(weir_speedtest::protocol::weir::Secret::as_bytes);
         let Some(connection) = self.connections.get_mut(&token).filter(|one| one.client == from)
         else {
             return EchoOutcome::Unknown;

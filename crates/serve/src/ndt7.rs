@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use socket2::SockRef;
-use weir_protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
-use weir_protocol::weir::Direction;
-use weir_protocol::{Query, kernel};
 use weir_sockets::TcpInfo;
+use weir_speedtest::protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
+use weir_speedtest::protocol::weir::Direction;
+use weir_speedtest::protocol::{Query, kernel};
 
 use crate::connection::OverTcp;
 use crate::data;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::time::{Instant, timeout_at};
-use weir_protocol::ookla::{
+use weir_speedtest::protocol::ookla::{
     Command, DOWNLOAD_PREFIX, HELLO, LossCount, LossDatagram, MAX_LINE_BYTES, pong, uploaded,
 };
 
@@ -18,7 +18,7 @@ use crate::service::Service;
 use crate::shared::Shared;
 
 /// Over TCP and UDP too, beside the paths of HTTP.
-pub(crate) const SERVICE: Service = Service::Http(&weir_protocol::ookla::TEST);
+pub(crate) const SERVICE: Service = Service::Http(&weir_speedtest::protocol::ookla::TEST);
 
 /// The tests of loss under way, by address and name. A datagram only ever counts: it is not answered.
 #[derive(Debug, Default)]

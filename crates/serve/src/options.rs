@@ -41,7 +41,7 @@ pub struct Options {
     pub without: Vec<Service>,
 
     /// UDP port for irtt.
-    #[arg(long, value_name = "PORT", default_value_t = weir_protocol::irtt::PORT, value_parser = port, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PORT", default_value_t = weir_speedtest::protocol::irtt::PORT, value_parser = port, allow_negative_numbers = true)]
     pub irtt_port: u16,
 
     /// Longest duration of a test or a flow.

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use weir_protocol::ookla::MAX_LINE_BYTES;
+use weir_speedtest::protocol::ookla::MAX_LINE_BYTES;
 
 use crate::admission::Refusal;
 use crate::http::unavailable;

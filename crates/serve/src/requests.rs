@@ -1,13 +1,13 @@
 //! The speed tests that consist of plain HTTP requests. What they answer stands in
-//! [`weir_protocol::answers`].
+//! [`weir_speedtest::protocol::answers`].
 
 use std::time::SystemTime;
 
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::time::Instant;
-use weir_protocol::QueryError;
-use weir_protocol::answers::{self, Answer, HttpTest, Verb};
+use weir_speedtest::protocol::QueryError;
+use weir_speedtest::protocol::answers::{self, Answer, HttpTest, Verb};
 
 use crate::head::{authority, path, query};
 use crate::http::{Client, Request, Response, content, empty, other_method, reads, text, wrong};

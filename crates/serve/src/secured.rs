@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
-use weir_protocol::UnsentBound;
 use weir_sockets::Unsent;
+use weir_speedtest::protocol::UnsentBound;
 
 use crate::connection::Connection;
 

@@ -1,7 +1,7 @@
 //! What a server offers, by name: routes, `--without` and the help find it here.
 //!
 //! A protocol is a file of its own, which declares a [`Service`], and its place in [`SERVICES`]. Speed tests
-//! of plain HTTP are declared in [`weir_protocol::answers`] and are all here by themselves.
+//! of plain HTTP are declared in [`weir_speedtest::protocol::answers`] and are all here by themselves.
 
 use std::cmp::Ordering;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use weir_protocol::answers::{HTTP_TESTS, HttpTest};
+use weir_speedtest::protocol::answers::{HTTP_TESTS, HttpTest};
 
 use crate::http::{Client, Request, Response};
 use crate::{irtt, metrics, ndt7, page, requests, throughput1, weir};

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
-use weir_protocol::weir::Secret;
+use weir_speedtest::protocol::weir::Secret;
 
 use crate::admission::{Admission, Permit, Refusal};
 use crate::health::Health;

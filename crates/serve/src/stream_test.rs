@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::io::{ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
-use weir_protocol::load::{Interval, MessageSize};
-use weir_protocol::weir::Direction;
 use weir_sockets::TcpInfo;
+use weir_speedtest::protocol::load::{Interval, MessageSize};
+use weir_speedtest::protocol::weir::Direction;
 
 use crate::connection::{OverTcp, Transport, tcp_info};
 use crate::data;

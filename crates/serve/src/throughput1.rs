@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::SockRef;
-use weir_protocol::throughput1::{self, Bytes, Measurement, Options};
-use weir_protocol::weir::Direction;
+use weir_speedtest::protocol::throughput1::{self, Bytes, Measurement, Options};
+use weir_speedtest::protocol::weir::Direction;
 
 use crate::connection::{Ends, OverTcp, congestion};
 use crate::data;

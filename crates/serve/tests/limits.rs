@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio_tungstenite::tungstenite::Message;
-use weir_protocol::weir::Direction;
 use weir_serve::{Options, Running};
+use weir_speedtest::protocol::weir::Direction;
 
 /// A connection from another address of this machine.
 async fn connect_from(source: &str, server: SocketAddr) -> TcpStream {

@@ -8,7 +8,7 @@ use client::{Session, ask, flow, serve, soon, websocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
-use weir_protocol::weir::{
+use weir_speedtest::protocol::weir::{
     ClientMessage, Direction, EchoReply, EchoRequest, EndReason, FlowRequest, ServerMessage, Token,
 };
 

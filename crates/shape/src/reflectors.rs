@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use weir_core::{Duration, FlowKey, Protocol, Time};
-use weir_protocol::weir::Secret;
 use weir_rate_control::{Delay, OneWay};
 use weir_scenario::LatencyRow;
 use weir_sockets::{Clock, EchoKeeper, EchoNews, Reflector};
+use weir_speedtest::protocol::weir::Secret;
 
 use crate::settings::Target;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
 use weir_path::{End, Path, Place, QueueSampler, Source, Trace, TraceError};
-use weir_probe::MethodInfo;
 use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
+use weir_speedtest::MethodInfo;
 use weir_tcp::{Endpoint, Profile};
 
 use crate::connection::Connection;

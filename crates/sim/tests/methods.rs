@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_core::{Duration, Seed, Time};
-use weir_probe::METHODS;
 use weir_scenario::LossParams;
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
     ThroughputRow, Tunnel, TunnelKind, Verdict,
 };
 use weir_sim::{Outcome, Simulation};
+use weir_speedtest::METHODS;
 
 /// Everything that a run told, as words, and what the tests below look at.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use weir_core::{FlowKey, Protocol};
-use weir_protocol::weir::Token;
 use weir_scenario::Scenario;
+use weir_speedtest::protocol::weir::Token;
 
 /// The addresses of the client and the servers. Ports are the scenario's, unless there is a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration as WallDuration;
 
-use weir_protocol::weir::Secret;
+use weir_speedtest::protocol::weir::Secret;
 
 use crate::addresses::EchoSession;
 use crate::session::Session;

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration as WallDuration, Instant};
 
 use weir_core::{Duration, Time};
-use weir_protocol::weir::{ECHO_BYTES, Secret};
 use weir_scenario::LatencyRow;
+use weir_speedtest::protocol::weir::{ECHO_BYTES, Secret};
 
 use crate::check::MAX_PAYLOAD_BYTES;
 use crate::clock::Clock;

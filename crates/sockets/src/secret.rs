@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use weir_protocol::weir::Secret;
+use weir_speedtest::protocol::weir::Secret;
 
 use crate::NetError;
 

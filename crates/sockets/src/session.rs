@@ -10,7 +10,7 @@ use tungstenite::handshake::client::ClientHandshake;
 use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
-use weir_protocol::weir::{
+use weir_speedtest::protocol::weir::{
     CONTROL, ClientMessage, Limits, MAX_MESSAGE_BYTES, SUBPROTOCOL, Secret, ServerMessage, Token,
     VERSION,
 };

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 
 use socket2::Socket;
-use weir_protocol::UnsentBound;
+use weir_speedtest::protocol::UnsentBound;
 
 use crate::sys::time::monotonic_ns;
 use crate::tcp_info::TcpInfo;

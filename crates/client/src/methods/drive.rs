@@ -12,10 +12,10 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
-use weir_probe::{Action, Connection, Event, Id, Method, MethodInfo, News};
-use weir_protocol::weir::Secret;
 use weir_scenario::Verdict;
 use weir_sockets::Clock;
+use weir_speedtest::protocol::weir::Secret;
+use weir_speedtest::{Action, Connection, Event, Id, Method, MethodInfo, News};
 
 use super::address::Url;
 use super::http::{self, CHUNK, Http, Life, Upload};
@@ -29,7 +29,7 @@ use crate::ClientError;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MethodRequest {
-    /// The name of one of [`weir_probe::METHODS`].
+    /// The name of one of [`weir_speedtest::METHODS`].
     pub method: String,
     /// The server, as [`Url::parse`] reads it.
     pub url: String,

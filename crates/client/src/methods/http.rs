@@ -16,8 +16,8 @@ use socket2::Socket;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_core::Duration;
-use weir_probe::{Event, Id, News};
 use weir_sockets::TcpInfo;
+use weir_speedtest::{Event, Id, News};
 
 use super::drive::{TimedEvent, tell};
 use super::transport::{Dialer, Stream};
@@ -201,7 +201,8 @@ fn delivered(socket: &Socket) -> u64 {
 /// The sum of Cloudflare's entries in `Server-Timing`, if there are any.
 fn server_time(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
-    let times: Vec<u64> = values.filter_map(weir_protocol::cloudflare::server_time).collect();
+    let times: Vec<u64> =
+        values.filter_map(weir_speedtest::protocol::cloudflare::server_time).collect();
     let sum = times.iter().fold(0_u64, |sum, time| sum.saturating_add(*time));
     (!times.is_empty()).then(|| Duration::from_nanos(sum))
 }

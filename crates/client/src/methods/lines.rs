@@ -7,8 +7,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_core::Duration;
-use weir_probe::{Event, Id, News};
-use weir_protocol::ookla::MAX_LINE_BYTES;
+use weir_speedtest::protocol::ookla::MAX_LINE_BYTES;
+use weir_speedtest::{Event, Id, News};
 
 use super::drive::{TimedEvent, tell};
 use super::transport::Dialer;

@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 use weir_core::Duration;
-use weir_protocol::UnsentBound;
 use weir_sockets::{Unsent, write_apart};
+use weir_speedtest::protocol::UnsentBound;
 
 use super::address::Url;
 use super::trust::Trust;

@@ -8,9 +8,9 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, Message};
-use weir_probe::{Event, Id, News};
-use weir_protocol::UnsentBound;
-use weir_protocol::load::MessageSize;
+use weir_speedtest::protocol::UnsentBound;
+use weir_speedtest::protocol::load::MessageSize;
+use weir_speedtest::{Event, Id, News};
 
 use super::drive::{TimedEvent, tell};
 use super::transport::{Dialer, Stream, Transport};

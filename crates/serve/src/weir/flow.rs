@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use weir_core::Time;
-use weir_protocol::weir::{
+use weir_sockets::TcpInfo;
+use weir_speedtest::protocol::weir::{
     Direction, EndReason, FLOW_UPGRADE, FlowRequest, FlowSample, TcpSample, Token,
 };
-use weir_sockets::TcpInfo;
 
 use crate::connection::{OverTcp, Transport, congestion, tcp_info};
 use crate::data;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use weir_protocol::weir::{CONTROL, FLOW, Token};
+use weir_speedtest::protocol::weir::{CONTROL, FLOW, Token};
 
 use crate::head::path;
 use crate::service::{OverHttp, Own, Rules, Service};

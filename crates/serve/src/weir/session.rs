@@ -14,11 +14,11 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
-use weir_protocol::weir::{
+use weir_sockets::Clock;
+use weir_speedtest::protocol::weir::{
     ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, Limits, MAX_MESSAGE_BYTES,
     SUBPROTOCOL, ServerMessage, Token, VERSION,
 };
-use weir_sockets::Clock;
 
 use super::flow::{Flow, News};
 use crate::connection::{OverTcp, Transport};

@@ -13,10 +13,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use weir_protocol::weir::{
+use weir_serve::{Options, Running};
+use weir_speedtest::protocol::weir::{
     ClientMessage, Direction, FlowRequest, Limits, Secret, ServerMessage, Token,
 };
-use weir_serve::{Options, Running};
 
 /// A server on a port of its own, without irtt unless asked for.
 pub fn serve(words: &[&str]) -> (Running, SocketAddr) {

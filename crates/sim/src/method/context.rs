@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use weir_core::{Rng, Time};
-use weir_probe::News;
 use weir_scenario::Sink;
+use weir_speedtest::News;
 
 use crate::run::Network;
 

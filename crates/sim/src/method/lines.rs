@@ -3,7 +3,7 @@
 
 use weir_core::{Ecn, Packet, Time};
 use weir_path::End;
-use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
+use weir_speedtest::protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
 
 use crate::encapsulation::Encapsulation;
 use crate::run::Network;

@@ -1,4 +1,4 @@
-//! Foreign speed tests in the simulator: the state machines of `weir-probe` over simulated TCP connections, and
+//! Foreign speed tests in the simulator: the state machines of `weir-speedtest` over simulated TCP connections, and
 //! servers that answer them.
 //!
 //! [`SpeedTests`] is what the run loop knows. A [`Test`] is one method with its state, a [`Session`] one of its
@@ -19,8 +19,8 @@ use std::net::SocketAddr;
 
 use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
-use weir_probe::{Action, Connection, Event, Id, MethodInfo, News};
 use weir_scenario::{Scenario, Sink, ThroughputRow};
+use weir_speedtest::{Action, Connection, Event, Id, MethodInfo, News};
 use weir_tcp::Info;
 
 use self::context::Context;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use serde_json::{Map, Value};
 use weir_core::{Draw, Duration, Rng, Time};
-use weir_protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
-use weir_protocol::{Query, QueryError};
 use weir_scenario::Direction;
+use weir_speedtest::protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
+use weir_speedtest::protocol::{Query, QueryError};
 use weir_tcp::Endpoint;
 
 use super::pipe::{Meaning, Pipe};
@@ -119,7 +119,7 @@ impl Ndt7Server {
     }
 }
 
-/// The kernel's `TCP_INFO` of `tcp`, under the names of [`weir_protocol::kernel`].
+/// The kernel's `TCP_INFO` of `tcp`, under the names of [`weir_speedtest::protocol::kernel`].
 fn kernel_words(tcp: &Endpoint, elapsed_us: u64) -> Map<String, Value> {
     let info = tcp.info();
     let micros = |span: Duration| Value::from(span.as_micros());
@@ -163,7 +163,7 @@ mod tests {
     fn the_kernels_words_are_those_of_the_kernel() {
         let profile = Arc::new(Profile::named("linux").unwrap());
         let tcp = Endpoint::new(profile, "cubic", 1448, Seed::new(1).stream("t")).unwrap();
-        let known = weir_protocol::kernel::tcp_info(&[0; 232]);
+        let known = weir_speedtest::protocol::kernel::tcp_info(&[0; 232]);
         for name in kernel_words(&tcp, 5).keys() {
             assert!(name == "ElapsedTime" || known.contains_key(name), "{name}");
         }

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use weir_probe::Id;
-use weir_protocol::load::MessageSize;
+use weir_speedtest::Id;
+use weir_speedtest::protocol::load::MessageSize;
 
 use super::sizes::{FRAME, MAX_RECORD_BYTES, SECURED, web_socket_header};
 

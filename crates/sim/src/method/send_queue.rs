@@ -1,7 +1,7 @@
 //! The send queue between an application and its TCP socket.
 
 use weir_core::Time;
-use weir_protocol::UnsentBound;
+use weir_speedtest::protocol::UnsentBound;
 
 /// The send queue of one end: bytes taken from the application that the socket has not taken yet.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
-//! A server of HTTP: what it answers stands in [`weir_protocol::answers`], which `weir serve` answers by too.
+//! A server of HTTP: what it answers stands in [`weir_speedtest::protocol::answers`], which `weir serve` answers by too.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use weir_probe::Id;
-use weir_protocol::Query;
-use weir_protocol::answers::{self, Answer, Receipt, Verb};
+use weir_speedtest::Id;
+use weir_speedtest::protocol::Query;
+use weir_speedtest::protocol::answers::{self, Answer, Receipt, Verb};
 
 use super::pipe::{Head, Meaning, Pipe, Request};
 use super::sizes::response_head;

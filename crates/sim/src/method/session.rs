@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{Duration, Packet, Time};
 use weir_path::End;
-use weir_probe::{Connection, Event, Id, News};
-use weir_protocol::UnsentBound;
-use weir_protocol::load::MessageSize;
 use weir_scenario::LatencyRow;
+use weir_speedtest::protocol::UnsentBound;
+use weir_speedtest::protocol::load::MessageSize;
+use weir_speedtest::{Connection, Event, Id, News};
 
 use super::context::Context;
 use super::lines::Lines;
@@ -329,7 +329,7 @@ impl Session {
         pipe.say(UPGRADED, answer);
         let down = |test: &Ndt7Server| test.direction() == weir_scenario::Direction::Down;
         if self.ndt7.as_ref().is_some_and(down) {
-            pipe.send_messages(self.id, weir_protocol::ndt7::message_size(), false);
+            pipe.send_messages(self.id, weir_speedtest::protocol::ndt7::message_size(), false);
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use weir_core::{Rng, Seed, Time};
 use weir_path::End;
-use weir_probe::{Event, Id, Method, News};
 use weir_scenario::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
+use weir_speedtest::{Event, Id, Method, News};
 use weir_tcp::Counters;
 
 use super::context::{Context, RoundTrips};

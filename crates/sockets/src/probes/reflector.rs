@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, Protocol, Time};
-use weir_protocol::weir::ECHO_BYTES;
 use weir_scenario::LatencyRow;
+use weir_speedtest::protocol::weir::ECHO_BYTES;
 
 use super::connect::Connect;
 use super::icmp::Icmp;

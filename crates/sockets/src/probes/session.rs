@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{SockAddr, Socket, Type};
-use weir_protocol::weir::{EchoReply, EchoRequest, Token};
 use weir_scenario::ServerTurn;
+use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, Token};
 
 use super::ping_tracker::{Answer, PingTracker, Turn};
 use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Query, QueryError, cloudflare, librespeed, ookla, responsiveness};
+use crate::protocol::{Query, QueryError, cloudflare, librespeed, ookla, responsiveness};
 
 /// A request.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! The requests of Cloudflare's speed test (`@cloudflare/speedtest`).
 
-use crate::answers::{Answer, HttpTest, Receipt, Verb, random_payload};
-use crate::{Query, QueryError};
+use crate::protocol::answers::{Answer, HttpTest, Receipt, Verb, random_payload};
+use crate::protocol::{Query, QueryError};
 
 /// Where downloads are asked for.
 pub const DOWN: &str = "/__down";

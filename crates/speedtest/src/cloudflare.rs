@@ -7,9 +7,9 @@
 //! latency is the median of the last 20 of them in sets whose shortest request took at least 250 ms. Packet
 //! loss needs WebRTC and a TURN server and is left out.
 
+use crate::protocol::cloudflare::{DOWN, UP};
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::cloudflare::{DOWN, UP};
 
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};

@@ -4,7 +4,7 @@
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
 //! [`cloudflare`], [`librespeed`], [`ookla`], [`responsiveness`]; [`METHODS`] lists them by name; [`web`] is
 //! for servers that are none of these.
-//! Protocols are described in the crate `weir-protocol`; here is who asks for what, when, and what is
+//! What client and server say to each other is in [`protocol`]; beside it is who asks for what, when, and what is
 //! computed from it.
 
 pub mod cloudflare;
@@ -14,6 +14,7 @@ mod loss;
 mod method;
 pub mod ndt7;
 pub mod ookla;
+pub mod protocol;
 mod ramp;
 mod registry;
 pub mod responsiveness;

@@ -4,8 +4,8 @@
 //! There is no specification; this is what speedtest-cli 2.1.3 and the open reimplementations of the TCP
 //! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
 
-use crate::QueryError;
-use crate::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
+use crate::protocol::QueryError;
+use crate::protocol::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
 
 /// A command of a client: one line over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use crate::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
-use crate::{Query, QueryError};
+use crate::protocol::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
+use crate::protocol::{Query, QueryError};
 
 /// Endpoint of a path, with or without `/backend` before it and `.php` after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

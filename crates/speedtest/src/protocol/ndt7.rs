@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::load::{Interval, MessageSize};
-use crate::{Query, QueryError};
+use crate::protocol::load::{Interval, MessageSize};
+use crate::protocol::{Query, QueryError};
 
 /// Where a download is asked for.
 pub const DOWNLOAD: &str = "/ndt/v7/download";

@@ -1,13 +1,13 @@
 //! Everything that a server does with bytes of strangers, and what must hold then. The fuzz targets and the
 //! replay of their corpus share this.
 
-use weir_protocol::irtt::{self, Answer, Request, Stamp, Window, opened};
-use weir_protocol::librespeed::{self, Endpoint};
-use weir_protocol::ookla::{self, Command, LossCount, LossDatagram, LossReport};
-use weir_protocol::weir::{
+use weir_speedtest::protocol::irtt::{self, Answer, Request, Stamp, Window, opened};
+use weir_speedtest::protocol::librespeed::{self, Endpoint};
+use weir_speedtest::protocol::ookla::{self, Command, LossCount, LossDatagram, LossReport};
+use weir_speedtest::protocol::weir::{
     ClientMessage, ECHO_BYTES, EchoReply, EchoRequest, Mac, ServerMessage, Token, echoes,
 };
-use weir_protocol::{Query, cloudflare, kernel, ndt7, throughput1};
+use weir_speedtest::protocol::{Query, cloudflare, kernel, ndt7, throughput1};
 
 /// Reads `data` as every datagram that there is, and answers it.
 pub fn datagrams(data: &[u8]) {

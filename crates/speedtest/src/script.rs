@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_core::{Duration, Time};
 
-use weir_protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
+use crate::protocol::ookla::{Command, HELLO, LossCount, LossDatagram, pong};
 
 use crate::method::{Action, Connection, Event, Id, Method};
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{Answer, HttpTest, Receipt, Verb};
+use crate::protocol::answers::{Answer, HttpTest, Receipt, Verb};
 
 /// Where the configuration is.
 pub const CONFIG: &str = "/.well-known/nq";

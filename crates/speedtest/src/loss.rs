@@ -3,9 +3,9 @@
 //! Datagrams go up only, so this is the loss of that direction, and they are few: they measure the queue's
 //! loss as a call would have it. What is not published by anybody is ours, and named so in the constants.
 
+use crate::protocol::ookla::{LossDatagram, LossReport};
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::ookla::{LossDatagram, LossReport};
 
 use crate::method::{Action, Connection, Event, Id};
 

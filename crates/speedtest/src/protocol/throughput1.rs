@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::load::{Interval, MessageSize};
-use crate::{Query, QueryError};
+use crate::protocol::load::{Interval, MessageSize};
+use crate::protocol::{Query, QueryError};
 
 /// Where a download is asked for.
 pub const DOWNLOAD: &str = "/throughput/v1/download";

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use weir_core::{Duration, Time};
-use weir_probe::{Action, Event, Id, METHODS, Method};
+use weir_speedtest::{Action, Event, Id, METHODS, Method};
 
 /// Takes `data` as what happens to every method that there is.
 pub fn methods(data: &[u8]) {

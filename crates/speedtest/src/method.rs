@@ -1,8 +1,8 @@
 //! Events that a method hears of, and actions that it asks for.
 
+use crate::protocol::load::MessageSize;
 use serde_json::Value;
 use weir_core::{Duration, Time};
-use weir_protocol::load::MessageSize;
 
 /// Names a connection or a request; the method chooses numbers and never uses one twice.
 pub type Id = u32;

@@ -4,9 +4,11 @@
 //! time it took; upload is `8 * BytesReceived / ElapsedTime` of the server's last message; latency is
 //! `MinRTT` of the server's TCP, which is a minimum and no latency under load.
 
+use crate::protocol::ndt7::{
+    DOWNLOAD, DURATION_NS, MAX_TEST_NS, SUBPROTOCOL, UPLOAD, message_size,
+};
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::ndt7::{DOWNLOAD, DURATION_NS, MAX_TEST_NS, SUBPROTOCOL, UPLOAD, message_size};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};

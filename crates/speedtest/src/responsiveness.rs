@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::protocol::responsiveness::CONFIG;
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
-use weir_protocol::responsiveness::CONFIG;
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
