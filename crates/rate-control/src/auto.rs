@@ -1,13 +1,14 @@
 //! Weir's own controller: both sides, and whose queue it is.
 
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Rate, Time};
 
 use crate::contract::{
     AutoSettings, Bounds, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
-use crate::delays::{Delays, Sample, median};
+use crate::delays::{Delays, Sample};
 use crate::lateness::Lateness;
-use crate::side::{Facts, SideControl, View, seconds};
+use crate::quantities::{BitsPerSecond, Seconds};
+use crate::side::{Inputs, SideControl, View};
 
 /// Finds the rates of both sides by itself.
 ///
@@ -17,8 +18,8 @@ use crate::side::{Facts, SideControl, View, seconds};
 pub struct Auto {
     sides: [SideControl; 2],
     delays: Delays,
-    /// Differences of delays below this are jitter, in seconds.
-    quiet: f64,
+    /// Differences of delays below this are jitter.
+    quiet: Seconds,
     ticked: Option<Time>,
     late: Lateness,
 }
@@ -27,9 +28,9 @@ impl Auto {
     /// A controller that knows nothing of its line.
     #[must_use]
     pub fn new(settings: &AutoSettings) -> Self {
-        let side = |side, fixed, max| match fixed {
-            Some(bps) => SideControl::fixed(side, settings.mode, bps),
-            None => SideControl::new(side, settings.mode, max),
+        let side = |side, fixed: Option<u64>, max: Option<u64>| match fixed {
+            Some(bps) => SideControl::fixed(side, settings.mode, Rate::from_bps(bps)),
+            None => SideControl::new(side, settings.mode, max.map(Rate::from_bps)),
         };
         Self {
             sides: [
@@ -37,7 +38,7 @@ impl Auto {
                 side(Side::Ingress, settings.ingress_bps, settings.ingress_max_bps),
             ],
             delays: Delays::default(),
-            quiet: QUIET_AT_FIRST,
+            quiet: FIRST_QUIET,
             ticked: None,
             late: Lateness::default(),
         }
@@ -50,24 +51,25 @@ impl Auto {
     }
 
     /// The sides that may have made a queue, where the two ways are not told apart.
-    fn suspects(&self, excess: f64, now: Time) -> Suspects {
+    fn suspects(&self, excess: Seconds, now: Time) -> Suspects {
         let only = |side: Side| Suspects { sides: Side::ALL.map(|one| one == side), certain: true };
         // What stirs the line, or was found to be at fault and is still at it, is at fault.
         let feedback = self.feedback(now);
-        for busy in [SideControl::is_stirring, SideControl::is_trying] {
+        for busy in [SideControl::is_disturbing, SideControl::is_trying] {
             let busy = Side::ALL.map(|side| busy(&self.sides[side as usize], feedback, now));
             if busy[0] != busy[1] {
                 return only(if busy[0] { Side::Egress } else { Side::Ingress });
             }
         }
         let usage = self.usage();
-        let pressing = usage.map(|usage| usage >= PRESSING);
+        let pressing = usage.map(|usage| usage >= PRESSING_SHARE);
         match pressing {
             [true, false] => only(Side::Egress),
             [false, true] => only(Side::Ingress),
             [false, false] => {
                 let most = if usage[1] > usage[0] { Side::Ingress } else { Side::Egress };
-                let sides = only(most).sides.map(|is| is && usage[most as usize] >= NOTICEABLE);
+                let sides =
+                    only(most).sides.map(|is| is && usage[most as usize] >= NOTICEABLE_SHARE);
                 Suspects { sides, certain: true }
             }
             [true, true] => match [0, 1].map(|side| self.sides[side].capacity().is_some()) {
@@ -88,66 +90,67 @@ impl Auto {
     fn may_be(&self, side: Side, now: Time) -> bool {
         // As long as as much arrives as before, nothing is stuck on the way in.
         let arrives = side == Side::Ingress
-            && self.sides[1].rate().is_some_and(|rate| self.sides[1].load() >= rate * ARRIVES);
+            && self.sides[1]
+                .rate()
+                .is_some_and(|rate| self.sides[1].load() >= rate * ARRIVES_SHARE);
         !arrives
-            && self.usage()[side as usize] >= NOTICEABLE
+            && self.usage()[side as usize] >= NOTICEABLE_SHARE
             && self.suspects(UNDENIABLE, now).sides[side as usize]
     }
 
     /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
     fn usage(&self) -> [f64; 2] {
         let loads = [0, 1].map(|side| self.sides[side].load());
-        let long = [0, 1].map(|side| self.sides[side].history.load(LONG));
+        let long = [0, 1].map(|side| self.sides[side].history.load(COMPARED));
         [0, 1].map(|side| match self.sides[side].rate() {
-            _ if loads[side] < MIN_LOAD_BPS => 0.0,
+            _ if loads[side] < MIN_LOAD => 0.0,
             // Whoever chose its rate knows that the line carries it.
             _ if self.sides[side].is_fixed() => 0.0,
             // A side with a share of the traffic may be at fault however high its rate is.
-            Some(rate) if long[side] >= long[1 - side] * BESIDE => {
-                (loads[side] / rate).max(NOTICEABLE)
+            Some(rate) if long[side] >= long[1 - side] * BESIDE_SHARE => {
+                (loads[side] / rate).max(NOTICEABLE_SHARE)
             }
             Some(rate) => loads[side] / rate,
-            None if long[side] < long[1 - side] * BESIDE => 0.0,
+            None if long[side] < long[1 - side] * BESIDE_SHARE => 0.0,
             None => 1.0,
         })
     }
 
-    /// Seconds of queue that are this side's, measured and as expected for `now`, and whether they are its
-    /// alone.
-    fn excess(&self, side: Side, now: Time) -> (Option<f64>, f64, bool) {
+    /// Queue that is this side's, measured and as expected for `now`, and whether it is its alone.
+    fn excess(&self, side: Side, now: Time) -> (Option<Seconds>, Seconds, bool) {
         let control = &self.sides[side as usize];
-        let total = median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
-        let total = total.unwrap_or(0.0);
+        let total = Seconds::median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
+        let total = total.unwrap_or_default();
         let suspects = self.suspects(total, now);
         let share = self.delays.share(side, total, now);
         // A side with hardly any traffic has made no queue, whoever says so.
         let usage = self.usage()[side as usize];
         let mine = |sample: &Sample| match (sample.by_side, share) {
-            _ if usage < NOTICEABLE => 0.0,
+            _ if usage < NOTICEABLE_SHARE => Seconds::ZERO,
             (Some(ways), _) => ways[side as usize],
             (None, Some(share)) => sample.total * share,
             (None, None) if suspects.sides[side as usize] => sample.total,
-            (None, None) => 0.0,
+            (None, None) => Seconds::ZERO,
         };
         let samples = || self.delays.latest(SAMPLE_AGE, now);
-        let measured = median(samples().map(mine));
-        let expected = median(samples().map(|sample| {
+        let measured = Seconds::median(samples().map(mine));
+        let expected = Seconds::median(samples().map(|sample| {
             let queue = mine(sample);
             match (side, control.capacity()) {
                 // On egress everything that went out since then is known: the queue has grown by it, and
                 // the line has carried on.
-                (Side::Egress, Some(capacity)) if queue > 0.0 => {
+                (Side::Egress, Some(capacity)) if queue > Seconds::ZERO => {
                     let sent = control.history.bytes_between(sample.sent, now).unwrap_or(0.0);
-                    let carried = now.since(sample.sent).as_secs_f64();
-                    (queue + sent * 8.0 / capacity - carried).max(0.0)
+                    let carried = Seconds::from(now.since(sample.sent));
+                    (queue + capacity.time_for_bits(sent * 8.0) - carried).max(Seconds::ZERO)
                 }
                 _ => queue,
             }
         }));
-        (measured, expected.unwrap_or(0.0), share.is_some() || suspects.certain)
+        (measured, expected.unwrap_or_default(), share.is_some() || suspects.certain)
     }
 
-    fn threshold(&self, side: Side, now: Time) -> f64 {
+    fn threshold(&self, side: Side, now: Time) -> Seconds {
         let [own, other] = match side {
             Side::Egress => [&self.sides[0], &self.sides[1]],
             Side::Ingress => [&self.sides[1], &self.sides[0]],
@@ -155,21 +158,21 @@ impl Auto {
         // A packet of its own side is in front of a probe even on a line that keeps up; one of the other
         // side only if that has traffic.
         let other_packet = match other.state() {
-            State::Idle | State::Stalled => 0.0,
+            State::Idle | State::Stalled => Seconds::ZERO,
             _ => other.packet_time(),
         };
         let packets = own.packet_time() + other_packet;
         // Packets in front account for a third of their time as jitter: that of two even draws.
-        let jitter = (self.delays.jitter(now) - packets / 3.0).max(0.0);
-        let noise = (JITTERS * jitter).min(MAX_JITTER_S) + self.late.allowance(now);
+        let jitter = (self.delays.jitter(now) - packets / 3.0).max(Seconds::ZERO);
+        let noise = (jitter * JITTER_FACTOR).min(MAX_JITTER) + self.late.allowance(now);
         own.threshold() + own.slack() + packets + noise
     }
 
-    fn facts(&self, side: Side, elapsed: Duration, now: Time) -> Facts {
+    fn inputs(&self, side: Side, elapsed: Duration, now: Time) -> Inputs {
         let (excess, expected, certain) = self.excess(side, now);
         let threshold = self.threshold(side, now);
         let other = &self.sides[1 - side as usize];
-        Facts {
+        Inputs {
             now,
             elapsed,
             excess,
@@ -181,21 +184,23 @@ impl Auto {
             silence: self.delays.silence(now),
             probes: self.probe_load(),
             may_probe: other.is_settled(now),
-            alone: self.usage()[1 - side as usize] < NOTICEABLE,
+            alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
         }
     }
 
-    /// Bit/s of each side that probes take.
-    fn probe_load(&self) -> f64 {
+    /// Load of each side that the probes make.
+    fn probe_load(&self) -> BitsPerSecond {
         if !self.delays.is_probing() {
-            return 0.0;
+            return BitsPerSecond::ZERO;
         }
-        self.probe_every().map_or(0.0, |every| PROBE_BITS / every.as_secs_f64())
+        self.probe_every().map_or(BitsPerSecond::ZERO, |every| {
+            BitsPerSecond::of_bits(PROBE_BITS, Seconds::from(every))
+        })
     }
 
-    /// Seconds until a change of rate shows in a delay.
-    fn feedback(&self, now: Time) -> f64 {
-        self.delays.base(now).unwrap_or(0.0) + TICK.as_secs_f64()
+    /// Time until a change of rate shows in a delay.
+    fn feedback(&self, now: Time) -> Seconds {
+        self.delays.base(now).unwrap_or_default() + Seconds::from(TICK)
     }
 }
 
@@ -229,7 +234,7 @@ impl Controller for Auto {
         let elapsed = self.ticked.map_or(TICK, |before| now.since(before));
         let first = self.ticked.is_none();
         self.ticked = Some(now);
-        let slept = elapsed >= SLEPT;
+        let slept = elapsed >= SLEPT_AFTER;
         if slept {
             self.delays.forget_recent();
         }
@@ -252,12 +257,12 @@ impl Controller for Auto {
                 decide(decision);
             };
             if slept {
-                self.sides[side as usize].wake(now, elapsed, &mut decide);
+                self.sides[side as usize].resume_after_sleep(now, elapsed, &mut decide);
                 continue;
             }
             // The sides act one after another: the second sees what the first has decided.
-            let facts = self.facts(side, elapsed, now);
-            let view = View { facts, delays: &self.delays, late: self.late.last() };
+            let inputs = self.inputs(side, elapsed, now);
+            let view = View { inputs, delays: &self.delays, late: self.late.last() };
             self.sides[side as usize].tick(&view, &mut decide);
             if rerouted {
                 let seen = REROUTE_SEEN.as_nanos();
@@ -268,11 +273,11 @@ impl Controller for Auto {
         let at_work =
             |side: &SideControl| matches!(side.state(), State::Probing | State::BackingOff);
         self.quiet = if self.sides.iter().any(at_work) {
-            0.0
+            Seconds::ZERO
         } else {
             let controlled =
                 Side::ALL.into_iter().filter(|&side| !self.sides[side as usize].is_fixed());
-            controlled.map(|side| self.threshold(side, now)).fold(0.0, f64::max)
+            controlled.map(|side| self.threshold(side, now)).fold(Seconds::ZERO, Seconds::max)
         };
     }
 
@@ -281,45 +286,47 @@ impl Controller for Auto {
         if idle {
             return Some(PROBE_IDLE);
         }
-        let slowest = self.sides.iter().filter_map(SideControl::rate).fold(f64::INFINITY, f64::min);
-        Some(seconds(PROBE_BITS / (slowest * PROBE_SHARE)).clamp(TICK, PROBE_IDLE))
+        let slowest = self.sides.iter().filter_map(SideControl::rate).reduce(BitsPerSecond::min);
+        let every = slowest
+            .map_or(TICK, |rate| (rate * PROBE_SHARE).time_for_bits(PROBE_BITS).to_duration());
+        Some(every.clamp(TICK, PROBE_IDLE))
     }
 }
 
 /// Used share of a rate from which on a side may have made a queue.
-const PRESSING: f64 = 0.7;
-/// The lower bound of what can.
-const NOTICEABLE: f64 = 0.15;
+const PRESSING_SHARE: f64 = 0.7;
+/// Used share of a rate below which a side has made no queue: acknowledgements and name look-ups use less.
+const NOTICEABLE_SHARE: f64 = 0.15;
 /// Share of the other side's load from which on a side may have made a queue, too, if neither has a rate.
 ///
 /// Acknowledgements are a twentieth of a download, a fifth where a frame is that small.
-const BESIDE: f64 = 0.25;
+const BESIDE_SHARE: f64 = 0.25;
 /// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
-const LONG: Duration = Duration::from_secs(2);
-/// Bit/s that make no queue on any line that this is for, nor tell what one carries.
-const MIN_LOAD_BPS: f64 = 200_000.0;
-/// The share of the ingress rate that arrives where answers stay out for another reason.
-const ARRIVES: f64 = 0.8;
-/// Seconds of queue that need not be told apart any longer: a twentieth of it is a queue in itself.
-const UNDENIABLE: f64 = 0.04;
+const COMPARED: Duration = Duration::from_secs(2);
+/// A load below this makes no queue on any line that this is for, nor tells what one carries.
+const MIN_LOAD: BitsPerSecond = BitsPerSecond(200e3);
+/// Share of the ingress rate that arrives where answers stay out for another reason.
+const ARRIVES_SHARE: f64 = 0.8;
+/// Excess from which on one of two loaded sides surely has a queue: a twentieth of it is one in itself.
+const UNDENIABLE: Seconds = Seconds(0.04);
 /// Samples older than this tell nothing of now.
 const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// Mean differences of successive samples by which a queue stands out from noise.
 ///
 /// For noise of any usual shape fewer than one sample in a hundred lies beyond, and the middle of three far
 /// fewer.
-const JITTERS: f64 = 3.0;
-/// Seconds: no line is so erratic that a longer queue on it is not worth fighting.
-const MAX_JITTER_S: f64 = 0.05;
-/// Seconds of jitter assumed until something is known: that of a wireless LAN.
-const QUIET_AT_FIRST: f64 = 0.005;
+const JITTER_FACTOR: f64 = 3.0;
+/// No line is so erratic that a longer queue on it is not worth fighting.
+const MAX_JITTER: Seconds = Seconds(0.05);
+/// Jitter assumed until something is known: that of a wireless LAN.
+const FIRST_QUIET: Seconds = Seconds(0.005);
 /// Pause between two ticks that means the machine slept.
-const SLEPT: Duration = Duration::from_secs(1);
-/// The span over which the excess did not move.
+const SLEPT_AFTER: Duration = Duration::from_secs(1);
+/// Span over which the excess did not move when the path is found to have become longer.
 const REROUTE_SEEN: Duration = Duration::from_millis(250);
-/// Between two probes on an idle line: five a second keep the baselines.
+/// Time between two probes on an idle line: five a second keep the baselines.
 const PROBE_IDLE: Duration = Duration::from_millis(200);
-/// The least that a packet occupies on Ethernet.
+/// Length of the shortest frame on Ethernet, with preamble and gap: a probe is no shorter.
 const PROBE_BITS: f64 = 84.0 * 8.0;
-/// Probes take no more of the slowest line: at 1 Mbit/s one every 22 ms.
+/// Share of the slowest line that probes take at most: at 1 Mbit/s one every 22 ms.
 const PROBE_SHARE: f64 = 0.03;

@@ -2,42 +2,45 @@
 
 use weir_core::{Duration, Time};
 
-/// The least of a series over a sliding window, kept in two halves: a value is remembered for one to two
-/// halves.
+/// The least of a series over a sliding window.
+///
+/// The window has two halves: a value is remembered for one to two of them. Values are signed nanoseconds: a
+/// one-way delay between two clocks may be negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Baseline {
     half: Duration,
-    current: i64,
-    /// Least value of the half before the present one.
-    previous: i64,
+    /// Least value of the present half, in ns.
+    current_ns: i64,
+    /// Least value of the half before the present one, in ns.
+    previous_ns: i64,
     since: Time,
 }
 
 impl Baseline {
-    /// A baseline that starts with `value` and forgets after `half` to two halves.
-    pub const fn new(value: i64, half: Duration, now: Time) -> Self {
-        Self { half, current: value, previous: value, since: now }
+    /// A baseline that starts with `value_ns` and forgets after `half` to two halves.
+    pub const fn new(value_ns: i64, half: Duration, now: Time) -> Self {
+        Self { half, current_ns: value_ns, previous_ns: value_ns, since: now }
     }
 
-    /// Takes a value in.
-    pub fn add(&mut self, value: i64, now: Time) {
+    /// Adds a value.
+    pub fn add(&mut self, value_ns: i64, now: Time) {
         if now.since(self.since) >= self.half {
-            self.previous = self.current;
-            self.current = value;
+            self.previous_ns = self.current_ns;
+            self.current_ns = value_ns;
             self.since = now;
         }
-        self.current = self.current.min(value);
+        self.current_ns = self.current_ns.min(value_ns);
     }
 
-    /// The least value of the present half and the one before.
-    pub fn get(&self) -> i64 {
-        self.current.min(self.previous)
+    /// The least value of the present half and the one before, in ns.
+    pub fn get_ns(&self) -> i64 {
+        self.current_ns.min(self.previous_ns)
     }
 
-    /// The path has become longer by `by`.
-    pub const fn raise(&mut self, by: i64) {
-        self.current += by;
-        self.previous += by;
+    /// Raises both halves: the path has become longer by `by_ns`.
+    pub const fn raise(&mut self, by_ns: i64) {
+        self.current_ns += by_ns;
+        self.previous_ns += by_ns;
     }
 }
 
@@ -51,14 +54,14 @@ mod tests {
         let mut base = Baseline::new(10, Duration::from_secs(15), s(0));
         base.add(7, s(5));
         base.add(9, s(10));
-        assert_eq!(base.get(), 7);
+        assert_eq!(base.get_ns(), 7);
         base.add(9, s(16));
-        assert_eq!(base.get(), 7);
+        assert_eq!(base.get_ns(), 7);
         base.add(12, s(31));
-        assert_eq!(base.get(), 9);
+        assert_eq!(base.get_ns(), 9);
         base.raise(30);
-        assert_eq!(base.get(), 39);
+        assert_eq!(base.get_ns(), 39);
         base.add(20, s(32));
-        assert_eq!(base.get(), 20);
+        assert_eq!(base.get_ns(), 20);
     }
 }

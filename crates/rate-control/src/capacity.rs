@@ -9,14 +9,15 @@ use weir_core::{Duration, Time};
 use crate::contract::Side;
 use crate::delays::{Delays, Sample};
 use crate::history::History;
+use crate::quantities::{BitsPerSecond, Seconds};
 
-/// One measurement of a line's capacity, in bit/s.
+/// One measurement of a line's capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
-    /// Bit/s.
-    pub bps: f64,
-    /// By how many seconds its queue has grown meanwhile.
-    pub grown: f64,
+    /// The rate that the line carried.
+    pub rate: BitsPerSecond,
+    /// Growth of the queue meanwhile.
+    pub grown: Seconds,
 }
 
 /// Window of samples from which the capacity is measured.
@@ -24,8 +25,8 @@ pub(crate) struct Measured {
 pub(crate) struct Window {
     /// Greatest span of the samples, back from the last one.
     pub span: Duration,
-    /// Seconds of queue at or below which a sample is the first of the window: the line was idle before.
-    pub quiet: f64,
+    /// Queue at or below which a sample is the first of the window: the line was idle before.
+    pub quiet: Seconds,
     /// Time before which no sample counts.
     pub since: Option<Time>,
 }
@@ -59,21 +60,22 @@ pub(crate) fn measure(
 fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<Measured> {
     let (from, to, took) = match side {
         Side::Egress => {
-            let sent = last.sent.checked_since(first.sent)?.as_secs_f64();
-            (first.sent, last.sent, sent + last.of(side) - first.of(side))
+            let sent = last.sent.checked_since(first.sent)?;
+            (first.sent, last.sent, Seconds::from(sent) + last.of(side) - first.of(side))
         }
         Side::Ingress => {
-            let took = last.arrived.checked_since(first.arrived)?.as_secs_f64();
-            (first.arrived, last.arrived, took)
+            let took = last.arrived.checked_since(first.arrived)?;
+            (first.arrived, last.arrived, Seconds::from(took))
         }
     };
     let bytes = history.bytes_between(from, to)?;
     let grown = last.of(side) - first.of(side);
-    (took >= MIN_SPAN_S && bytes >= MIN_BYTES).then(|| Measured { bps: bytes * 8.0 / took, grown })
+    (took >= MIN_SPAN && bytes >= MIN_BYTES)
+        .then(|| Measured { rate: BitsPerSecond::of_bytes(bytes, took), grown })
 }
 
-/// Seconds: two ticks of the counters.
-const MIN_SPAN_S: f64 = 0.04;
+/// Two ticks of the counters.
+const MIN_SPAN: Seconds = Seconds(0.04);
 /// Three full packets: with one more or less at the ends it is right within a third.
 const MIN_BYTES: f64 = 4_500.0;
 /// Time for which samples are looked back at: longer than any window.
@@ -84,7 +86,11 @@ mod tests {
     use super::*;
     use crate::contract::{Delay, Traffic};
 
-    const WINDOW: Window = Window { span: Duration::from_millis(200), quiet: 0.002, since: None };
+    const WINDOW: Window =
+        Window { span: Duration::from_millis(200), quiet: Seconds(0.002), since: None };
+
+    /// Jitter up to this counts.
+    const QUIET: Seconds = Seconds(0.005);
 
     fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
@@ -107,7 +113,7 @@ mod tests {
             if sent + 10 + queue <= 400 {
                 let rtt = Duration::from_millis(10 + queue);
                 let delay = Delay { source: 0, sent: ms(sent), rtt, one_way: None };
-                delays.add(&delay, 0.005, ms(sent) + rtt);
+                delays.add(&delay, QUIET, ms(sent) + rtt);
             }
         }
         (delays, history)
@@ -118,9 +124,9 @@ mod tests {
         for side in Side::ALL {
             let (delays, history) = filling(side);
             let found = measure(side, &delays, &history, WINDOW, ms(400)).unwrap();
-            assert!((found.bps / 8e6 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
+            assert!((found.rate.as_mbit() / 8.0 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
             // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
-            assert!((found.grown - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
+            assert!((found.grown.0 - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
         }
     }
 
@@ -132,7 +138,7 @@ mod tests {
             measure(Side::Egress, &delays, &history, window, ms(400))
         };
         // The last probe that is back left at 240 ms: three are left, and then two, which span too little.
-        assert!((found(200).unwrap().grown - 0.04).abs() < 1e-9);
+        assert!((found(200).unwrap().grown.0 - 0.04).abs() < 1e-9);
         assert_eq!(found(230), None);
     }
 
@@ -146,7 +152,7 @@ mod tests {
             let rtt = Duration::from_millis(10);
             delays.add(
                 &Delay { source: 0, sent: ms(sent), rtt, one_way: None },
-                0.005,
+                QUIET,
                 ms(sent + 10),
             );
             // One sample, and then two that are 10 ms apart.

@@ -279,9 +279,9 @@ impl Control {
     /// # Errors
     /// If one does not fit: which, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        let least = |what: &str, bps: Option<u64>| match bps {
-            Some(bps) if bps < MIN_RATE_BPS => {
-                Err(format!("{what} {bps} bit/s: write {MIN_RATE_BPS} or more"))
+        let at_least = |what: &str, bps: Option<u64>| match bps {
+            Some(bps) if bps < MIN_RATE.as_bps() => {
+                Err(format!("{what} {bps} bit/s: write {} or more", MIN_RATE.as_bps()))
             }
             _ => Ok(()),
         };
@@ -303,20 +303,20 @@ impl Control {
                              leave one out"
                         ));
                     }
-                    least(&format!("{side} rate"), rate)?;
-                    least(&format!("{side} max"), max)?;
+                    at_least(&format!("{side} rate"), rate)?;
+                    at_least(&format!("{side} max"), max)?;
                 }
                 Ok(())
             }
             Self::Fixed { egress_bps, ingress_bps } => {
-                least("up rate", egress_bps)?;
-                least("down rate", ingress_bps)
+                at_least("up rate", egress_bps)?;
+                at_least("down rate", ingress_bps)
             }
             Self::CakeAutorate { egress, ingress } => {
                 for (side, Bounds { min_bps, base_bps, max_bps }) in
                     [("up", egress), ("down", ingress)]
                 {
-                    least(&format!("{side} min"), Some(min_bps))?;
+                    at_least(&format!("{side} min"), Some(min_bps))?;
                     if !(min_bps <= base_bps && base_bps <= max_bps) {
                         return Err(format!(
                             "{side} min {min_bps}, base {base_bps}, max {max_bps} bit/s: write them in \
@@ -334,4 +334,4 @@ impl Control {
 /// that the calls themselves cost none of it.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
-pub(crate) const MIN_RATE_BPS: u64 = 100_000;
+pub(crate) const MIN_RATE: Rate = Rate::from_kbit(100);

@@ -10,6 +10,7 @@ use weir_core::{Duration, Time};
 
 use crate::baseline::Baseline;
 use crate::contract::{Delay, OneWay, Side};
+use crate::quantities::{Seconds, median};
 
 /// All sources and their latest samples.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +34,12 @@ struct Source {
     rtt: Baseline,
     /// Baselines of the two ways, where the source tells its own time.
     ways: Option<[Baseline; 2]>,
-    /// Mean difference of successive samples, in seconds.
-    jitter: f64,
-    last: f64,
-    /// How often its samples lie far from the middle of the others', of late: 0 to 1.
-    odd: f64,
+    /// Mean difference of successive samples.
+    jitter: Seconds,
+    /// Excess of the last sample.
+    last: Seconds,
+    /// Share of its latest samples that lie far from the middle of the others': 0 to 1.
+    odd_share: f64,
     heard: Time,
 }
 
@@ -51,15 +53,15 @@ pub(crate) struct Sample {
     pub sent: Time,
     /// When it was back.
     pub arrived: Time,
-    /// Seconds above the baseline, both ways together.
-    pub total: f64,
-    /// Seconds above the baseline by side, where the source tells its own time.
-    pub by_side: Option<[f64; 2]>,
+    /// Excess above the baseline, both ways together.
+    pub total: Seconds,
+    /// Excess above the baseline by side, where the source tells its own time.
+    pub by_side: Option<[Seconds; 2]>,
 }
 
 impl Sample {
-    /// Seconds above the baseline on the way of `side`; all of them where the ways are not told apart.
-    pub fn of(&self, side: Side) -> f64 {
+    /// Excess on the way of `side`; all of it where the ways are not told apart.
+    pub fn of(&self, side: Side) -> Seconds {
         self.by_side.map_or(self.total, |ways| ways[side as usize])
     }
 }
@@ -73,8 +75,8 @@ impl Delays {
         }
     }
 
-    /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet` seconds.
-    pub fn add(&mut self, delay: &Delay, quiet: f64, now: Time) {
+    /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet`.
+    pub fn add(&mut self, delay: &Delay, quiet: Seconds, now: Time) {
         self.heard = Some(now);
         self.answered = self.answered.max(Some(delay.sent));
         let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
@@ -89,13 +91,14 @@ impl Delays {
             lost.pop_front();
         }
         let enough = self.voters(now).count() >= 3;
-        let middle = median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
+        let middle =
+            Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
         let source = self.source(delay, now);
         source.probed |= probed;
         let sample = source.sample(delay, quiet, now);
         if let Some(middle) = middle {
             let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
-            source.odd += (f64::from(u8::from(off)) - source.odd) * ODD_GAIN;
+            source.odd_share += (f64::from(u8::from(off)) - source.odd_share) * ODD_GAIN;
         }
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
@@ -112,17 +115,19 @@ impl Delays {
     /// All samples of sources that vote which arrived within `age`, newest first.
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
         let probed = self.probes_answered(now);
-        let odd = self.oddness(now);
+        let odd = self.max_odd_share(now);
         self.within(age, now).filter(move |sample| {
             let source = self.sources.iter().find(|source| source.id == sample.delay.source);
-            (sample.probed || !probed) && source.is_none_or(|source| source.odd <= odd)
+            (sample.probed || !probed) && source.is_none_or(|source| source.odd_share <= odd)
         })
     }
 
-    /// Greatest oddness of a source that is listened to: where all are odd, the path is, and none lies.
-    fn oddness(&self, now: Time) -> f64 {
-        let usual = median(self.voters(now).map(|source| source.odd)).unwrap_or(0.0);
-        (ODD_TIMES * usual).max(ODD)
+    /// Greatest share of odd samples of a source that is listened to.
+    ///
+    /// Where all sources are odd, the path is, and none lies.
+    fn max_odd_share(&self, now: Time) -> f64 {
+        let usual = median(self.voters(now).map(|source| source.odd_share)).unwrap_or(0.0);
+        (ODD_FACTOR * usual).max(ODD_SHARE)
     }
 
     fn within(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
@@ -143,40 +148,43 @@ impl Delays {
 
     /// The share of `side` in an excess of `total`, by the latest samples that tell the two ways apart;
     /// `None` if there are none, or they know of less than half of that excess.
-    pub fn share(&self, side: Side, total: f64, now: Time) -> Option<f64> {
-        let (mut sums, mut count) = ([0.0; 2], 0.0);
+    pub fn share(&self, side: Side, total: Seconds, now: Time) -> Option<f64> {
+        let (mut sums, mut count) = ([Seconds::ZERO; 2], 0.0);
         for ways in self.within(SHARED, now).filter_map(|sample| sample.by_side) {
             sums = [sums[0] + ways[0], sums[1] + ways[1]];
             count += 1.0;
         }
         let sum = sums[0] + sums[1];
-        (sum > 0.0 && sum >= count * total * KNOWN).then(|| sums[side as usize] / sum)
+        (sum > Seconds::ZERO && sum >= total * count * KNOWN_SHARE)
+            .then(|| sums[side as usize] / sum)
     }
 
-    /// The jitter of the middle source, in seconds.
-    pub fn jitter(&self, now: Time) -> f64 {
-        median(self.voters(now).map(|source| source.jitter)).unwrap_or(0.0)
+    /// The jitter of the middle source.
+    pub fn jitter(&self, now: Time) -> Seconds {
+        Seconds::median(self.voters(now).map(|source| source.jitter)).unwrap_or(Seconds::ZERO)
     }
 
-    /// The baseline of the middle source, in seconds; that of all that ever answered if none does now.
-    pub fn base(&self, now: Time) -> Option<f64> {
-        let seconds = |source: &Source| source.rtt.get() as f64 / 1e9;
-        median(self.voters(now).map(seconds)).or_else(|| median(self.sources.iter().map(seconds)))
+    /// The baseline of the middle source; that of all that ever answered if none does now.
+    pub fn base(&self, now: Time) -> Option<Seconds> {
+        let base = |source: &Source| Seconds::from_nanos(source.rtt.get_ns());
+        Seconds::median(self.voters(now).map(base))
+            .or_else(|| Seconds::median(self.sources.iter().map(base)))
     }
 
-    /// By how much, in seconds, the oldest answer is overdue that at least [`OVERDUE`] probes wait for
-    /// in a row: any shorter row may simply be lost. It counts as overdue from `slack` seconds on.
-    pub fn overdue(&self, slack: f64, now: Time) -> Option<f64> {
+    /// By how much the oldest answer is overdue, if at least [`OVERDUE_PROBES`] in a row wait for one.
+    ///
+    /// Any shorter row may simply be lost. An answer counts as overdue from `slack` on.
+    pub fn overdue(&self, slack: Seconds, now: Time) -> Option<Seconds> {
         let mut late = self.unanswered.iter().filter_map(|&(id, sent)| {
             if self.answered.is_some_and(|answered| sent <= answered) {
                 return None;
             }
-            let base = self.sources.iter().find(|source| source.id == id)?.rtt.get() as f64 / 1e9;
-            let over = now.since(sent).as_secs_f64() - base;
+            let source = self.sources.iter().find(|source| source.id == id)?;
+            let over = Seconds::from(now.since(sent)) - Seconds::from_nanos(source.rtt.get_ns());
             (over > slack).then_some(over)
         });
         let oldest = late.next()?;
-        (late.count() + 1 >= OVERDUE).then_some(oldest)
+        (late.count() + 1 >= OVERDUE_PROBES).then_some(oldest)
     }
 
     /// Whether anybody is probed.
@@ -196,24 +204,22 @@ impl Delays {
         lost.count()
     }
 
-    /// The excess of all samples since `since` is none: it is the path that has become longer. Returns by
-    /// how much, in seconds.
-    pub fn reroute(&mut self, since: Time) -> f64 {
+    /// Takes the excess of all samples since `since` for a path that has become longer; returns by how much.
+    pub fn reroute(&mut self, since: Time) -> Seconds {
         let Self { sources, recent, .. } = self;
         let samples = || recent.iter().filter(move |sample| sample.arrived >= since);
-        let least = samples().map(|sample| sample.total).fold(f64::INFINITY, f64::min);
-        if !least.is_finite() {
-            return 0.0;
-        }
+        let Some(least) = samples().map(|sample| sample.total).reduce(Seconds::min) else {
+            return Seconds::ZERO;
+        };
         for source in sources {
             let own = || samples().map(|sample| sample.delay).filter(|d| d.source == source.id);
-            let by = own().map(|delay| delay.rtt.as_nanos() as i64 - source.rtt.get()).min();
-            source.rtt.raise(by.unwrap_or((least * 1e9) as i64));
+            let by = own().map(|delay| delay.rtt.as_nanos() as i64 - source.rtt.get_ns()).min();
+            source.rtt.raise(by.unwrap_or((least.0 * 1e9) as i64));
             if let Some(ways) = &mut source.ways {
                 for (way, base) in ways.iter_mut().enumerate() {
                     let now = own().filter_map(|d| d.one_way).map(|parts| part(parts, way)).min();
-                    let now = now.unwrap_or(base.get());
-                    base.raise(now - base.get());
+                    let now = now.unwrap_or(base.get_ns());
+                    base.raise(now - base.get_ns());
                 }
             }
         }
@@ -249,18 +255,18 @@ impl Source {
             ways: delay
                 .one_way
                 .map(|parts| [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now))),
-            jitter: 0.0,
-            last: 0.0,
-            odd: 0.0,
+            jitter: Seconds::ZERO,
+            last: Seconds::ZERO,
+            odd_share: 0.0,
             heard: now,
         }
     }
 
-    fn sample(&mut self, delay: &Delay, quiet: f64, now: Time) -> Sample {
+    fn sample(&mut self, delay: &Delay, quiet: Seconds, now: Time) -> Sample {
         self.heard = now;
         let rtt = delay.rtt.as_nanos() as i64;
         self.rtt.add(rtt, now);
-        let total = (rtt - self.rtt.get()) as f64 / 1e9;
+        let total = Seconds::from_nanos(rtt - self.rtt.get_ns());
         if total < quiet && self.last < quiet {
             self.jitter += ((total - self.last).abs() - self.jitter) * JITTER_GAIN;
         }
@@ -278,24 +284,29 @@ impl Source {
 
     /// Shares `total` between the ways. The round trip is measured with one clock and bounds what a
     /// drifting or jumping clock at the other end can claim.
-    fn by_side(&mut self, parts: Option<OneWay>, total: f64, now: Time) -> Option<[f64; 2]> {
+    fn by_side(
+        &mut self,
+        parts: Option<OneWay>,
+        total: Seconds,
+        now: Time,
+    ) -> Option<[Seconds; 2]> {
         let parts = parts?;
         let ways = self.ways.get_or_insert_with(|| {
             [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now))
         });
-        let mut over = [0.0; 2];
+        let mut over = [Seconds::ZERO; 2];
         for (way, base) in ways.iter_mut().enumerate() {
             let value = part(parts, way);
             base.add(value, now);
-            over[way] = (value - base.get()) as f64 / 1e9;
+            over[way] = Seconds::from_nanos(value - base.get_ns());
         }
         let sum = over[0] + over[1];
         // A clock that is set forward or back moves one way by as much as the other, the wrong way.
-        if sum <= 0.0 || sum > total + IMPLAUSIBLE {
+        if sum <= Seconds::ZERO || sum > total + IMPLAUSIBLE {
             *ways = [0, 1].map(|way| Baseline::new(part(parts, way), WAY_HALF, now));
             return None;
         }
-        Some(over.map(|way| total * way / sum))
+        Some(over.map(|way| Seconds(total.0 * way.0 / sum.0)))
     }
 }
 
@@ -303,13 +314,8 @@ const fn part(parts: OneWay, way: usize) -> i64 {
     if way == 0 { parts.there_ns } else { parts.back_ns }
 }
 
-/// The middle of some numbers: of an even count the lower of the two.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
-}
-
+/// Half the memory of a round trip's baseline.
+///
 /// BBR keeps its least round trip for 10 s and then drains on purpose; here the queue is empty most of the
 /// time anyway, so that three times as long costs nothing and forgives a longer congestion.
 const RTT_HALF: Duration = Duration::from_secs(15);
@@ -317,32 +323,36 @@ const RTT_HALF: Duration = Duration::from_secs(15);
 ///
 /// 100 ppm are the tolerance of cheap crystals.
 const WAY_HALF: Duration = Duration::from_secs(5);
-/// RFC 3550, section 6.4.1.
+/// Weight of a new difference in the jitter (RFC 3550, section 6.4.1).
 const JITTER_GAIN: f64 = 1.0 / 16.0;
 /// Probes in a row without an answer that are not chance: with a loss of 20 % they are, once in 16 000.
-const OVERDUE: usize = 6;
+const OVERDUE_PROBES: usize = 6;
 /// Ways that together exceed the round trip by more are not measured with steady clocks: ten times the
 /// drift of [`WAY_HALF`].
-const IMPLAUSIBLE: f64 = 0.005;
+const IMPLAUSIBLE: Seconds = Seconds(0.005);
 /// Time after which a source without an answer has no vote: ten times the longest time between two probes.
 const ACTIVE: Duration = Duration::from_secs(2);
-/// Seconds, and share of the middle, by which a sample is far from it: a queue that grows three times as fast
-/// as time passes differs by no more between two probes.
-const FAR: f64 = 0.01;
+/// Distance from the middle from which on a sample is far from it, where the middle itself is small.
+///
+/// A queue that grows three times as fast as time passes differs by no more between two probes.
+const FAR: Seconds = Seconds(0.01);
+/// Share of the middle that a sample may differ by on top of [`FAR`]: twice the middle is far.
 const FAR_SHARE: f64 = 1.0;
-/// The last eight samples count for two thirds.
+/// Weight of a new sample in the share of odd ones: the last eight count for two thirds.
 const ODD_GAIN: f64 = 1.0 / 8.0;
 /// Share of a source's samples that may lie far from the middle; a source with more is not listened to.
-const ODD: f64 = 0.3;
-/// Multiple of the usual oddness up to which a source is listened to, where that is more than [`ODD`].
-const ODD_TIMES: f64 = 2.0;
+const ODD_SHARE: f64 = 0.3;
+/// Multiple of the usual share up to which a source is listened to, where that is more than [`ODD_SHARE`].
+const ODD_FACTOR: f64 = 2.0;
+/// Share of an excess that the samples of the two ways must explain to tell whose it is.
+///
 /// A connection that began in a queue takes that for its baseline, and knows only what is beyond.
-const KNOWN: f64 = 0.5;
+const KNOWN_SHARE: f64 = 0.5;
 /// How long the ways of a queue tell of one that is measured now.
 const SHARED: Duration = Duration::from_millis(200);
 /// Time for which samples are kept: longer than any feedback delay that is believed.
 const KEEP: Duration = Duration::from_secs(4);
-/// No answer is waited for longer; Linux' `ping` gives up after 10 s.
+/// Time for which an answer is waited for; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// Sources at most, the user's connections included; of more the longest silent makes room.
 const MAX_SOURCES: usize = 64;
@@ -353,7 +363,7 @@ const MAX_VOTES: usize = 7;
 mod tests {
     use super::*;
 
-    const QUIET: f64 = 0.01;
+    const QUIET: Seconds = Seconds(0.01);
 
     fn answer(source: u32, sent_ms: u64, rtt_ms: u64) -> (Delay, Time) {
         let rtt = Duration::from_millis(rtt_ms);
@@ -368,7 +378,7 @@ mod tests {
     fn totals(delays: &Delays, now_ms: u64) -> Vec<u64> {
         delays
             .latest(Duration::from_millis(500), Time::from_millis(now_ms))
-            .map(|sample| (sample.total * 1e3).round() as u64)
+            .map(|sample| sample.total.as_millis().round() as u64)
             .collect()
     }
 
@@ -382,7 +392,7 @@ mod tests {
         add(&mut delays, answer(1, 110, 25));
         add(&mut delays, answer(2, 120, 37));
         assert_eq!(totals(&delays, 160), [7, 5, 2]);
-        assert_eq!(delays.base(Time::from_millis(160)), Some(0.02));
+        assert_eq!(delays.base(Time::from_millis(160)), Some(Seconds(0.02)));
     }
 
     #[test]
@@ -393,12 +403,12 @@ mod tests {
         for n in 1..=6 {
             delays.sent(0, ms(20 * n));
         }
-        assert_eq!(delays.overdue(0.005, ms(130)), None);
+        assert_eq!(delays.overdue(Seconds(0.005), ms(130)), None);
         // The sixth left at 120 ms and was due at 130 ms.
-        assert!((delays.overdue(0.005, ms(136)).unwrap() - 0.106).abs() < 1e-9);
+        assert!((delays.overdue(Seconds(0.005), ms(136)).unwrap().0 - 0.106).abs() < 1e-9);
         // An answer to a later one: those before it are lost, not late.
         add(&mut delays, answer(0, 120, 20));
-        assert_eq!(delays.overdue(0.005, ms(141)), None);
+        assert_eq!(delays.overdue(Seconds(0.005), ms(141)), None);
     }
 
     #[test]
@@ -427,7 +437,10 @@ mod tests {
         add(&mut delays, with_ways(0, 5, 5, -7_000));
         add(&mut delays, with_ways(50, 5, 25, -7_000));
         let sample = delays.recent[1];
-        assert!((sample.of(Side::Egress), sample.of(Side::Ingress)) == (0.0, 0.02));
+        assert_eq!(
+            [Side::Egress, Side::Ingress].map(|side| sample.of(side)),
+            [0.0, 0.02].map(Seconds)
+        );
     }
 
     /// 10 ms there and 30 ms back, twice: a quarter and three quarters. They tell of an excess of which they know half.
@@ -440,7 +453,7 @@ mod tests {
         }
         let now = Time::from_millis(115);
         delays.recent.pop_front();
-        let share = |side, total| delays.share(side, total, now);
+        let share = |side, total| delays.share(side, Seconds(total), now);
         assert!((share(Side::Egress, 0.04).unwrap() - 0.25).abs() < 1e-9);
         assert!((share(Side::Ingress, 0.04).unwrap() - 0.75).abs() < 1e-9);
         assert!(share(Side::Egress, 0.079).is_some());
@@ -454,7 +467,7 @@ mod tests {
         let mut jitter_after = |sent: u64, rtt: u64| {
             let (delay, at) = answer(0, sent, rtt);
             delays.add(&delay, QUIET, at);
-            (delays.jitter(at) * 1e9).round() as u64
+            (delays.jitter(at).0 * 1e9).round() as u64
         };
         assert_eq!(jitter_after(0, 20), 0);
         assert_eq!(jitter_after(100, 24), 250_000, "4 ms more");
@@ -470,11 +483,11 @@ mod tests {
         add(&mut delays, with_ways(0, 5, 5, 0));
         // An hour forward: one way seems to take an hour more.
         add(&mut delays, with_ways(50, 5, 5, 3_600_000));
-        assert_eq!(delays.recent[1].total, 0.0);
+        assert_eq!(delays.recent[1].total, Seconds::ZERO);
         assert_eq!(delays.recent[1].by_side, None);
         // From there on the ways are told apart again.
         add(&mut delays, with_ways(100, 15, 5, 3_600_000));
-        assert_eq!(delays.recent[2].by_side, Some([0.01, 0.0]));
+        assert_eq!(delays.recent[2].by_side, Some([0.01, 0.0].map(Seconds)));
     }
 
     #[test]
@@ -484,7 +497,7 @@ mod tests {
         add(&mut delays, answer(1, 10, 20));
         add(&mut delays, answer(0, 100, 41));
         add(&mut delays, answer(0, 150, 43));
-        assert!((delays.reroute(Time::from_millis(140)) - 0.031).abs() < 1e-9);
+        assert!((delays.reroute(Time::from_millis(140)).0 - 0.031).abs() < 1e-9);
         add(&mut delays, answer(0, 200, 43));
         add(&mut delays, answer(1, 220, 53));
         assert_eq!(totals(&delays, 300), [2, 2]);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Time};
 
 use crate::contract::Traffic;
+use crate::quantities::{BitsPerSecond, Seconds};
 
 /// The counters of one side at the ticks of the last seconds.
 #[derive(Clone, Debug, Default)]
@@ -32,15 +33,18 @@ impl History {
         Some(self.bytes_until(to)? - self.bytes_until(from)?)
     }
 
-    /// Bit/s over the last `span`, or over as much of it as there is; 0 at the very start.
-    pub fn load(&self, span: Duration) -> f64 {
-        let Some((now, last)) = self.ticks.back() else { return 0.0 };
+    /// The load over the last `span`, or over as much of it as there is; zero at the very start.
+    pub fn load(&self, span: Duration) -> BitsPerSecond {
+        let Some((now, last)) = self.ticks.back() else { return BitsPerSecond::ZERO };
         let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
         let Some((first_at, first)) = self.ticks.iter().find(|(at, _)| *at >= from) else {
-            return 0.0;
+            return BitsPerSecond::ZERO;
         };
-        let took = now.since(*first_at).as_secs_f64();
-        if took > 0.0 { (last.bytes - first.bytes) as f64 * 8.0 / took } else { 0.0 }
+        let took = now.since(*first_at);
+        if took.is_zero() {
+            return BitsPerSecond::ZERO;
+        }
+        BitsPerSecond::of_bytes((last.bytes - first.bytes) as f64, Seconds::from(took))
     }
 
     /// The share of the ticks of the last `span` at which packets waited in the shaper.
@@ -106,8 +110,8 @@ mod tests {
     #[test]
     fn load_and_backlog_of_the_last_span() {
         let history = history();
-        assert_eq!(history.load(Duration::from_millis(100)), 800_000.0);
-        assert_eq!(history.load(Duration::from_millis(200)), 600_000.0);
+        assert_eq!(history.load(Duration::from_millis(100)), BitsPerSecond(800_000.0));
+        assert_eq!(history.load(Duration::from_millis(200)), BitsPerSecond(600_000.0));
         assert_eq!(history.held_back(Duration::from_millis(80)), 1.0);
         assert_eq!(history.held_back(Duration::from_millis(180)), 0.5);
     }

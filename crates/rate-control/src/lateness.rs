@@ -1,13 +1,14 @@
 //! Times at which the shaper's process was late, as on a busy machine.
 //!
-//! Packets that it held back meanwhile go in a burst. The burst waits at the line for as long as the lateness
+//! Packets that it held back meanwhile leave in a burst. The burst waits at the line for as long as the lateness
 //! took, and no longer: an excess of that much is no want of capacity. While the process was away the line
-//! may
-//! have been idle, so that the bytes that crossed it tell nothing of what it carries.
+//! may have been idle, so that the bytes that crossed it tell nothing of what it carries.
 
 use std::collections::VecDeque;
 
 use weir_core::{Duration, Time};
+
+use crate::quantities::Seconds;
 
 /// The last times at which the shaper's process was late.
 #[derive(Clone, Debug, Default)]
@@ -30,18 +31,18 @@ impl Lateness {
         self.spans.back().map(|&(_, end)| end)
     }
 
-    /// Seconds of excess that lateness may explain at `now`: the longest of those that still show.
-    pub fn allowance(&self, now: Time) -> f64 {
+    /// The excess that lateness may explain at `now`: the longest of those that still show.
+    pub fn allowance(&self, now: Time) -> Seconds {
         let recent = self.spans.iter().rev().take_while(|&&(_, end)| now.since(end) <= SHOWS);
         let longest = recent.map(|&(since, end)| end.since(since)).max();
-        longest.unwrap_or(Duration::ZERO).as_secs_f64().min(MAX_LATENESS_S)
+        Seconds::from(longest.unwrap_or(Duration::ZERO).min(MAX_ALLOWANCE))
     }
 }
 
 /// A burst is gone as soon as the rate leaves room for it: 15 ms at 97 % of the line.
 const SHOWS: Duration = Duration::from_millis(500);
-/// Seconds: a machine that is later than this for long cannot keep delays short, and is not forgiven either.
-const MAX_LATENESS_S: f64 = 0.02;
+/// A machine that is later than this for long cannot keep delays short, and is not forgiven either.
+const MAX_ALLOWANCE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
@@ -51,13 +52,13 @@ mod tests {
     fn the_longest_of_late_counts_for_half_a_second() {
         let ms = Time::from_millis;
         let mut late = Lateness::default();
-        assert_eq!((late.last(), late.allowance(ms(0))), (None, 0.0));
+        assert_eq!((late.last(), late.allowance(ms(0))), (None, Seconds::ZERO));
         late.note(ms(100), ms(108));
         late.note(ms(200), ms(203));
-        assert_eq!((late.last(), late.allowance(ms(300))), (Some(ms(203)), 0.008));
-        assert_eq!(late.allowance(ms(650)), 0.003);
-        assert_eq!(late.allowance(ms(704)), 0.0);
+        assert_eq!((late.last(), late.allowance(ms(300))), (Some(ms(203)), Seconds(0.008)));
+        assert_eq!(late.allowance(ms(650)), Seconds(0.003));
+        assert_eq!(late.allowance(ms(704)), Seconds::ZERO);
         late.note(ms(800), ms(900));
-        assert_eq!(late.allowance(ms(900)), MAX_LATENESS_S);
+        assert_eq!(late.allowance(ms(900)), Seconds(0.02));
     }
 }

@@ -15,19 +15,20 @@
 
 mod auto;
 mod baseline;
+mod cake_autorate;
 mod capacity;
 mod contract;
 mod delays;
 mod fixed;
 mod history;
 mod lateness;
-mod published;
+mod quantities;
 mod side;
 
 pub use auto::Auto;
+pub use cake_autorate::CakeAutorate;
 pub use contract::{
     AutoSettings, Bounds, Control, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State,
     TICK, Traffic,
 };
 pub use fixed::Fixed;
-pub use published::CakeAutorate;

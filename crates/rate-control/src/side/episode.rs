@@ -1,29 +1,33 @@
-//! A time with a queue at the line: the rate falls until it is gone, and what the line carries meanwhile is
-//! what it carries at all.
+//! A congestion episode: the line has a queue, and the rate is lowered until it is gone.
+//!
+//! What the line carries meanwhile is its capacity.
 
 use weir_core::{Duration, Time};
 
-use super::{MAX_SLACK_S, MIN_STEP, STEADY, SideControl, View, seconds};
-use crate::contract::{MIN_RATE_BPS, Reason, State};
+use super::{MAX_SLACK, MIN_STEP, STEADY_SPREAD, SideControl, View};
+use crate::contract::{MIN_RATE, Reason, State};
+use crate::quantities::{BitsPerSecond, Seconds};
 
-/// A time with a queue at the line.
+/// One time with a queue at the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
     began: Time,
-    /// Load when it began, bit/s.
-    load: f64,
-    /// The rate when it began, bit/s.
-    rate: Option<f64>,
-    /// The greatest excess, in seconds.
-    peak: f64,
-    capacity: Option<f64>,
+    /// Load when it began.
+    load: BitsPerSecond,
+    /// Rate when it began.
+    rate: Option<BitsPerSecond>,
+    /// Greatest excess.
+    peak: Seconds,
+    /// Capacity that was known when it began.
+    capacity: Option<BitsPerSecond>,
     /// Whether the episode began in [`State::Probing`].
     pub wanted: bool,
+    /// When the rate was last halved for overdue answers.
     halved: Time,
     /// How often the rate was halved to see whether the excess is a queue, and when it was last.
     tests: u32,
     tested: Time,
-    /// All the time it was certain whose queue it is.
+    /// Whether it was certain all the time whose queue it is.
     certain: bool,
 }
 
@@ -32,9 +36,9 @@ impl Default for Episode {
     fn default() -> Self {
         Self {
             began: Time::ZERO,
-            load: 0.0,
+            load: BitsPerSecond::ZERO,
             rate: None,
-            peak: 0.0,
+            peak: Seconds::ZERO,
             capacity: None,
             wanted: false,
             halved: Time::ZERO,
@@ -46,19 +50,19 @@ impl Default for Episode {
 }
 
 impl SideControl {
-    /// Lowers the rate because a queue showed, with `excess` seconds of it.
-    pub(super) fn back_off(&mut self, excess: f64, view: &View<'_>) -> (Reason, f64) {
+    /// Lowers the rate because a queue showed, `excess` long.
+    pub(super) fn back_off(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
         self.begin_episode(view.now);
         self.episode.certain = view.certain;
         let measured = self.measure(view, self.load_span());
         if self.capacity.is_none() || view.certain {
             // Too short a span says nothing, but what crossed the line while its queue grew is more than it
             // carries.
-            let capacity = measured.map_or_else(|| self.load(), |found| found.bps);
-            self.capacity = Some(capacity.max(MIN_RATE_BPS as f64));
+            let capacity = measured.map_or_else(|| self.load(), |found| found.rate);
+            self.capacity = Some(capacity.max(MIN_RATE.into()));
         }
         self.rate = Some(self.draining(view));
-        (Reason::Delay, excess * 1e3)
+        (Reason::Delay, excess.as_millis())
     }
 
     pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
@@ -71,23 +75,24 @@ impl SideControl {
             return verdict;
         }
         self.episode.certain &= view.certain;
-        let load = self.load().max(MIN_RATE_BPS as f64);
+        let load = self.load().max(MIN_RATE.into());
         self.capacity.get_or_insert(load);
-        if let Some(found) = self.measure(view, seconds(MEASURE_SPAN).max(self.load_span())) {
-            let capacity = self.capacity.unwrap_or(found.bps);
+        if let Some(found) = self.measure(view, MEASURE_SPAN.max(self.load_span())) {
+            let capacity = self.capacity.unwrap_or(found.rate);
             // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
-            if view.certain && (found.bps > capacity || found.grown.abs() > view.clear()) {
-                let blended = capacity + (found.bps - capacity) * MEASURE_GAIN;
-                self.capacity = Some(blended.max(MIN_RATE_BPS as f64));
+            if view.certain && (found.rate > capacity || found.grown.abs() > view.clear()) {
+                let blended = capacity + (found.rate - capacity) * MEASURE_GAIN;
+                self.capacity = Some(blended.max(MIN_RATE.into()));
             }
         }
         self.rate = Some(self.draining(view));
-        (Reason::Delay, excess * 1e3)
+        (Reason::Delay, excess.as_millis())
     }
 
     /// The queue is gone: what the line carried from its beginning to its end is its capacity.
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         let took = view.now.since(self.episode.began);
+        let took_s = Seconds::from(took);
         let before = self.episode.capacity;
         if before.is_none() && took < FIRST_EPISODE {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
@@ -95,36 +100,38 @@ impl SideControl {
             self.enter(State::Loaded, view.now);
             return (Reason::Clear, took.as_millis_f64());
         }
-        let found = self.measure(view, took + LEAD_IN).map(|found| found.bps);
+        let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
         let found = found.or(self.capacity).unwrap_or_else(|| self.load());
-        if self.episode.peak <= MAX_SLACK_S
-            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED)
+        if self.episode.peak <= MAX_SLACK
+            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED_SHARE)
         {
             // It carried all that it was given: that was no queue for want of capacity.
-            self.noise += (self.episode.peak - self.noise).max(0.0) * NOISE_GAIN;
+            self.noise += (self.episode.peak - self.noise).max(Seconds::ZERO) * NOISE_GAIN;
         }
         self.capacity = Some(match before {
             Some(before) if !self.episode.certain => before,
-            Some(before) if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE => {
-                f64::midpoint(before, found)
+            Some(before)
+                if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE_SHARE =>
+            {
+                before.midpoint(found)
             }
             Some(before) => {
-                let sure = (1.0 - 2.0 * self.packet_time() / took.as_secs_f64()).max(0.0);
+                let sure = (1.0 - self.packet_time() * 2.0 / took_s).max(0.0);
                 // A line that varies and pauses for a moment is not slower: short episodes count for less.
-                let long = match self.spread() > STEADY {
-                    true => (took.as_secs_f64() / LONG_EPISODE).min(1.0),
+                let long = match self.spread() > STEADY_SPREAD {
+                    true => (took_s / LONG_EPISODE).min(1.0),
                     false => 1.0,
                 };
-                (before + (found - before) * sure * long).max(MIN_RATE_BPS as f64)
+                (before + (found - before) * sure * long).max(MIN_RATE.into())
             }
-            None => found.max(MIN_RATE_BPS as f64),
+            None => found.max(MIN_RATE.into()),
         });
         if let (Some(before), Some(after)) = (before, self.capacity) {
             // A packet more or less at each end is no change.
-            let noise = NOISE + 2.0 * self.packet_time() / took.as_secs_f64();
-            let change = (((after - before) / before).abs() - noise).clamp(0.0, 1.0);
+            let chance = STEADY_CHANGE + self.packet_time() * 2.0 / took_s;
+            let change = (((after - before) / before).abs() - chance).clamp(0.0, 1.0);
             self.changes.push_back(change);
-            if self.changes.len() > SPREAD_COUNT {
+            if self.changes.len() > MAX_CHANGES {
                 self.changes.pop_front();
             }
         }
@@ -140,53 +147,55 @@ impl SideControl {
     /// lost it may be a full buffer that is still overrun, and the rate is halved some more before that is
     /// believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
-        if view.now.since(self.episode.tested) < seconds(UNMOVED_SPAN + 2.0 * view.feedback) {
-            return (self.episode.tests > 0).then_some((Reason::Test, UNMOVED_SPAN * 1e3));
+        let span = Seconds::from(UNMOVED_SPAN) + view.feedback * 2.0;
+        if view.now.since(self.episode.tested) < span.to_duration() {
+            return (self.episode.tests > 0)
+                .then_some((Reason::Test, UNMOVED_SPAN.as_millis_f64()));
         }
         self.episode.tested = view.now;
-        let (mut least, mut most) = (f64::INFINITY, 0.0f64);
-        for sample in view.delays.newest(seconds(UNMOVED_SPAN), view.now) {
+        let (mut least, mut most) = (Seconds(f64::INFINITY), Seconds::ZERO);
+        for sample in view.delays.newest(UNMOVED_SPAN, view.now) {
             least = least.min(sample.of(self.side));
             most = most.max(sample.of(self.side));
         }
         let stays = most - least <= (least * UNMOVED_SHARE).max(view.clear());
-        if !least.is_finite() || !stays {
+        if !least.0.is_finite() || !stays {
             self.episode.tests = 0;
             return None;
         }
-        let overrun = view.delays.lost_within(seconds(UNMOVED_SPAN), view.now) > 0;
-        if self.episode.tests >= if overrun { MAX_TESTS } else { TESTS } {
+        let overrun = view.delays.lost_within(UNMOVED_SPAN, view.now) > 0;
+        if self.episode.tests >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
             return Some(self.reroute(view));
         }
         self.episode.tests += 1;
         self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
-        Some((Reason::Test, UNMOVED_SPAN * 1e3))
+        Some((Reason::Test, UNMOVED_SPAN.as_millis_f64()))
     }
 
     fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
-        let excess = view.excess.unwrap_or(0.0);
+        let excess = view.excess.unwrap_or_default();
         self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
         self.tried = view.now;
         self.rate = Some(self.held(view.probes));
         self.enter(State::Loaded, view.now);
-        (Reason::Reroute, excess * 1e3)
+        (Reason::Reroute, excess.as_millis())
     }
 
-    /// Answers stay out: the queue is at least as long as they are late.
-    pub(super) fn hurry(&mut self, overdue: f64, view: &View<'_>) -> (Reason, f64) {
+    /// Lowers the rate because answers stay out: the queue is at least as long as they are late.
+    pub(super) fn on_overdue(&mut self, overdue: Seconds, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::BackingOff {
             self.begin_episode(view.now);
             // What is stuck may be stuck on the other side.
             self.episode.certain = view.alone;
         }
-        if view.now.since(self.episode.halved) >= seconds(view.feedback.max(MIN_STEP)) {
+        if view.now.since(self.episode.halved) >= view.feedback.max(MIN_STEP).to_duration() {
             self.episode.halved = view.now;
-            let rate = self.rate.unwrap_or(f64::INFINITY).min(self.episode.load);
+            let rate = self.rate.map_or(self.episode.load, |rate| rate.min(self.episode.load));
             let share = if self.episode.certain { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
             let least = self.capacity.unwrap_or(rate) * share;
             self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
-        (Reason::Overdue, overdue * 1e3)
+        (Reason::Overdue, overdue.as_millis())
     }
 
     fn begin_episode(&mut self, now: Time) {
@@ -203,55 +212,55 @@ impl SideControl {
     }
 
     /// The rate at which the queue that is expected now drains.
-    fn draining(&self, view: &View<'_>) -> f64 {
+    fn draining(&self, view: &View<'_>) -> BitsPerSecond {
         let capacity = self.capacity.expect("measured when the queue showed");
-        let time = DRAIN_TIME.max(2.0 * view.feedback);
-        let share = (self.mode.share - view.expected / time).max(DRAIN_SHARE);
+        let time = DRAIN_TIME.max(view.feedback * 2.0);
+        let share = (self.mode.share - view.expected / time).max(MIN_DRAIN_SHARE);
         self.bounded(capacity * share - view.probes)
     }
 }
 
-/// Seconds in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
-const DRAIN_TIME: f64 = 0.1;
-/// However long the queue: a fifth of the line keeps TCP's clock going.
-const DRAIN_SHARE: f64 = 0.2;
+/// Time in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
+const DRAIN_TIME: Seconds = Seconds(0.1);
+/// Share of the capacity that is let through however long the queue: a fifth keeps TCP's clock going.
+const MIN_DRAIN_SHARE: f64 = 0.2;
 /// Share of the capacity below which the rate is not halved for overdue answers, if this side surely is the
 /// reason.
 const MIN_SHARE: f64 = 0.1;
 /// Share of the capacity below which the rate is not halved for overdue answers, if the other side may be the
 /// reason.
 const MIN_SHARE_BESIDE_OTHERS: f64 = 0.5;
-/// Seconds over which the capacity is measured while the queue drains.
-const MEASURE_SPAN: f64 = 0.2;
-/// A half-life of two ticks.
+/// Span over which the capacity is measured while the queue drains: ten ticks.
+const MEASURE_SPAN: Duration = Duration::from_millis(200);
+/// Weight of a new measurement while the queue drains: a half-life of two ticks.
 const MEASURE_GAIN: f64 = 0.3;
 /// Time by which an episode's measurement begins earlier: from the last sample without a queue to the first
 /// with one.
 const LEAD_IN: Duration = Duration::from_millis(500);
-/// Measurements of one line differ by less; a few packets more or less in 200 ms do.
-const SAME_LINE: f64 = 0.1;
-/// Measurements of the line's spread: one that varies every time is told from one that changed once or twice.
-const SPREAD_COUNT: usize = 5;
+/// Share by which measurements of one line differ at most: a few packets more or less in 200 ms do.
+const SAME_LINE_SHARE: f64 = 0.1;
+/// Measurements that the spread is taken from: a line that varies is told from one that changed once or twice.
+const MAX_CHANGES: usize = 5;
 /// Least length of the first queue of a line: a slow start is over after some round trips.
 const FIRST_EPISODE: Duration = Duration::from_millis(100);
-/// Seconds after which what a line carried with a queue is what it carries.
-const LONG_EPISODE: f64 = 0.3;
-/// Seconds for which an excess must not move before it is taken for a longer path.
-const UNMOVED_SPAN: f64 = 0.25;
+/// Length of an episode after which what a line carried is what it carries.
+const LONG_EPISODE: Seconds = Seconds(0.3);
+/// Time for which an excess must not move before it is taken for a longer path.
+const UNMOVED_SPAN: Duration = Duration::from_millis(250);
 /// Share of itself within which an excess counts as unmoved.
 const UNMOVED_SHARE: f64 = 0.1;
 /// Halvings of the rate through which an excess must not move before it is taken for a longer path.
 ///
 /// While a short buffer overflows, the line is taken for a faster one than it is, and one halving does not
 /// empty it.
-const TESTS: u32 = 2;
+const MAX_TESTS: u32 = 2;
 /// Halvings of the rate through which an excess must not move where probes are lost.
 ///
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.
-const MAX_TESTS: u32 = 3;
+const MAX_TESTS_WITH_LOSS: u32 = 3;
 /// Share by which measurements of a steady line differ.
-const NOISE: f64 = 0.04;
+const STEADY_CHANGE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.
-const CARRIED: f64 = 0.985;
+const CARRIED_SHARE: f64 = 0.985;
 /// Weight of a false alarm in the noise: half of the last one, a quarter of the one before, and so on.
 const NOISE_GAIN: f64 = 0.5;

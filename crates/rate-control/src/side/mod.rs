@@ -20,47 +20,48 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
-use crate::contract::{Bounds, Decision, MIN_RATE_BPS, Mode, Reason, Side, State};
-use crate::delays::{Delays, median};
+use crate::contract::{Bounds, Decision, MIN_RATE, Mode, Reason, Side, State};
+use crate::delays::Delays;
 use crate::history::History;
+use crate::quantities::{BitsPerSecond, Seconds, median};
 use episode::Episode;
 
 /// The control of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct SideControl {
     side: Side,
-    mode: &'static Character,
+    mode: &'static ModeParameters,
     /// The rate never exceeds this.
-    max: f64,
+    max: Option<BitsPerSecond>,
     /// Whether the user chose the rate, which then stays.
     is_fixed: bool,
     pub history: History,
     state: State,
     entered: Time,
-    /// Bit/s; `None` lets everything through.
-    rate: Option<f64>,
-    /// Capacity of the line, bit/s; `None` before it was first measured.
-    capacity: Option<f64>,
+    /// `None` lets everything through.
+    rate: Option<BitsPerSecond>,
+    /// Capacity of the line; `None` before it was first measured.
+    capacity: Option<BitsPerSecond>,
     /// When the capacity was last measured or tried.
     tried: Time,
     /// By what shares the last measurements of the capacity differed, newest last.
     changes: VecDeque<f64>,
-    /// Seconds of excess without a queue that the line shows now and then.
-    noise: f64,
+    /// Excess without a queue that the line shows now and then.
+    noise: Seconds,
     learned: Option<Learned>,
     step: Step,
     episode: Episode,
     last_busy: Time,
     /// Rate and state that were reported last.
-    told: Option<(Option<Rate>, State)>,
+    reported: Option<(Option<Rate>, State)>,
 }
 
 /// Least, usual and greatest capacity so far.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
-    least: f64,
-    usual: f64,
-    most: f64,
+    min: BitsPerSecond,
+    base: BitsPerSecond,
+    max: BitsPerSecond,
 }
 
 /// A step of probing.
@@ -70,36 +71,36 @@ struct Step {
     began: Time,
 }
 
-/// Inputs of a side at one tick.
+/// All that a side looks at in one tick.
 pub(crate) struct View<'a> {
-    pub facts: Facts,
+    pub inputs: Inputs,
     pub delays: &'a Delays,
     /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
     pub late: Option<Time>,
 }
 
-/// Facts that a side gets at a tick.
+/// Quantities that both sides and the delays together give one side at a tick.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct Inputs {
     pub now: Time,
     /// Time since the last tick.
     pub elapsed: Duration,
-    /// Seconds of queue that are this side's, as measured; `None` without a sample.
-    pub excess: Option<f64>,
-    /// Whether they are this side's alone.
+    /// Excess delay that is this side's, as measured; `None` without a sample.
+    pub excess: Option<Seconds>,
+    /// Whether it is this side's alone.
     pub certain: bool,
-    /// Seconds of queue that are this side's, as far as they can be told for this moment.
-    pub expected: f64,
-    /// Seconds of queue from which on it is one.
-    pub threshold: f64,
-    /// Seconds by which answers are overdue.
-    pub overdue: Option<f64>,
-    /// Seconds until a change of rate shows in a delay.
-    pub feedback: f64,
+    /// Excess delay that is this side's, as far as it can be told for this moment.
+    pub expected: Seconds,
+    /// Excess above which there is a queue.
+    pub threshold: Seconds,
+    /// Time by which answers are overdue.
+    pub overdue: Option<Seconds>,
+    /// Time until a change of rate shows in a delay.
+    pub feedback: Seconds,
     /// How long nobody has answered although probes are out.
     pub silence: Option<Duration>,
-    /// Bit/s of the line that probes take past the shaper.
-    pub probes: f64,
+    /// Load of the probes, which go past the shaper.
+    pub probes: BitsPerSecond,
     /// Whether the other side leaves the queue to this one.
     pub may_probe: bool,
     /// Whether the other side has hardly any traffic.
@@ -107,23 +108,23 @@ pub(crate) struct Facts {
 }
 
 impl std::ops::Deref for View<'_> {
-    type Target = Facts;
+    type Target = Inputs;
 
-    fn deref(&self) -> &Facts {
-        &self.facts
+    fn deref(&self) -> &Inputs {
+        &self.inputs
     }
 }
 
-impl Facts {
-    /// Below this there is no queue.
-    fn clear(&self) -> f64 {
+impl Inputs {
+    /// Excess at or below which a queue counts as gone.
+    fn clear(&self) -> Seconds {
         self.threshold * CLEAR_SHARE
     }
 }
 
 impl SideControl {
-    pub fn new(side: Side, mode: Mode, max_bps: Option<u64>) -> Self {
-        let max = max_bps.map_or(f64::INFINITY, |bps| bps as f64);
+    pub fn new(side: Side, mode: Mode, max: Option<Rate>) -> Self {
+        let max = max.map(BitsPerSecond::from);
         Self {
             side,
             mode: match mode {
@@ -135,22 +136,22 @@ impl SideControl {
             history: History::default(),
             state: State::Idle,
             entered: Time::ZERO,
-            rate: max_bps.map(|_| max),
+            rate: max,
             capacity: None,
             tried: Time::ZERO,
             changes: VecDeque::new(),
-            noise: 0.0,
+            noise: Seconds::ZERO,
             learned: None,
             step: Step { number: 0, began: Time::ZERO },
             episode: Episode::default(),
             last_busy: Time::ZERO,
-            told: None,
+            reported: None,
         }
     }
 
-    /// A side that stays at `bps` and only tells whether it has traffic.
-    pub fn fixed(side: Side, mode: Mode, bps: u64) -> Self {
-        Self { is_fixed: true, ..Self::new(side, mode, Some(bps)) }
+    /// A side that stays at `rate` and only reports whether it has traffic.
+    pub fn fixed(side: Side, mode: Mode, rate: Rate) -> Self {
+        Self { is_fixed: true, ..Self::new(side, mode, Some(rate)) }
     }
 
     pub const fn is_fixed(&self) -> bool {
@@ -161,69 +162,72 @@ impl SideControl {
         self.state
     }
 
-    /// Seconds of queue, beyond packets and jitter, from which on it is one.
-    pub const fn threshold(&self) -> f64 {
+    /// Excess, beyond packets and jitter, above which there is a queue.
+    pub const fn threshold(&self) -> Seconds {
         self.mode.threshold
     }
 
-    /// Seconds of queue that are let stand because the line's rate varies: without any in stock the line
-    /// would be idle whenever it is faster than a moment ago. And what has been no queue before.
-    pub fn slack(&self) -> f64 {
+    /// Excess that is let stand because the line's rate varies, or because it was no queue before.
+    ///
+    /// Without a small queue a line that varies would be idle whenever it is faster than a moment ago.
+    pub fn slack(&self) -> Seconds {
         let unknown = match self.capacity {
-            None => (UNKNOWN_SLACK - self.mode.threshold).max(0.0),
-            Some(_) => 0.0,
+            None => (UNKNOWN_SLACK - self.mode.threshold).max(Seconds::ZERO),
+            Some(_) => Seconds::ZERO,
         };
-        ((self.spread() - STEADY).max(0.0) * SLACK + self.noise + unknown).min(MAX_SLACK_S)
+        let varying = SLACK_PER_SPREAD * (self.spread() - STEADY_SPREAD).max(0.0);
+        (varying + self.noise + unknown).min(MAX_SLACK)
     }
 
-    pub const fn rate(&self) -> Option<f64> {
+    pub const fn rate(&self) -> Option<BitsPerSecond> {
         self.rate
     }
 
-    pub const fn capacity(&self) -> Option<f64> {
+    pub const fn capacity(&self) -> Option<BitsPerSecond> {
         self.capacity
     }
 
     /// Bounds of the rate that were learned from the line.
     pub fn bounds(&self) -> Option<Bounds> {
         self.learned.map(|learned| Bounds {
-            min_bps: learned.least as u64,
-            base_bps: learned.usual as u64,
-            max_bps: learned.most as u64,
+            min_bps: learned.min.to_rate().as_bps(),
+            base_bps: learned.base.to_rate().as_bps(),
+            max_bps: learned.max.to_rate().as_bps(),
         })
     }
 
-    /// Seconds that a full packet takes on the line; none as long as the line is unknown.
-    pub fn packet_time(&self) -> f64 {
-        self.capacity.or(self.rate).map_or(0.0, |bps| FULL_PACKET_BITS / bps)
+    /// Time that a full packet takes on the line; zero as long as the line is unknown.
+    pub fn packet_time(&self) -> Seconds {
+        let rate = self.capacity.or(self.rate);
+        rate.map_or(Seconds::ZERO, |rate| rate.time_for_bits(FULL_PACKET_BITS))
     }
 
     /// Time over which the load is taken: long enough that a packet more or less does not matter.
     pub fn load_span(&self) -> Duration {
-        seconds((LOAD_PACKETS * self.packet_time()).clamp(0.1, 1.0))
+        (self.packet_time() * LOAD_PACKETS).max(MIN_LOAD_SPAN).min(MAX_LOAD_SPAN).to_duration()
     }
 
-    /// Bit/s that cross the line at present.
-    pub fn load(&self) -> f64 {
+    /// Rate at which traffic crosses the line at present.
+    pub fn load(&self) -> BitsPerSecond {
         self.history.load(self.load_span())
     }
 
-    /// Whether a probe for the queue is going on, or what it stirred up has not settled.
-    pub fn is_stirring(&self, feedback: f64, now: Time) -> bool {
+    /// Whether the rate is being raised to find the capacity, or the queue of that has not settled.
+    pub fn is_disturbing(&self, feedback: Seconds, now: Time) -> bool {
         match self.state {
             State::Probing => true,
             State::BackingOff => {
-                self.episode.wanted && now.since(self.entered) < seconds(STIRRED + 2.0 * feedback)
+                let settling = (DISTURBED + feedback * 2.0).to_duration();
+                self.episode.wanted && now.since(self.entered) < settling
             }
             _ => false,
         }
     }
 
-    /// Whether this side, without having been asked to, has lowered its rate and not long enough ago to
-    /// tell whether that helps.
-    pub fn is_trying(&self, feedback: f64, now: Time) -> bool {
+    /// Whether this side lowered its rate so short a time ago that the effect cannot show yet.
+    pub fn is_trying(&self, feedback: Seconds, now: Time) -> bool {
         self.state == State::BackingOff
-            && now.since(self.entered) < seconds(TRYING + 2.0 * feedback)
+            && now.since(self.entered) < (TRYING + feedback * 2.0).to_duration()
     }
 
     /// Whether this side leaves the line as it is, and what it did before has passed.
@@ -237,37 +241,44 @@ impl SideControl {
 
     /// Whether the rate is what limits the traffic.
     fn is_used(&self, span: Duration) -> bool {
-        // What waits at the shaper for a moment, as a burst does, waits for no rate.
-        let waits = self.history.held_back(span) >= 0.5;
-        let used = if waits { USED_IF_WAITS } else { USED };
-        self.rate.is_some_and(|rate| self.history.load(span) >= used * rate)
+        // A burst waits at the shaper for a moment only: no rate would have saved it that.
+        let waits = self.history.held_back(span) >= WAITS_SHARE;
+        let used = if waits { USED_SHARE_IF_WAITS } else { USED_SHARE };
+        self.rate.is_some_and(|rate| self.history.load(span) >= rate * used)
     }
 
     /// Looks at everything and changes what has to be changed.
     pub fn tick(&mut self, view: &View<'_>, decide: &mut dyn FnMut(Decision)) {
-        let (reason, value) = self.next(view);
-        self.tell(reason, value, decide);
+        let (reason, value) = self.advance(view);
+        self.report(reason, value, decide);
     }
 
-    /// Ticks stayed out for `pause`.
-    pub fn wake(&mut self, now: Time, pause: Duration, decide: &mut dyn FnMut(Decision)) {
+    /// Goes on after ticks stayed out for `pause`, as when the machine slept.
+    pub fn resume_after_sleep(
+        &mut self,
+        now: Time,
+        pause: Duration,
+        decide: &mut dyn FnMut(Decision),
+    ) {
         let (reason, value) = self.resume(now, pause);
-        self.tell(reason, value, decide);
+        self.report(reason, value, decide);
     }
 
-    fn tell(&mut self, reason: Reason, value: f64, decide: &mut dyn FnMut(Decision)) {
-        let rate = self.rate.map(|bps| Rate::from_bps(bps as u64));
-        if self.told != Some((rate, self.state)) {
-            self.told = Some((rate, self.state));
+    /// Reports a decision if the rate or the state has changed.
+    fn report(&mut self, reason: Reason, value: f64, decide: &mut dyn FnMut(Decision)) {
+        let rate = self.rate.map(BitsPerSecond::to_rate);
+        if self.reported != Some((rate, self.state)) {
+            self.reported = Some((rate, self.state));
             decide(Decision { side: self.side, rate, state: self.state, reason, value });
         }
     }
 
-    fn next(&mut self, view: &View<'_>) -> (Reason, f64) {
+    /// Does what the state asks for, and says why.
+    fn advance(&mut self, view: &View<'_>) -> (Reason, f64) {
         if self.is_fixed {
-            return self.stay(view.now);
+            return self.advance_fixed(view.now);
         }
-        if view.silence.is_some_and(|silence| silence >= STALL) {
+        if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
         }
         if self.state == State::Stalled {
@@ -275,7 +286,7 @@ impl SideControl {
         }
         let load = self.note_load(view.now);
         if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
-            return self.hurry(overdue, view);
+            return self.on_overdue(overdue, view);
         }
         match self.state {
             State::Idle => self.idle(load, view),
@@ -287,58 +298,58 @@ impl SideControl {
     }
 
     /// The load, which is remembered if it is one.
-    fn note_load(&mut self, now: Time) -> f64 {
+    fn note_load(&mut self, now: Time) -> BitsPerSecond {
         let load = self.load();
-        if load >= self.rate.unwrap_or(0.0) * IDLE_SHARE && load >= IDLE_BPS {
+        if load >= self.rate.unwrap_or_default() * IDLE_SHARE && load >= IDLE_LOAD {
             self.last_busy = now;
         }
         load
     }
 
     /// Keeps the rate of a side that has a fixed one; only its state follows the load.
-    fn stay(&mut self, now: Time) -> (Reason, f64) {
+    fn advance_fixed(&mut self, now: Time) -> (Reason, f64) {
         let load = self.note_load(now);
-        if self.last_busy == now && load > 0.0 {
+        if self.last_busy == now && load > BitsPerSecond::ZERO {
             if self.state != State::Loaded {
                 self.enter(State::Loaded, now);
             }
-            (Reason::Load, load / 1e6)
+            (Reason::Load, load.as_mbit())
         } else {
             if self.state != State::Idle && now.since(self.last_busy) >= IDLE_AFTER {
                 self.enter(State::Idle, now);
             }
-            (Reason::Idle, load / 1e6)
+            (Reason::Idle, load.as_mbit())
         }
     }
 
-    fn idle(&mut self, load: f64, view: &View<'_>) -> (Reason, f64) {
-        if self.last_busy == view.now && load > 0.0 {
+    fn idle(&mut self, load: BitsPerSecond, view: &View<'_>) -> (Reason, f64) {
+        if self.last_busy == view.now && load > BitsPerSecond::ZERO {
             self.enter(State::Loaded, view.now);
             self.tried = view.now;
-            return (Reason::Load, load / 1e6);
+            return (Reason::Load, load.as_mbit());
         }
         let unseen = view.now.since(self.tried);
         if let (Some(capacity), Some(learned)) = (self.capacity, self.learned)
             && unseen >= AGE_AFTER
         {
-            let share = view.elapsed.as_secs_f64() / AGE_TIME;
-            self.capacity = Some(capacity + (learned.usual - capacity) * share.min(1.0));
-            // Told in steps that matter.
+            let share = Seconds::from(view.elapsed) / AGE_TIME;
+            self.capacity = Some(capacity + (learned.base - capacity) * share.min(1.0));
+            // A change of less would be a report at every tick.
             let held = self.held(view.probes);
-            if self.rate.is_some_and(|rate| (held / rate - 1.0).abs() > AGE_STEP) {
+            if self.rate.is_some_and(|rate| (held / rate - 1.0).abs() > AGE_STEP_SHARE) {
                 self.rate = Some(held);
             }
         }
         (Reason::Age, unseen.as_secs_f64())
     }
 
-    fn loaded(&mut self, load: f64, view: &View<'_>) -> (Reason, f64) {
+    fn loaded(&mut self, load: BitsPerSecond, view: &View<'_>) -> (Reason, f64) {
         if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
             return self.back_off(excess, view);
         }
         if view.now.since(self.last_busy) >= IDLE_AFTER {
             self.enter(State::Idle, view.now);
-            return (Reason::Idle, load / 1e6);
+            return (Reason::Idle, load.as_mbit());
         }
         self.learn(view.elapsed);
         self.forget(view.elapsed);
@@ -355,7 +366,7 @@ impl SideControl {
             self.step.number = self.first_step();
             return self.raise(view.now);
         }
-        (Reason::Load, load / 1e6)
+        (Reason::Load, load.as_mbit())
     }
 
     fn probing(&mut self, view: &View<'_>) -> (Reason, f64) {
@@ -365,7 +376,7 @@ impl SideControl {
         self.forget(view.elapsed);
         // A step of a tenth beyond the line makes a queue that shows in this time.
         let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
-        let length = seconds((view.feedback + STEP_SEEN).max(MIN_STEP).max(shows));
+        let length = (view.feedback + STEP_SEEN).max(MIN_STEP).max(shows).to_duration();
         let took = view.now.since(self.step.began);
         if took < length || view.excess.is_none() {
             return (Reason::Probe, self.step_percent());
@@ -374,13 +385,13 @@ impl SideControl {
         // What went through without a queue the line carries.
         if let Some(measured) = self.measure(view, took.max(self.load_span())) {
             // Less a packet at each end: of several measurements the luckiest would stay.
-            let sure = measured.bps * (1.0 - 2.0 * self.packet_time() / took.as_secs_f64());
+            let sure = measured.rate * (1.0 - self.packet_time() * 2.0 / Seconds::from(took));
             self.capacity = self.capacity.map(|capacity| capacity.max(sure.min(rate)));
         }
-        if !self.is_used(took) || rate >= self.max {
+        if !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
-            let room = self.history.load(took) * ROOM;
+            let room = self.history.load(took) * ROOM_FACTOR;
             self.rate = Some(rate.min(self.held(view.probes).max(room)));
             self.enter(State::Loaded, view.now);
             return (Reason::Unused, share);
@@ -389,25 +400,26 @@ impl SideControl {
         self.raise(view.now)
     }
 
-    /// On a line whose rate varies, or was much higher not long ago, small steps find nothing.
+    /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
     fn first_step(&self) -> u32 {
-        let usual = self.learned.map_or(0.0, |learned| learned.usual);
-        if self.capacity.is_some_and(|capacity| capacity < usual * FAR_BELOW) {
-            return 3;
+        let base = self.learned.map_or(BitsPerSecond::ZERO, |learned| learned.base);
+        if self.capacity.is_some_and(|capacity| capacity < base * FAR_BELOW_SHARE) {
+            return MAX_FIRST_STEP;
         }
-        (self.spread() / STEADY).min(3.0) as u32
+        ((self.spread() / STEADY_SPREAD) as u32).min(MAX_FIRST_STEP)
     }
 
+    /// Raises the rate by the present step.
     fn raise(&mut self, now: Time) -> (Reason, f64) {
         self.step.began = now;
         let rate = self.rate.expect("only a known rate is raised");
-        self.rate = Some((rate * (1.0 + self.step_percent() / 100.0)).min(self.max));
+        self.rate = Some(self.at_most_max(rate * (1.0 + self.step_percent() / 100.0)));
         (Reason::Probe, self.step_percent())
     }
 
     fn step_percent(&self) -> f64 {
         // Beyond the fifth step only a line that is known to vary is taken at a run.
-        let most = STEPS_PERCENT.len() - if self.spread() > STEADY { 1 } else { 2 };
+        let most = STEPS_PERCENT.len() - if self.spread() > STEADY_SPREAD { 1 } else { 2 };
         STEPS_PERCENT[(self.step.number as usize).min(most)]
     }
 
@@ -417,16 +429,16 @@ impl SideControl {
             // What was lowered because answers stayed out was lowered in vain.
             self.rate = self.held_or_open(view.probes);
         }
-        let silence = view.silence.map_or(0.0, Duration::as_secs_f64);
+        let silence = view.silence.unwrap_or_default();
         if silence >= OPEN_AFTER {
-            self.rate = self.open();
+            self.rate = self.max;
         }
-        (Reason::Silence, silence)
+        (Reason::Silence, silence.as_secs_f64())
     }
 
     /// Goes on after a `pause` in which nobody looked, or nobody answered.
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
-        self.rate = self.held_or_open(0.0);
+        self.rate = self.held_or_open(BitsPerSecond::ZERO);
         self.tried = now;
         self.last_busy = now;
         self.enter(State::Loaded, now);
@@ -443,145 +455,151 @@ impl SideControl {
         capacity::measure(self.side, view.delays, &self.history, window, view.now)
     }
 
-    /// The rate of a line without a queue, on which `probes` bit/s are beside the shaper.
-    fn held(&self, probes: f64) -> f64 {
+    /// The rate of a line without a queue, on which `probes` go past the shaper.
+    fn held(&self, probes: BitsPerSecond) -> BitsPerSecond {
         let capacity = self.capacity.expect("known in every state that holds a rate");
         self.bounded(capacity * self.mode.share - probes)
     }
 
-    /// The rate of a line without a queue; that of an open side as long as the line is unknown.
-    fn held_or_open(&self, probes: f64) -> Option<f64> {
-        self.capacity.map(|_| self.held(probes)).or_else(|| self.open())
+    /// The rate of a line without a queue; the user's bound, if there is one, as long as the line is unknown.
+    fn held_or_open(&self, probes: BitsPerSecond) -> Option<BitsPerSecond> {
+        self.capacity.map(|_| self.held(probes)).or(self.max)
     }
 
-    /// The rate of a side that is not held back: the user's bound, if there is one.
-    fn open(&self) -> Option<f64> {
-        self.max.is_finite().then_some(self.max)
+    fn bounded(&self, rate: BitsPerSecond) -> BitsPerSecond {
+        self.at_most_max(rate).max(MIN_RATE.into())
     }
 
-    fn bounded(&self, rate: f64) -> f64 {
-        rate.min(self.max).max(MIN_RATE_BPS as f64)
+    fn at_most_max(&self, rate: BitsPerSecond) -> BitsPerSecond {
+        self.max.map_or(rate, |max| rate.min(max))
     }
 
-    /// By what share the line's rate varies: one jump is none.
+    /// Share by which the line's rate varies; a single jump does not count.
     fn spread(&self) -> f64 {
         median(self.changes.iter().copied()).unwrap_or(0.0)
     }
 
-    /// A line whose capacity is the same time and again is left alone for longer.
+    /// Time for which a rate is held: longer where the capacity is the same time and again.
     fn hold_time(&self) -> Duration {
         let spread = self.spread().max(self.changes.back().copied().unwrap_or(1.0));
-        seconds((self.mode.hold / (1.0 + HOLD_SPREAD * spread)).max(MIN_HOLD_S))
+        (self.mode.hold / (1.0 + HOLD_PER_SPREAD * spread)).max(MIN_HOLD).to_duration()
     }
 
-    /// A line that shows no queue for a while no longer varies. Without that what is let stand for its sake
-    /// could stand for good, where the buffer in front of the line holds no more.
+    /// Lets the memory of variation and noise fade: a line that shows no queue for a while no longer varies.
+    ///
+    /// Otherwise the slack could stand for good where the buffer in front of the line holds no more.
     fn forget(&mut self, elapsed: Duration) {
-        let share = |time: f64| 1.0 - (elapsed.as_secs_f64() / time).min(1.0);
+        let share = |time: Seconds| 1.0 - (Seconds::from(elapsed) / time).min(1.0);
         self.noise *= share(NOISE_TIME);
         self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
     }
 
     fn note_extremes(&mut self) {
         let Some(capacity) = self.capacity else { return };
-        let learned = self.learned.get_or_insert(Learned {
-            least: capacity,
-            usual: capacity,
-            most: capacity,
-        });
-        learned.least = learned.least.min(capacity);
-        learned.most = learned.most.max(capacity);
+        let learned =
+            self.learned.get_or_insert(Learned { min: capacity, base: capacity, max: capacity });
+        learned.min = learned.min.min(capacity);
+        learned.max = learned.max.max(capacity);
     }
 
+    /// Averages the capacity under load, which gives the usual one.
     fn learn(&mut self, elapsed: Duration) {
         if let (Some(capacity), Some(learned)) = (self.capacity, &mut self.learned) {
-            let share = (elapsed.as_secs_f64() / USUAL_TIME).min(1.0);
-            learned.usual += (capacity - learned.usual) * share;
+            let share = (Seconds::from(elapsed) / BASE_TIME).min(1.0);
+            learned.base += (capacity - learned.base) * share;
         }
     }
 }
 
-pub(crate) fn seconds(seconds: f64) -> Duration {
-    Duration::from_nanos((seconds * 1e9) as u64)
-}
-
 /// Parameters in which the modes differ.
 #[derive(Debug)]
-struct Character {
+struct ModeParameters {
     /// Share of the capacity that is let through.
     share: f64,
-    /// Seconds of queue, beyond packets and jitter, from which on it is one.
-    threshold: f64,
-    /// Seconds for which a rate is held on a steady line before more is tried.
-    hold: f64,
+    /// Excess, beyond packets and jitter, above which there is a queue.
+    threshold: Seconds,
+    /// Time for which a rate is held on a steady line before more is tried.
+    hold: Seconds,
 }
 
+/// Mode "ping".
+///
 /// The share: 97 %, so that a queue of 10 ms is gone in a third of a second and, with the probing, 95 % of
 /// the line is used. The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of
 /// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
-static PING: Character = Character { share: 0.97, threshold: 0.002, hold: 2.0 };
-/// Nearly everything; a queue of one frame of a video call (RFC 9330 speaks of 10 ms) is let stand.
-static BANDWIDTH: Character = Character { share: 0.995, threshold: 0.008, hold: 2.0 };
+static PING: ModeParameters =
+    ModeParameters { share: 0.97, threshold: Seconds(0.002), hold: Seconds(2.0) };
+/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand.
+static BANDWIDTH: ModeParameters =
+    ModeParameters { share: 0.995, threshold: Seconds(0.008), hold: Seconds(2.0) };
 /// Steps of probing in percent: each about twice the one before, so that the one that overshoots the line
 /// overshoots little on a steady line, and four times the line is reached in nine.
 const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];
-/// Seconds of a step that must be seen before the next: three probes at 20 ms.
-const STEP_SEEN: f64 = 0.06;
-/// Seconds that a step lasts at least: five ticks.
-const MIN_STEP: f64 = 0.1;
-/// A queue counts as gone at this share of the threshold, so that the state does not flutter.
+/// Part of a step whose delays must be seen before the next: three probes at 20 ms.
+const STEP_SEEN: Seconds = Seconds(0.06);
+/// Time that a step lasts at least: five ticks.
+const MIN_STEP: Seconds = Seconds(0.1);
+/// Number of the step that probing begins with at most, counted from zero: a raise of 20 %.
+const MAX_FIRST_STEP: u32 = 3;
+/// Share of the threshold at which a queue counts as gone, so that the state does not flutter.
 const CLEAR_SHARE: f64 = 0.5;
-/// A line with less of a spread is steady.
-const STEADY: f64 = 0.1;
-/// Seconds that the queue gains or loses while the controller does not see it, at the spread of the rate.
-const SLACK: f64 = 0.2;
-/// Seconds at least on a line that nothing is known of: the bursts with which connections begin.
-const UNKNOWN_SLACK: f64 = 0.01;
-/// Seconds of slack at most: no more than a call can bear beside its own (ITU-T G.114: 150 ms one way).
-const MAX_SLACK_S: f64 = 0.05;
-/// A spread of 5 % halves the time for which a rate is held.
-const HOLD_SPREAD: f64 = 20.0;
-/// Seconds: twice the shortest step.
-const MIN_HOLD_S: f64 = 0.2;
+/// Share by which the capacity of a steady line varies at most.
+const STEADY_SPREAD: f64 = 0.1;
+/// Queue that is gained or lost before the controller sees it, for a rate that varies by all of itself.
+const SLACK_PER_SPREAD: Seconds = Seconds(0.2);
+/// Threshold and slack together on a line that nothing is known of: the bursts with which connections begin.
+const UNKNOWN_SLACK: Seconds = Seconds(0.01);
+/// Slack at most: no more than a call can bear beside its own delay (ITU-T G.114: 150 ms one way).
+const MAX_SLACK: Seconds = Seconds(0.05);
+/// Divisor of the time for which a rate is held, per spread: 5 % halve it.
+const HOLD_PER_SPREAD: f64 = 20.0;
+/// Time for which a rate is held at least: twice the shortest step.
+const MIN_HOLD: Seconds = Seconds(0.2);
+/// Share of the ticks at which packets wait for a rate that limits them.
+const WAITS_SHARE: f64 = 0.5;
 /// Share of a rate from which on it limits the traffic: TCP's sawtooth with a shallow queue uses more.
-const USED: f64 = 0.9;
+const USED_SHARE: f64 = 0.9;
 /// Share of a rate that limits the traffic if packets wait for it and it is not far above what comes.
-const USED_IF_WAITS: f64 = 0.7;
+const USED_SHARE_IF_WAITS: f64 = 0.7;
 /// Factor by which the load may still grow where a higher rate was not used: a step of probing.
-const ROOM: f64 = 1.25;
-/// A full packet on Ethernet, with all that takes time.
+const ROOM_FACTOR: f64 = 1.25;
+/// Length of a full packet on Ethernet with header, checksum, preamble and gap.
 const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
-/// Packets of which one more or less is 6 % of the load.
+/// Packets that the load is taken over: one more or less is 6 % of it.
 const LOAD_PACKETS: f64 = 16.0;
-/// Share of the rate that is no load if less is used.
+/// Span at least over which the load is taken: five ticks.
+const MIN_LOAD_SPAN: Seconds = Seconds(0.1);
+/// Span at most over which the load is taken: on the slowest lines no more can be waited for.
+const MAX_LOAD_SPAN: Seconds = Seconds(1.0);
+/// Share of the rate below which the traffic is no load.
 const IDLE_SHARE: f64 = 0.02;
-/// Rate in bit/s that is never a load: probes, name look-ups, calls that pause.
-const IDLE_BPS: f64 = 100_000.0;
-/// A page takes pauses of up to a second while it loads.
+/// Traffic below this is never a load: probes, name look-ups, calls that pause.
+const IDLE_LOAD: BitsPerSecond = BitsPerSecond(100e3);
+/// Time without load after which a side is idle: a page pauses for up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Time for which a measured capacity is trusted.
 const AGE_AFTER: Duration = Duration::from_secs(10);
-/// Seconds: then two thirds of what it differed from the usual are forgotten.
-const AGE_TIME: f64 = 30.0;
-/// Smaller changes are not told.
-const AGE_STEP: f64 = 0.01;
-/// Seconds over which the usual capacity is averaged.
-const USUAL_TIME: f64 = 20.0;
-/// A capacity below this share of the usual one may be a passing weakness.
-const FAR_BELOW: f64 = 0.6;
+/// Time in which two thirds of its difference from the usual capacity are forgotten after that.
+const AGE_TIME: Seconds = Seconds(30.0);
+/// Share of the rate by which an ageing capacity must differ before the rate follows.
+const AGE_STEP_SHARE: f64 = 0.01;
+/// Time under load over which the usual capacity is averaged.
+const BASE_TIME: Seconds = Seconds(20.0);
+/// Share of the usual capacity below which the present one may be a passing weakness.
+const FAR_BELOW_SHARE: f64 = 0.6;
 /// Time without any answer that is a stall: longer than the longest time between probes and any queue.
-const STALL: Duration = Duration::from_secs(3);
-/// Seconds of silence after which the shaper opens, rather than strangle a line it knows nothing of
+const STALL_AFTER: Duration = Duration::from_secs(3);
+/// Time of silence after which the shaper opens, rather than strangle a line it knows nothing of
 /// (cake-autorate sets its minimum after the same time).
-const OPEN_AFTER: f64 = 10.0;
+const OPEN_AFTER: Duration = Duration::from_secs(10);
 /// Lowering the rate of one side must show its effect within this, beside twice the feedback delay,
 /// before the other side is suspected of the same queue.
-const TRYING: f64 = 0.2;
-/// Time before the other side may stir the line.
+const TRYING: Seconds = Seconds(0.2);
+/// Time for which a side must have been loaded before the other side may probe.
 const SETTLED: Duration = Duration::from_millis(300);
-/// Seconds, beside twice the feedback delay, for which what a probe stirred up is its own.
-const STIRRED: f64 = 0.4;
-/// Seconds under load in which delay that was no queue is forgotten.
-const NOISE_TIME: f64 = 20.0;
-/// Seconds under load in which the line's variation is forgotten; a radio link varies many times in that.
-const SPREAD_TIME: f64 = 5.0;
+/// Time, beside twice the feedback delay, for which a queue after probing is taken for that of the probing.
+const DISTURBED: Seconds = Seconds(0.4);
+/// Time under load in which delay that was no queue is forgotten.
+const NOISE_TIME: Seconds = Seconds(20.0);
+/// Time under load in which the line's variation is forgotten; a radio link varies many times in that.
+const SPREAD_TIME: Seconds = Seconds(5.0);

@@ -1,4 +1,4 @@
-//! The published law of cake-autorate, to compare with.
+//! The control law of cake-autorate as its project publishes it, to compare with.
 //!
 //! After the project's description and default configuration (`defaults.sh` of version 3.5.0): a sample is
 //! *delayed* if it lies 30 ms above its baseline; three delayed of the last six are bufferbloat, which
@@ -11,34 +11,45 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Rate, Time};
 
 use crate::contract::{Bounds, Controller, Decision, Delay, Reason, Side, State, Traffic};
+use crate::quantities::{BitsPerSecond, Seconds};
 
 /// The published law of cake-autorate, which must be told least, usual and greatest rates.
 #[derive(Clone, Debug)]
 pub struct CakeAutorate {
-    lines: [Line; 2],
-    /// Source, and the baselines of its two ways in ms.
-    baselines: Vec<(u32, [f64; 2])>,
+    sides: [SideControl; 2],
+    baselines: Vec<Baseline>,
     /// Bytes at the last look, by side, and when that was.
     looked: Option<(Time, [u64; 2])>,
     heard: Option<Time>,
     started: bool,
 }
 
+/// Delays of a source without a queue; in ms, as the law's defaults are.
 #[derive(Clone, Debug)]
-struct Line {
+struct Baseline {
+    source: u32,
+    /// Delay of the way there and of the way back.
+    ways_ms: [f64; 2],
+}
+
+#[derive(Clone, Debug)]
+struct SideControl {
     bounds: Bounds,
-    /// Rate of the side, in bit/s.
-    rate: f64,
-    /// Bit/s that crossed the line at the last look, and whether that is news.
-    achieved: f64,
-    fresh: bool,
-    /// Delays of the last samples above the baseline, in ms.
-    deltas: VecDeque<f64>,
+    rate: BitsPerSecond,
+    /// Rate at which traffic crossed the line up to the last look.
+    achieved: BitsPerSecond,
+    /// Whether no decision has used that rate yet.
+    is_fresh: bool,
+    /// Delays of the last samples above the baseline.
+    deltas_ms: VecDeque<f64>,
+    /// When the rate was last lowered for bufferbloat.
     bloated_at: Option<Time>,
+    /// When the rate was last changed, or last drifted to its base.
     drifted_at: Time,
     state: State,
     reason: (Reason, f64),
-    changed: bool,
+    /// Whether rate or state changed since the last tick.
+    is_changed: bool,
 }
 
 impl CakeAutorate {
@@ -46,7 +57,7 @@ impl CakeAutorate {
     #[must_use]
     pub fn new(bounds: [Bounds; 2]) -> Self {
         Self {
-            lines: bounds.map(Line::new),
+            sides: bounds.map(SideControl::new),
             baselines: Vec::new(),
             looked: None,
             heard: None,
@@ -54,6 +65,7 @@ impl CakeAutorate {
         }
     }
 
+    /// Measures the load since the last look, if that is long enough ago.
     fn look(&mut self, traffic: &[Option<Traffic>; 2], now: Time) {
         let bytes = traffic.map(|side| side.map_or(0, |side| side.bytes));
         let Some((then, before)) = self.looked else {
@@ -65,9 +77,10 @@ impl CakeAutorate {
             return;
         }
         self.looked = Some((now, bytes));
-        for (side, line) in self.lines.iter_mut().enumerate() {
-            line.achieved = (bytes[side] - before[side]) as f64 * 8.0 / took.as_secs_f64();
-            line.fresh = true;
+        for (side, control) in self.sides.iter_mut().enumerate() {
+            let crossed = (bytes[side] - before[side]) as f64;
+            control.achieved = BitsPerSecond::of_bytes(crossed, Seconds::from(took));
+            control.is_fresh = true;
         }
     }
 }
@@ -78,20 +91,21 @@ impl Controller for CakeAutorate {
     fn on_delay(&mut self, delay: &Delay, now: Time) {
         self.heard = Some(now);
         // Where only the round trip is known each way counts as half of it.
-        let half = delay.rtt.as_millis_f64() / 2.0;
-        let ways = delay
+        let half_ms = delay.rtt.as_millis_f64() / 2.0;
+        let ways_ms = delay
             .one_way
-            .map_or([half; 2], |way| [way.there_ns as f64 / 1e6, way.back_ns as f64 / 1e6]);
-        let known = self.baselines.iter().position(|(source, _)| *source == delay.source);
+            .map_or([half_ms; 2], |way| [way.there_ns as f64 / 1e6, way.back_ns as f64 / 1e6]);
+        let known = self.baselines.iter().position(|known| known.source == delay.source);
         let place = known.unwrap_or_else(|| {
-            self.baselines.push((delay.source, [FIRST_BASELINE_MS; 2]));
+            let first = Baseline { source: delay.source, ways_ms: [FIRST_BASELINE_MS; 2] };
+            self.baselines.push(first);
             self.baselines.len() - 1
         });
-        for (side, line) in self.lines.iter_mut().enumerate() {
-            let baseline = &mut self.baselines[place].1[side];
-            let gain = if ways[side] >= *baseline { BASELINE_UP } else { BASELINE_DOWN };
-            *baseline += (ways[side] - *baseline) * gain;
-            line.on_delta(ways[side] - *baseline, now);
+        for (side, control) in self.sides.iter_mut().enumerate() {
+            let (way_ms, base_ms) = (ways_ms[side], &mut self.baselines[place].ways_ms[side]);
+            let gain = if way_ms >= *base_ms { BASELINE_RISE_GAIN } else { BASELINE_FALL_GAIN };
+            *base_ms += (way_ms - *base_ms) * gain;
+            control.on_delta(way_ms - *base_ms, now);
         }
     }
 
@@ -103,19 +117,20 @@ impl Controller for CakeAutorate {
     ) {
         self.look(traffic, now);
         if self.heard.is_some_and(|heard| now.since(heard) > GIVE_UP) {
-            for line in &mut self.lines {
-                line.set(line.bounds.min_bps as f64, State::Stalled, (Reason::Silence, 10.0));
+            for control in &mut self.sides {
+                let reason = (Reason::Silence, GIVE_UP.as_secs_f64());
+                control.set(bps(control.bounds.min_bps), State::Stalled, reason);
             }
         }
         for side in Side::ALL {
-            let line = &mut self.lines[side as usize];
-            if traffic[side as usize].is_none() || (self.started && !line.changed) {
+            let control = &mut self.sides[side as usize];
+            if traffic[side as usize].is_none() || (self.started && !control.is_changed) {
                 continue;
             }
-            line.changed = false;
-            let (reason, value) = if self.started { line.reason } else { (Reason::Start, 0.0) };
-            let rate = Some(Rate::from_bps(line.rate as u64));
-            decide(Decision { side, rate, state: line.state, reason, value });
+            control.is_changed = false;
+            let (reason, value) = if self.started { control.reason } else { (Reason::Start, 0.0) };
+            let rate = Some(control.rate.to_rate());
+            decide(Decision { side, rate, state: control.state, reason, value });
         }
         self.started = true;
     }
@@ -125,100 +140,121 @@ impl Controller for CakeAutorate {
     }
 }
 
-impl Line {
+impl SideControl {
     fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
-            rate: bounds.base_bps as f64,
-            achieved: 0.0,
-            fresh: false,
-            deltas: VecDeque::new(),
+            rate: bps(bounds.base_bps),
+            achieved: BitsPerSecond::ZERO,
+            is_fresh: false,
+            deltas_ms: VecDeque::new(),
             bloated_at: None,
             drifted_at: Time::ZERO,
             state: State::Idle,
             reason: (Reason::Start, 0.0),
-            changed: false,
+            is_changed: false,
         }
     }
 
-    /// Takes a sample that lies `delta` ms above its baseline.
-    fn on_delta(&mut self, delta: f64, now: Time) {
-        self.deltas.push_back(delta);
-        if self.deltas.len() > WINDOW {
-            self.deltas.pop_front();
+    /// Decides by a sample that lies `delta_ms` above its baseline.
+    fn on_delta(&mut self, delta_ms: f64, now: Time) {
+        self.deltas_ms.push_back(delta_ms);
+        if self.deltas_ms.len() > WINDOW {
+            self.deltas_ms.pop_front();
         }
         // On a slow line a packet in front of the probe is no bufferbloat.
-        let packet = FULL_PACKET_BITS / self.rate * 1e3;
-        let delayed = DELAYED_MS + packet;
-        let bloated = self.deltas.iter().filter(|&&one| one > delayed).count() >= BLOATED;
-        let mean = self.deltas.iter().sum::<f64>() / self.deltas.len() as f64;
+        let delayed_ms = DELAYED_MS + self.rate.time_for_bits(FULL_PACKET_BITS).as_millis();
+        let is_bloated = self.deltas_ms.iter().filter(|&&one| one > delayed_ms).count() >= BLOATED;
+        let mean_ms = self.deltas_ms.iter().sum::<f64>() / self.deltas_ms.len() as f64;
         let rested = self.bloated_at.is_none_or(|at| now.since(at) > REST);
-        if bloated {
+        if is_bloated {
             if rested {
-                let share = ((mean - delayed) / (FULL_CUT_DELAY_MS - DELAYED_MS)).clamp(0.0, 1.0);
-                let factor = MIN_CUT - share * (MIN_CUT - MAX_CUT);
+                let span_ms = FULL_CUT_DELAY_MS - DELAYED_MS;
+                let share = ((mean_ms - delayed_ms) / span_ms).clamp(0.0, 1.0);
+                let factor = MIN_CUT_FACTOR - share * (MIN_CUT_FACTOR - MAX_CUT_FACTOR);
                 self.bloated_at = Some(now);
                 self.drifted_at = now;
-                self.set(self.rate * factor, State::BackingOff, (Reason::Delay, mean));
+                self.set(self.rate * factor, State::BackingOff, (Reason::Delay, mean_ms));
             }
-        } else if self.achieved > HIGH_LOAD * self.rate {
-            if self.fresh && rested {
-                self.fresh = false;
-                let share = ((delayed - mean) / (DELAYED_MS - FULL_RAISE_DELAY_MS)).clamp(0.0, 1.0);
-                let factor = MIN_RAISE + share * (MAX_RAISE - MIN_RAISE);
+        } else if self.achieved > self.rate * HIGH_LOAD_SHARE {
+            if self.is_fresh && rested {
+                self.is_fresh = false;
+                let span_ms = DELAYED_MS - FULL_RAISE_DELAY_MS;
+                let share = ((delayed_ms - mean_ms) / span_ms).clamp(0.0, 1.0);
+                let factor = MIN_RAISE_FACTOR + share * (MAX_RAISE_FACTOR - MIN_RAISE_FACTOR);
                 self.drifted_at = now;
                 let percent = (factor - 1.0) * 100.0;
                 self.set(self.rate * factor, State::Probing, (Reason::Probe, percent));
             }
         } else if now.since(self.drifted_at) > DRIFT_EVERY {
             self.drifted_at = now;
-            let base = self.bounds.base_bps as f64;
+            let base = bps(self.bounds.base_bps);
             let rate = if self.rate > base {
-                (self.rate * DRIFT_DOWN).max(base)
+                (self.rate * DRIFT_DOWN_FACTOR).max(base)
             } else {
-                (self.rate * DRIFT_UP).min(base)
+                (self.rate * DRIFT_UP_FACTOR).min(base)
             };
-            let state = if self.achieved < ACTIVE_BPS { State::Idle } else { State::Loaded };
+            let state = if self.achieved < ACTIVE_LOAD { State::Idle } else { State::Loaded };
             self.set(rate, state, (Reason::Age, DRIFT_EVERY.as_secs_f64()));
         }
     }
 
-    fn set(&mut self, rate: f64, state: State, reason: (Reason, f64)) {
-        let rate = rate.clamp(self.bounds.min_bps as f64, self.bounds.max_bps as f64);
-        self.changed |= (rate, state) != (self.rate, self.state);
+    fn set(&mut self, rate: BitsPerSecond, state: State, reason: (Reason, f64)) {
+        let rate = rate.max(bps(self.bounds.min_bps)).min(bps(self.bounds.max_bps));
+        self.is_changed |= (rate, state) != (self.rate, self.state);
         (self.rate, self.state, self.reason) = (rate, state, reason);
     }
 }
 
+fn bps(bps: u64) -> BitsPerSecond {
+    Rate::from_bps(bps).into()
+}
+
 // All of these are the defaults of version 3.5.0.
 
-/// Six reflectors, each every 300 ms.
+/// Time between two probes: six reflectors, each every 300 ms.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
+/// Time between two measurements of the load.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Baseline of a source before its first answer.
 const FIRST_BASELINE_MS: f64 = 100.0;
-const BASELINE_UP: f64 = 0.001;
-const BASELINE_DOWN: f64 = 0.9;
+/// Weight of a delay above the baseline in it: it rises slowly, as a queue must not become part of it.
+const BASELINE_RISE_GAIN: f64 = 0.001;
+/// Weight of a delay below the baseline in it: it falls at once.
+const BASELINE_FALL_GAIN: f64 = 0.9;
+/// Delay above the baseline from which on a sample counts as delayed.
 const DELAYED_MS: f64 = 30.0;
+/// Samples that a decision looks at.
 const WINDOW: usize = 6;
+/// Delayed samples among them that are bufferbloat.
 const BLOATED: usize = 3;
-/// The rest after bufferbloat.
+/// Time after bufferbloat for which the rate is neither lowered again nor raised.
 const REST: Duration = Duration::from_millis(300);
-/// At this mean delay the rate is lowered most.
+/// Mean delay above the baseline at which the rate is lowered most.
 const FULL_CUT_DELAY_MS: f64 = 60.0;
-const MIN_CUT: f64 = 0.99;
-const MAX_CUT: f64 = 0.75;
-/// Mean delay, in ms, up to which the rate is raised most.
+/// Factor of the rate at the least bufferbloat.
+const MIN_CUT_FACTOR: f64 = 0.99;
+/// Factor of the rate at the worst bufferbloat.
+const MAX_CUT_FACTOR: f64 = 0.75;
+/// Mean delay above the baseline up to which the rate is raised most.
 const FULL_RAISE_DELAY_MS: f64 = 10.0;
-const MIN_RAISE: f64 = 1.0;
-const MAX_RAISE: f64 = 1.04;
-const HIGH_LOAD: f64 = 0.75;
+/// Factor of the rate under load when samples are all but delayed.
+const MIN_RAISE_FACTOR: f64 = 1.0;
+/// Factor of the rate under load when nothing is delayed.
+const MAX_RAISE_FACTOR: f64 = 1.04;
+/// Share of the rate from which on the load asks for more.
+const HIGH_LOAD_SHARE: f64 = 0.75;
+/// Time between two steps back to the base rate.
 const DRIFT_EVERY: Duration = Duration::from_secs(1);
-const DRIFT_DOWN: f64 = 0.99;
-const DRIFT_UP: f64 = 1.01;
-const ACTIVE_BPS: f64 = 2_000_000.0;
+/// Factor of a rate above its base in a step back.
+const DRIFT_DOWN_FACTOR: f64 = 0.99;
+/// Factor of a rate below its base in a step back.
+const DRIFT_UP_FACTOR: f64 = 1.01;
+/// Load below which a side counts as idle.
+const ACTIVE_LOAD: BitsPerSecond = BitsPerSecond(2e6);
 /// Time without any answer after which the rates become the least.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// 1500 bytes of IP with an Ethernet header.
+/// Length of a full packet: 1500 bytes of IP with an Ethernet header.
 const FULL_PACKET_BITS: f64 = 1514.0 * 8.0;
 
 #[cfg(test)]
@@ -234,7 +270,7 @@ mod tests {
         let (mut bytes, mut rates) = (0.0, Vec::new());
         for now_ms in (0..until_ms).step_by(10) {
             let now = Time::from_millis(now_ms);
-            bytes += load * law.lines[0].rate / 8.0 * 0.01;
+            bytes += load * law.sides[0].rate.0 / 8.0 * 0.01;
             if now_ms % 50 == 0 {
                 let rtt = Duration::from_millis(20 + 2 * extra_ms(now_ms));
                 let source = (now_ms / 50 % 6) as u32;
