@@ -55,16 +55,17 @@ impl SideControl {
         self.begin_episode(view.now);
         self.episode.certain = view.certain;
         let measured = self.measure(view, self.load_span());
-        if self.capacity.is_none() || view.certain {
+        if self.line.capacity.is_none() || view.certain {
             // Too short a span says nothing, but what crossed the line while its queue grew is more than it
             // carries.
             let capacity = measured.map_or_else(|| self.load(), |found| found.rate);
-            self.capacity = Some(capacity.max(MIN_RATE.into()));
+            self.line.capacity = Some(capacity.max(MIN_RATE.into()));
         }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
     }
 
+    /// Lowers the rate further as long as the queue lasts.
     pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
@@ -76,76 +77,77 @@ impl SideControl {
         }
         self.episode.certain &= view.certain;
         let load = self.load().max(MIN_RATE.into());
-        self.capacity.get_or_insert(load);
+        self.line.capacity.get_or_insert(load);
         if let Some(found) = self.measure(view, MEASURE_SPAN.max(self.load_span())) {
-            let capacity = self.capacity.unwrap_or(found.rate);
+            let capacity = self.line.capacity.unwrap_or(found.rate);
             // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
             if view.certain && (found.rate > capacity || found.grown.abs() > view.clear()) {
                 let blended = capacity + (found.rate - capacity) * MEASURE_GAIN;
-                self.capacity = Some(blended.max(MIN_RATE.into()));
+                self.line.capacity = Some(blended.max(MIN_RATE.into()));
             }
         }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
     }
 
-    /// The queue is gone: what the line carried from its beginning to its end is its capacity.
+    /// Ends the episode: what the line carried from its beginning to its end is its capacity.
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         let took = view.now.since(self.episode.began);
-        let took_s = Seconds::from(took);
-        let before = self.episode.capacity;
-        if before.is_none() && took < FIRST_EPISODE {
+        if self.episode.capacity.is_none() && took < FIRST_EPISODE {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
-            (self.capacity, self.rate) = (None, self.episode.rate);
-            self.enter(State::Loaded, view.now);
-            return (Reason::Clear, took.as_millis_f64());
+            (self.line.capacity, self.rate) = (None, self.episode.rate);
+        } else {
+            let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
+            let found = found.or(self.line.capacity).unwrap_or_else(|| self.load());
+            self.learn_from_episode(found, took.into());
+            self.tried = view.now;
+            self.rate = Some(self.held(view.probes));
         }
-        let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
-        let found = found.or(self.capacity).unwrap_or_else(|| self.load());
-        if self.episode.peak <= MAX_SLACK
-            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED_SHARE)
-        {
-            // It carried all that it was given: that was no queue for want of capacity.
-            self.noise += (self.episode.peak - self.noise).max(Seconds::ZERO) * NOISE_GAIN;
-        }
-        self.capacity = Some(match before {
-            Some(before) if !self.episode.certain => before,
-            Some(before)
-                if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE_SHARE =>
-            {
-                before.midpoint(found)
-            }
-            Some(before) => {
-                let sure = (1.0 - self.packet_time() * 2.0 / took_s).max(0.0);
-                // A line that varies and pauses for a moment is not slower: short episodes count for less.
-                let long = match self.spread() > STEADY_SPREAD {
-                    true => (took_s / LONG_EPISODE).min(1.0),
-                    false => 1.0,
-                };
-                (before + (found - before) * sure * long).max(MIN_RATE.into())
-            }
-            None => found.max(MIN_RATE.into()),
-        });
-        if let (Some(before), Some(after)) = (before, self.capacity) {
-            // A packet more or less at each end is no change.
-            let chance = STEADY_CHANGE + self.packet_time() * 2.0 / took_s;
-            let change = (((after - before) / before).abs() - chance).clamp(0.0, 1.0);
-            self.changes.push_back(change);
-            if self.changes.len() > MAX_CHANGES {
-                self.changes.pop_front();
-            }
-        }
-        self.note_extremes();
-        self.tried = view.now;
-        self.rate = Some(self.held(view.probes));
         self.enter(State::Loaded, view.now);
         (Reason::Clear, took.as_millis_f64())
     }
 
-    /// An excess that stays where it is although the rate was lowered may be no queue. Then the rate is
-    /// halved, and again; if the excess still stays, it is the path that has become longer. Where probes are
-    /// lost it may be a full buffer that is still overrun, and the rate is halved some more before that is
-    /// believed.
+    /// Learns from an episode of length `took`, in which the line carried `found`.
+    fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds) {
+        if self.episode.peak <= MAX_SLACK
+            && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED_SHARE)
+        {
+            // It carried all that it was given: that was no queue for want of capacity.
+            self.line.note_false_alarm(self.episode.peak);
+        }
+        let after = self.capacity_after(found, took);
+        self.line.capacity = Some(after);
+        if let Some(before) = self.episode.capacity {
+            // A packet more or less at each end is no change.
+            let chance = STEADY_CHANGE + self.packet_time() * 2.0 / took;
+            self.line.note_change((((after - before) / before).abs() - chance).clamp(0.0, 1.0));
+        }
+        self.line.note_extremes();
+    }
+
+    /// The capacity after an episode of length `took`, in which the line carried `found`.
+    fn capacity_after(&self, found: BitsPerSecond, took: Seconds) -> BitsPerSecond {
+        let Some(before) = self.episode.capacity else { return found.max(MIN_RATE.into()) };
+        if !self.episode.certain {
+            return before;
+        }
+        if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE_SHARE {
+            return before.midpoint(found);
+        }
+        let sure = (1.0 - self.packet_time() * 2.0 / took).max(0.0);
+        // A line that varies and pauses for a moment is not slower: short episodes count for less.
+        let long = match self.line.spread() > STEADY_SPREAD {
+            true => (took / LONG_EPISODE).min(1.0),
+            false => 1.0,
+        };
+        (before + (found - before) * sure * long).max(MIN_RATE.into())
+    }
+
+    /// Tests whether an excess that stays although the rate was lowered is a queue; `None` if it moves.
+    ///
+    /// The rate is halved, and again; if the excess still stays, it is the path that has become longer. Where
+    /// probes are lost it may be a full buffer that is still overrun, and the rate is halved once more before
+    /// that is believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
         let span = Seconds::from(UNMOVED_SPAN) + view.feedback * 2.0;
         if view.now.since(self.episode.tested) < span.to_duration() {
@@ -172,9 +174,11 @@ impl SideControl {
         Some((Reason::Test, UNMOVED_SPAN.as_millis_f64()))
     }
 
+    /// Takes the excess for that of a longer path, and returns to the capacity from before the episode.
     fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or_default();
-        self.capacity = self.episode.capacity.or(Some(self.episode.load)).or(self.capacity);
+        self.line.capacity =
+            self.episode.capacity.or(Some(self.episode.load)).or(self.line.capacity);
         self.tried = view.now;
         self.rate = Some(self.held(view.probes));
         self.enter(State::Loaded, view.now);
@@ -192,7 +196,7 @@ impl SideControl {
             self.episode.halved = view.now;
             let rate = self.rate.map_or(self.episode.load, |rate| rate.min(self.episode.load));
             let share = if self.episode.certain { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
-            let least = self.capacity.unwrap_or(rate) * share;
+            let least = self.line.capacity.unwrap_or(rate) * share;
             self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
         (Reason::Overdue, overdue.as_millis())
@@ -203,7 +207,7 @@ impl SideControl {
             began: now,
             load: self.load(),
             rate: self.rate,
-            capacity: self.capacity,
+            capacity: self.line.capacity,
             wanted: self.state == State::Probing,
             tested: now,
             ..Episode::default()
@@ -213,7 +217,7 @@ impl SideControl {
 
     /// The rate at which the queue that is expected now drains.
     fn draining(&self, view: &View<'_>) -> BitsPerSecond {
-        let capacity = self.capacity.expect("measured when the queue showed");
+        let capacity = self.line.capacity.expect("measured when the queue showed");
         let time = DRAIN_TIME.max(view.feedback * 2.0);
         let share = (self.mode.share - view.expected / time).max(MIN_DRAIN_SHARE);
         self.bounded(capacity * share - view.probes)
@@ -239,8 +243,6 @@ const MEASURE_GAIN: f64 = 0.3;
 const LEAD_IN: Duration = Duration::from_millis(500);
 /// Share by which measurements of one line differ at most: a few packets more or less in 200 ms do.
 const SAME_LINE_SHARE: f64 = 0.1;
-/// Measurements that the spread is taken from: a line that varies is told from one that changed once or twice.
-const MAX_CHANGES: usize = 5;
 /// Least length of the first queue of a line: a slow start is over after some round trips.
 const FIRST_EPISODE: Duration = Duration::from_millis(100);
 /// Length of an episode after which what a line carried is what it carries.
@@ -262,5 +264,3 @@ const MAX_TESTS_WITH_LOSS: u32 = 3;
 const STEADY_CHANGE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.
 const CARRIED_SHARE: f64 = 0.985;
-/// Weight of a false alarm in the noise: half of the last one, a quarter of the one before, and so on.
-const NOISE_GAIN: f64 = 0.5;

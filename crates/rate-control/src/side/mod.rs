@@ -14,8 +14,7 @@
 //! then lowered until it is gone; a line that became faster is found the same way.
 
 mod episode;
-
-use std::collections::VecDeque;
+mod line;
 
 use weir_core::{Duration, Rate, Time};
 
@@ -23,8 +22,9 @@ use crate::capacity::{self, Measured, Window};
 use crate::contract::{Bounds, Decision, MIN_RATE, Mode, Reason, Side, State};
 use crate::delays::Delays;
 use crate::history::History;
-use crate::quantities::{BitsPerSecond, Seconds, median};
+use crate::quantities::{BitsPerSecond, Seconds};
 use episode::Episode;
+use line::LineEstimate;
 
 /// The control of one side.
 #[derive(Clone, Debug)]
@@ -40,28 +40,14 @@ pub(crate) struct SideControl {
     entered: Time,
     /// `None` lets everything through.
     rate: Option<BitsPerSecond>,
-    /// Capacity of the line; `None` before it was first measured.
-    capacity: Option<BitsPerSecond>,
+    line: LineEstimate,
     /// When the capacity was last measured or tried.
     tried: Time,
-    /// By what shares the last measurements of the capacity differed, newest last.
-    changes: VecDeque<f64>,
-    /// Excess without a queue that the line shows now and then.
-    noise: Seconds,
-    learned: Option<Learned>,
     step: Step,
     episode: Episode,
     last_busy: Time,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
-}
-
-/// Least, usual and greatest capacity so far.
-#[derive(Clone, Copy, Debug)]
-struct Learned {
-    min: BitsPerSecond,
-    base: BitsPerSecond,
-    max: BitsPerSecond,
 }
 
 /// A step of probing.
@@ -137,11 +123,8 @@ impl SideControl {
             state: State::Idle,
             entered: Time::ZERO,
             rate: max,
-            capacity: None,
+            line: LineEstimate::default(),
             tried: Time::ZERO,
-            changes: VecDeque::new(),
-            noise: Seconds::ZERO,
-            learned: None,
             step: Step { number: 0, began: Time::ZERO },
             episode: Episode::default(),
             last_busy: Time::ZERO,
@@ -171,12 +154,12 @@ impl SideControl {
     ///
     /// Without a small queue a line that varies would be idle whenever it is faster than a moment ago.
     pub fn slack(&self) -> Seconds {
-        let unknown = match self.capacity {
+        let unknown = match self.line.capacity {
             None => (UNKNOWN_SLACK - self.mode.threshold).max(Seconds::ZERO),
             Some(_) => Seconds::ZERO,
         };
-        let varying = SLACK_PER_SPREAD * (self.spread() - STEADY_SPREAD).max(0.0);
-        (varying + self.noise + unknown).min(MAX_SLACK)
+        let varying = SLACK_PER_SPREAD * (self.line.spread() - STEADY_SPREAD).max(0.0);
+        (varying + self.line.noise + unknown).min(MAX_SLACK)
     }
 
     pub const fn rate(&self) -> Option<BitsPerSecond> {
@@ -184,12 +167,12 @@ impl SideControl {
     }
 
     pub const fn capacity(&self) -> Option<BitsPerSecond> {
-        self.capacity
+        self.line.capacity
     }
 
     /// Bounds of the rate that were learned from the line.
     pub fn bounds(&self) -> Option<Bounds> {
-        self.learned.map(|learned| Bounds {
+        self.line.learned.map(|learned| Bounds {
             min_bps: learned.min.to_rate().as_bps(),
             base_bps: learned.base.to_rate().as_bps(),
             max_bps: learned.max.to_rate().as_bps(),
@@ -198,7 +181,7 @@ impl SideControl {
 
     /// Time that a full packet takes on the line; zero as long as the line is unknown.
     pub fn packet_time(&self) -> Seconds {
-        let rate = self.capacity.or(self.rate);
+        let rate = self.line.capacity.or(self.rate);
         rate.map_or(Seconds::ZERO, |rate| rate.time_for_bits(FULL_PACKET_BITS))
     }
 
@@ -247,7 +230,7 @@ impl SideControl {
         self.rate.is_some_and(|rate| self.history.load(span) >= rate * used)
     }
 
-    /// Looks at everything and changes what has to be changed.
+    /// Acts on what is known at a tick, and reports a change of rate or state to `decide`.
     pub fn tick(&mut self, view: &View<'_>, decide: &mut dyn FnMut(Decision)) {
         let (reason, value) = self.advance(view);
         self.report(reason, value, decide);
@@ -297,7 +280,7 @@ impl SideControl {
         }
     }
 
-    /// The load, which is remembered if it is one.
+    /// The present traffic; if it is a load, the time is noted.
     fn note_load(&mut self, now: Time) -> BitsPerSecond {
         let load = self.load();
         if load >= self.rate.unwrap_or_default() * IDLE_SHARE && load >= IDLE_LOAD {
@@ -322,6 +305,7 @@ impl SideControl {
         }
     }
 
+    /// Waits for a load; a capacity that was measured long ago ages meanwhile.
     fn idle(&mut self, load: BitsPerSecond, view: &View<'_>) -> (Reason, f64) {
         if self.last_busy == view.now && load > BitsPerSecond::ZERO {
             self.enter(State::Loaded, view.now);
@@ -329,11 +313,7 @@ impl SideControl {
             return (Reason::Load, load.as_mbit());
         }
         let unseen = view.now.since(self.tried);
-        if let (Some(capacity), Some(learned)) = (self.capacity, self.learned)
-            && unseen >= AGE_AFTER
-        {
-            let share = Seconds::from(view.elapsed) / AGE_TIME;
-            self.capacity = Some(capacity + (learned.base - capacity) * share.min(1.0));
+        if unseen >= AGE_AFTER && self.line.age(view.elapsed) {
             // A change of less would be a report at every tick.
             let held = self.held(view.probes);
             if self.rate.is_some_and(|rate| (held / rate - 1.0).abs() > AGE_STEP_SHARE) {
@@ -343,6 +323,7 @@ impl SideControl {
         (Reason::Age, unseen.as_secs_f64())
     }
 
+    /// Holds the rate until a queue shows, the load ends, or it is time to probe.
     fn loaded(&mut self, load: BitsPerSecond, view: &View<'_>) -> (Reason, f64) {
         if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
             return self.back_off(excess, view);
@@ -351,12 +332,12 @@ impl SideControl {
             self.enter(State::Idle, view.now);
             return (Reason::Idle, load.as_mbit());
         }
-        self.learn(view.elapsed);
-        self.forget(view.elapsed);
+        self.line.learn(view.elapsed);
+        self.line.forget(view.elapsed);
         let held = self.hold_time();
         // The rate of an unknown line is the user's bound, if there is one: it can be raised no further.
         if self.rate.is_some()
-            && self.capacity.is_some()
+            && self.line.capacity.is_some()
             && view.may_probe
             && view.excess.is_some()
             && view.now.since(self.tried) >= held
@@ -369,11 +350,12 @@ impl SideControl {
         (Reason::Load, load.as_mbit())
     }
 
+    /// Raises the rate step by step until a queue shows or the traffic does not use it.
     fn probing(&mut self, view: &View<'_>) -> (Reason, f64) {
         if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
             return self.back_off(excess, view);
         }
-        self.forget(view.elapsed);
+        self.line.forget(view.elapsed);
         // A step of a tenth beyond the line makes a queue that shows in this time.
         let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
         let length = (view.feedback + STEP_SEEN).max(MIN_STEP).max(shows).to_duration();
@@ -386,7 +368,7 @@ impl SideControl {
         if let Some(measured) = self.measure(view, took.max(self.load_span())) {
             // Less a packet at each end: of several measurements the luckiest would stay.
             let sure = measured.rate * (1.0 - self.packet_time() * 2.0 / Seconds::from(took));
-            self.capacity = self.capacity.map(|capacity| capacity.max(sure.min(rate)));
+            self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
         }
         if !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
@@ -402,11 +384,11 @@ impl SideControl {
 
     /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
     fn first_step(&self) -> u32 {
-        let base = self.learned.map_or(BitsPerSecond::ZERO, |learned| learned.base);
-        if self.capacity.is_some_and(|capacity| capacity < base * FAR_BELOW_SHARE) {
+        let base = self.line.learned.map_or(BitsPerSecond::ZERO, |learned| learned.base);
+        if self.line.capacity.is_some_and(|capacity| capacity < base * FAR_BELOW_SHARE) {
             return MAX_FIRST_STEP;
         }
-        ((self.spread() / STEADY_SPREAD) as u32).min(MAX_FIRST_STEP)
+        ((self.line.spread() / STEADY_SPREAD) as u32).min(MAX_FIRST_STEP)
     }
 
     /// Raises the rate by the present step.
@@ -419,10 +401,11 @@ impl SideControl {
 
     fn step_percent(&self) -> f64 {
         // Beyond the fifth step only a line that is known to vary is taken at a run.
-        let most = STEPS_PERCENT.len() - if self.spread() > STEADY_SPREAD { 1 } else { 2 };
+        let most = STEPS_PERCENT.len() - if self.line.spread() > STEADY_SPREAD { 1 } else { 2 };
         STEPS_PERCENT[(self.step.number as usize).min(most)]
     }
 
+    /// Holds the rate while nobody answers, and opens the side if that lasts.
     fn stall(&mut self, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::Stalled {
             self.enter(State::Stalled, view.now);
@@ -436,7 +419,7 @@ impl SideControl {
         (Reason::Silence, silence.as_secs_f64())
     }
 
-    /// Goes on after a `pause` in which nobody looked, or nobody answered.
+    /// Goes on after a `pause` without ticks or without answers.
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
         self.rate = self.held_or_open(BitsPerSecond::ZERO);
         self.tried = now;
@@ -457,13 +440,13 @@ impl SideControl {
 
     /// The rate of a line without a queue, on which `probes` go past the shaper.
     fn held(&self, probes: BitsPerSecond) -> BitsPerSecond {
-        let capacity = self.capacity.expect("known in every state that holds a rate");
+        let capacity = self.line.capacity.expect("known in every state that holds a rate");
         self.bounded(capacity * self.mode.share - probes)
     }
 
     /// The rate of a line without a queue; the user's bound, if there is one, as long as the line is unknown.
     fn held_or_open(&self, probes: BitsPerSecond) -> Option<BitsPerSecond> {
-        self.capacity.map(|_| self.held(probes)).or(self.max)
+        self.line.capacity.map(|_| self.held(probes)).or(self.max)
     }
 
     fn bounded(&self, rate: BitsPerSecond) -> BitsPerSecond {
@@ -474,40 +457,10 @@ impl SideControl {
         self.max.map_or(rate, |max| rate.min(max))
     }
 
-    /// Share by which the line's rate varies; a single jump does not count.
-    fn spread(&self) -> f64 {
-        median(self.changes.iter().copied()).unwrap_or(0.0)
-    }
-
     /// Time for which a rate is held: longer where the capacity is the same time and again.
     fn hold_time(&self) -> Duration {
-        let spread = self.spread().max(self.changes.back().copied().unwrap_or(1.0));
+        let spread = self.line.spread().max(self.line.last_change().unwrap_or(1.0));
         (self.mode.hold / (1.0 + HOLD_PER_SPREAD * spread)).max(MIN_HOLD).to_duration()
-    }
-
-    /// Lets the memory of variation and noise fade: a line that shows no queue for a while no longer varies.
-    ///
-    /// Otherwise the slack could stand for good where the buffer in front of the line holds no more.
-    fn forget(&mut self, elapsed: Duration) {
-        let share = |time: Seconds| 1.0 - (Seconds::from(elapsed) / time).min(1.0);
-        self.noise *= share(NOISE_TIME);
-        self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
-    }
-
-    fn note_extremes(&mut self) {
-        let Some(capacity) = self.capacity else { return };
-        let learned =
-            self.learned.get_or_insert(Learned { min: capacity, base: capacity, max: capacity });
-        learned.min = learned.min.min(capacity);
-        learned.max = learned.max.max(capacity);
-    }
-
-    /// Averages the capacity under load, which gives the usual one.
-    fn learn(&mut self, elapsed: Duration) {
-        if let (Some(capacity), Some(learned)) = (self.capacity, &mut self.learned) {
-            let share = (Seconds::from(elapsed) / BASE_TIME).min(1.0);
-            learned.base += (capacity - learned.base) * share;
-        }
     }
 }
 
@@ -579,12 +532,8 @@ const IDLE_LOAD: BitsPerSecond = BitsPerSecond(100e3);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Time for which a measured capacity is trusted.
 const AGE_AFTER: Duration = Duration::from_secs(10);
-/// Time in which two thirds of its difference from the usual capacity are forgotten after that.
-const AGE_TIME: Seconds = Seconds(30.0);
 /// Share of the rate by which an ageing capacity must differ before the rate follows.
 const AGE_STEP_SHARE: f64 = 0.01;
-/// Time under load over which the usual capacity is averaged.
-const BASE_TIME: Seconds = Seconds(20.0);
 /// Share of the usual capacity below which the present one may be a passing weakness.
 const FAR_BELOW_SHARE: f64 = 0.6;
 /// Time without any answer that is a stall: longer than the longest time between probes and any queue.
@@ -599,7 +548,3 @@ const TRYING: Seconds = Seconds(0.2);
 const SETTLED: Duration = Duration::from_millis(300);
 /// Time, beside twice the feedback delay, for which a queue after probing is taken for that of the probing.
 const DISTURBED: Seconds = Seconds(0.4);
-/// Time under load in which delay that was no queue is forgotten.
-const NOISE_TIME: Seconds = Seconds(20.0);
-/// Time under load in which the line's variation is forgotten; a radio link varies many times in that.
-const SPREAD_TIME: Seconds = Seconds(5.0);

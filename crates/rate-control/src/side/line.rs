@@ -1,0 +1,175 @@
+//! Estimate of the line: its capacity, how much that varies, and what it mostly was.
+
+use std::collections::VecDeque;
+
+use weir_core::Duration;
+
+use crate::quantities::{BitsPerSecond, Seconds, median};
+
+/// Estimate of the line behind one side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LineEstimate {
+    /// Capacity of the line; `None` before it was first measured.
+    pub capacity: Option<BitsPerSecond>,
+    /// By what shares the last measurements of the capacity differed, newest last.
+    changes: VecDeque<f64>,
+    /// Excess without a queue that the line shows now and then.
+    pub noise: Seconds,
+    /// `None` before the first congestion.
+    pub learned: Option<Learned>,
+}
+
+/// Least, usual and greatest capacity so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learned {
+    pub min: BitsPerSecond,
+    pub base: BitsPerSecond,
+    pub max: BitsPerSecond,
+}
+
+impl LineEstimate {
+    /// Share by which the capacity varies; a single jump does not count.
+    pub fn spread(&self) -> f64 {
+        median(self.changes.iter().copied()).unwrap_or(0.0)
+    }
+
+    /// Share by which the last two measurements of the capacity differed; `None` before there are two.
+    pub fn last_change(&self) -> Option<f64> {
+        self.changes.back().copied()
+    }
+
+    /// Notes a share by which two measurements of the capacity differ.
+    pub fn note_change(&mut self, change: f64) {
+        self.changes.push_back(change);
+        if self.changes.len() > MAX_CHANGES {
+            self.changes.pop_front();
+        }
+    }
+
+    /// Notes an excess of `peak` that was no queue.
+    pub fn note_false_alarm(&mut self, peak: Seconds) {
+        self.noise += (peak - self.noise).max(Seconds::ZERO) * NOISE_GAIN;
+    }
+
+    /// Notes the capacity as the least or greatest so far, if it is.
+    pub fn note_extremes(&mut self) {
+        let Some(capacity) = self.capacity else { return };
+        let learned =
+            self.learned.get_or_insert(Learned { min: capacity, base: capacity, max: capacity });
+        learned.min = learned.min.min(capacity);
+        learned.max = learned.max.max(capacity);
+    }
+
+    /// Averages the capacity under load, which gives the usual one.
+    pub fn learn(&mut self, elapsed: Duration) {
+        if let (Some(capacity), Some(learned)) = (self.capacity, &mut self.learned) {
+            let share = (Seconds::from(elapsed) / BASE_TIME).min(1.0);
+            learned.base += (capacity - learned.base) * share;
+        }
+    }
+
+    /// Lets the memory of variation and noise fade: a line that shows no queue for a while no longer varies.
+    ///
+    /// Otherwise the slack could stand for good where the buffer in front of the line holds no more.
+    pub fn forget(&mut self, elapsed: Duration) {
+        let share = |time: Seconds| 1.0 - (Seconds::from(elapsed) / time).min(1.0);
+        self.noise *= share(NOISE_TIME);
+        self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
+    }
+
+    /// Moves the capacity towards the usual one, as nobody looks for `elapsed`; returns whether there is one.
+    pub fn age(&mut self, elapsed: Duration) -> bool {
+        let (Some(capacity), Some(learned)) = (self.capacity, self.learned) else { return false };
+        let share = Seconds::from(elapsed) / AGE_TIME;
+        self.capacity = Some(capacity + (learned.base - capacity) * share.min(1.0));
+        true
+    }
+}
+
+/// Measurements that the spread is taken from: a line that varies is told from one that changed once or twice.
+const MAX_CHANGES: usize = 5;
+/// Weight of a false alarm in the noise: half of the last one, a quarter of the one before, and so on.
+const NOISE_GAIN: f64 = 0.5;
+/// Time under load over which the usual capacity is averaged.
+const BASE_TIME: Seconds = Seconds(20.0);
+/// Time under load in which delay that was no queue is forgotten.
+const NOISE_TIME: Seconds = Seconds(20.0);
+/// Time under load in which the line's variation is forgotten; a radio link varies many times in that.
+const SPREAD_TIME: Seconds = Seconds(5.0);
+/// Time without load in which two thirds of the difference from the usual capacity are forgotten.
+const AGE_TIME: Seconds = Seconds(30.0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn estimate(bps: f64) -> LineEstimate {
+        let mut line =
+            LineEstimate { capacity: Some(BitsPerSecond(bps)), ..LineEstimate::default() };
+        line.note_extremes();
+        line
+    }
+
+    #[test]
+    fn a_line_that_changed_twice_is_steady_and_one_that_changed_thrice_is_not() {
+        let mut line = LineEstimate::default();
+        assert_eq!((line.spread(), line.last_change()), (0.0, None));
+        [0.0, 0.0, 0.0, 0.5, 0.4].into_iter().for_each(|change| line.note_change(change));
+        assert_eq!((line.spread(), line.last_change()), (0.0, Some(0.4)));
+        // Five are remembered.
+        line.note_change(0.3);
+        assert_eq!((line.spread(), line.last_change()), (0.3, Some(0.3)));
+    }
+
+    #[test]
+    fn a_false_alarm_counts_half_and_fades_within_twenty_seconds() {
+        let mut line = LineEstimate::default();
+        line.note_false_alarm(Seconds(0.008));
+        assert_eq!(line.noise, Seconds(0.004));
+        line.note_false_alarm(Seconds(0.008));
+        assert_eq!(line.noise, Seconds(0.006));
+        // One that is smaller than the noise says nothing new.
+        line.note_false_alarm(Seconds(0.005));
+        assert_eq!(line.noise, Seconds(0.006));
+        line.forget(SECOND * 5);
+        assert!((line.noise.0 - 0.0045).abs() < 1e-12);
+        line.forget(SECOND * 20);
+        assert_eq!(line.noise, Seconds::ZERO);
+    }
+
+    #[test]
+    fn variation_fades_within_five_seconds() {
+        let mut line = LineEstimate::default();
+        line.note_change(0.5);
+        line.forget(SECOND);
+        assert!((line.spread() - 0.4).abs() < 1e-12);
+        line.forget(SECOND * 5);
+        assert_eq!(line.spread(), 0.0);
+    }
+
+    #[test]
+    fn the_usual_capacity_is_an_average_over_twenty_seconds() {
+        let mut line = estimate(10e6);
+        line.capacity = Some(BitsPerSecond(30e6));
+        line.learn(SECOND * 5);
+        line.note_extremes();
+        let learned = line.learned.unwrap();
+        let mbit = [learned.min, learned.base, learned.max].map(BitsPerSecond::as_mbit);
+        assert_eq!(mbit, [10.0, 15.0, 30.0]);
+        line.learn(SECOND * 40);
+        assert_eq!(line.learned.unwrap().base, BitsPerSecond(30e6), "no further than the capacity");
+    }
+
+    #[test]
+    fn without_load_the_capacity_returns_to_the_usual_one() {
+        assert!(!LineEstimate::default().age(SECOND));
+        let mut line = estimate(10e6);
+        line.capacity = Some(BitsPerSecond(40e6));
+        assert!(line.age(SECOND * 10));
+        assert_eq!(line.capacity, Some(BitsPerSecond(30e6)));
+        assert!(line.age(SECOND * 60));
+        assert_eq!(line.capacity, Some(BitsPerSecond(10e6)));
+    }
+}
