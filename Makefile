@@ -26,8 +26,12 @@ test: setup ## Sets everything up and passes the tests
 	@echo "== Rust tests"
 	@# Random inputs are the same each time here; `cargo test` alone draws others.
 	@PROPTEST_RNG_SEED=1 cargo test --workspace --exclude weir-py --locked --quiet
-	@echo "== Python tests"
-	@$(BIN)/pytest
+	@skipped=$$(mktemp); trap 'rm -f $$skipped' EXIT; export WEIR_SKIPPED=$$skipped; failed=; \
+		echo "== Python tests, in several processes"; \
+		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \
+		echo "== Python tests in real time, alone"; \
+		$(BIN)/pytest -m realtime || failed+="$${failed:+ and} in real time"; \
+		[ -z "$$failed" ] || { echo "FAILED: Python tests$$failed; see above"; exit 1; }
 
 .PHONY: docs
 docs: setup ## Writes what is declared in the code: columns and names into docs/, scenarios as types of Python
@@ -124,7 +128,7 @@ setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
 $(LOCKED): requirements-dev.lock tools/check-tools.sh
 	@tools/check-tools.sh
 	@test -x $(BIN)/python || python3 -m venv $(VENV)
-	@$(STEP) 'Python packages into $(VENV)' 46 '^Collecting ' -- \
+	@$(STEP) 'Python packages into $(VENV)' 50 '^Collecting ' -- \
 		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@

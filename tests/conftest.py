@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import realtime
 import weirlab
 from here import weir_here as run_here
-from live import weir_in
+from live import lab_refusal, weir_in
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Generator, Iterable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -33,8 +35,8 @@ SHORT = {"idle": "1s", "load": "4s", "cooldown": "1s"}
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Ends a test that waits for ever, with its fixtures: whatever it waits for."""
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Ends a test that waits for ever, with its fixtures, and refuses work in real time without its mark."""
 
     def late(number: int, frame: object) -> None:
         del number, frame
@@ -42,8 +44,10 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(MAX_TEST_S)
+    marked = item.get_closest_marker(realtime.MARK) is not None
     try:
-        return (yield)
+        with nullcontext() if marked else realtime.refused():
+            return (yield)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
@@ -51,6 +55,12 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 MAX_TEST_S = 1800
 """How long a test may take: five times longer than the longest on a busy machine."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test that needs a lab where there is none. Asked when the first of them runs, and once."""
+    if item.get_closest_marker("needs_lab") and (refusal := lab_refusal()):
+        pytest.skip(f"no lab here: {refusal}")
 
 
 @pytest.fixture(scope="session")
@@ -97,11 +107,15 @@ def weir_here(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 MAX_SKIPPED = "WEIR_MAX_SKIPPED"
 """Environment variable: how many tests may skip before the whole run fails. `.ci/run` sets it."""
 
+SKIPPED = "WEIR_SKIPPED"
+"""Environment variable: file with the reasons of tests that skipped, a line each. `make test` runs the tests
+in two parts, and what skipped in the first counts in the second."""
+
 
 def skip_reasons(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
     """How many tests skipped for which reason."""
     return Counter(
-        report.longrepr[2].removeprefix("Skipped: ")
+        " ".join(report.longrepr[2].removeprefix("Skipped: ").split())
         for report in reports
         if report.skipped and isinstance(report.longrepr, tuple)
     )
@@ -115,8 +129,19 @@ def too_many_skipped(skipped: int, allowed: str | None) -> str | None:
 
 
 def _all_skipped(config: pytest.Config) -> Counter[str]:
+    """What skipped in this run, and before it in others that kept their reasons in the same file."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return skip_reasons(reporter.stats.get("skipped", [])) if reporter else Counter()
+    here = skip_reasons(reporter.stats.get("skipped", [])) if reporter else Counter[str]()
+    return here + config.stash.get(SKIPPED_BEFORE, Counter())
+
+
+SKIPPED_BEFORE = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reads what skipped in the parts before this one."""
+    if file := os.environ.get(SKIPPED):
+        config.stash[SKIPPED_BEFORE] = Counter(Path(file).read_text(encoding="utf-8").splitlines())
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -132,6 +157,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if reasons:
         terminalreporter.section(f"{reasons.total()} skipped")
     for reason, number in reasons.most_common():
-        terminalreporter.line(f"{number:4}  {' '.join(reason.split())}")
+        terminalreporter.line(f"{number:4}  {reason}")
     if wrong := too_many_skipped(reasons.total(), os.environ.get(MAX_SKIPPED)):
         terminalreporter.line(f"FAILED: {wrong}", red=True)
+    if file := os.environ.get(SKIPPED):
+        Path(file).write_text("".join(f"{reason}\n" for reason in reasons.elements()), encoding="utf-8")

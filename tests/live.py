@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -45,6 +46,14 @@ def weir_in(
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+@cache
+def lab_refusal() -> str | None:
+    """Why there is no lab on this machine, or None."""
+    from weirlab.lab.check import try_lab  # noqa: PLC0415 - takes a while
+
+    return try_lab().refusal
 
 
 MAX_LATENESS_MS = 5

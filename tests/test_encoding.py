@@ -13,7 +13,10 @@ import weirlab
 from live import PATIENCE_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 ASCII = ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
 
@@ -59,9 +62,8 @@ def test_lists_are_shown_in_ascii(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["shape status", "shape stop", "shape", "ping 127.0.0.1 --count 1 --dscp"])
-def test_bytes_that_are_no_text_are_refused_in_a_sentence(words: str) -> None:
-    command = [sys.executable, "-m", "weirlab", *words.split(), os.fsdecode(b"\xff")]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+def test_bytes_that_are_no_text_are_refused_in_a_sentence(words: str, weir_here: Weir) -> None:
+    done = weir_here(*words.split(), os.fsdecode(b"\xff"))
     assert done.returncode == 2, done.stderr
-    assert done.stderr.count(b"\n") == 1
-    assert b"this is not UTF-8" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "this is not UTF-8" in done.stderr

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds import Progress
 
+pytestmark = pytest.mark.realtime
+
 WEIR = [sys.executable, "-m", "weirlab"]
 SHORT = ["ping", "--idle", "1s", "--load", "1s", "--cooldown", "1s", "--no-charts"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live import skip_if_disturbed
-from weirlab.lab.check import try_lab
 from weirlab.record import open_record
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
-TRIAL = try_lab()
-needs_lab = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+pytestmark = pytest.mark.realtime
 
 HOP = """
 [[{way}]]
@@ -65,7 +63,7 @@ def full_rate_mbps(queue: pl.DataFrame) -> float:
     return quantiles(rates, n=10)[-1]
 
 
-@needs_lab
+@pytest.mark.needs_lab
 @pytest.mark.parametrize("framing", ["docsis", "none"])
 def test_the_kernels_queues_and_ours_carry_the_same(weir: Weir, tmp_path: Path, framing: str) -> None:
     queues = ("--queue", "pfifo limit 100", "--queue", "htb rate 95% pfifo limit 100")
@@ -90,7 +88,7 @@ def test_the_kernels_queues_and_ours_carry_the_same(weir: Weir, tmp_path: Path, 
     assert rates["ours"] == pytest.approx(rates["theirs"], rel=0.02)
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: Path) -> None:
     refusals = {
         "vdsl-100-40": "hop `modem`: the kernel does not know the framing PTM: use the userspace data path",
@@ -103,7 +101,7 @@ def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: P
         assert not (tmp_path / "o").exists()
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_an_absent_discipline_is_named(weir: Weir) -> None:
     """Whether there is one is up to this machine's kernel."""
     words = ("--queue", "fq_codel", "--idle", "0s", "--load", "1s", "--cooldown", "0s", "--no-charts")

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import weirlab
-from weirlab.lab.check import try_lab
 
 if TYPE_CHECKING:
     import subprocess
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
-TRIAL = try_lab()
-pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
 
 SHORT = ("--idle", "1s", "--load", "5s", "--cooldown", "0s")
 

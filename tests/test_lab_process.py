@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 WEIR = [sys.executable, "-m", "weirlab"]
 
 
-def lab_refusal() -> str | None:
-    """Why there is no lab on this machine, or None."""
-    done = weir("lab", "exec", "--", "true")
-    return None if done.returncode == 0 else done.stderr.strip()
-
-
 def weir(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """Runs `weir` to its end."""
     done: subprocess.CompletedProcess[str] = subprocess.run(
@@ -39,8 +33,7 @@ def weir(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return done
 
 
-REFUSAL = lab_refusal()
-pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"no lab here: {REFUSAL}")
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
 
 
 def test_streams_and_exit_code_pass_through() -> None:

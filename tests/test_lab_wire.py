@@ -14,13 +14,11 @@ import pytest
 
 import weirlab
 from live import PATIENCE_S, skip_if_disturbed
-from weirlab.lab.check import try_lab
 
 if TYPE_CHECKING:
     import polars as pl
 
-TRIAL = try_lab()
-pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
 
 LINE: dict[str, Any] = {
     "name": "line",

@@ -17,7 +17,6 @@ import pytest
 from rich.console import Console
 
 from live import MAX_LATENESS_MS, skip_if_late, together, weir_in
-from weirlab.lab.check import try_lab
 from weirlab.plots.distribution import pings_by_probe
 from weirlab.record import open_record
 from weirlab.report.scores import formulas, score_table
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
-TRIAL = try_lab()
-pytestmark = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
 
 LINE = """
 name = "line"

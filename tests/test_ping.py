@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.realtime
+
 WORDS: dict[str, Any] = {
     "method": "icmp",
     "port": None,

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
+pytestmark = pytest.mark.realtime
+
 WEIR = [sys.executable, "-m", "weirlab"]
 CLIENTS = Path(__file__).parent / "clients"
 RATE_MBIT = 50

@@ -20,7 +20,6 @@ from weirlab import _native
 from weirlab.cli import shape_command
 from weirlab.cli.shape_command import _Load, tell_service_manager
 from weirlab.errors import ShapeError, UsageError
-from weirlab.lab.check import try_lab
 from weirlab.shape import Proof, Prover, metrics_of, settings_of
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
 from weirlab.shape.view import line_of, table_of
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
-TRIAL = try_lab()
-needs_lab = pytest.mark.skipif(TRIAL.refusal is not None, reason=f"no lab here: {TRIAL.refusal}")
+pytestmark = pytest.mark.realtime
 
 SERVER = """
 import socket, sys, threading, time
@@ -126,7 +124,7 @@ def in_lab(weir: Weir, folder: Path, script: str, beside: str = "true", port: st
     return json.loads(done.stdout), done.stderr
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, tmp_path: Path) -> None:
     [told, after], warnings = in_lab(
         weir,
@@ -211,7 +209,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
     )
 
 
-@needs_lab
+@pytest.mark.needs_lab
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
     probed: dict[str, Future[Any]], kind: str
@@ -230,7 +228,7 @@ def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
     assert egress[-1] is not None, "the load made a queue, which was seen"
 
 
-@needs_lab
+@pytest.mark.needs_lab
 @pytest.mark.parametrize("end", ["KILL", "TERM", "INT", "stop"])
 def test_whatever_ends_it_the_old_state_is_back(weir: Weir, tmp_path: Path, end: str) -> None:
     [before, view, during, code, after], _ = in_lab(
@@ -254,7 +252,7 @@ print(json.dumps([before, view, during, code, state()]))
     assert [side["state"] for side in view["sides"]] == ["idle", "idle"]
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(weir: Weir, tmp_path: Path) -> None:
     [refused, again], _ = in_lab(
         weir,
@@ -272,7 +270,7 @@ print(json.dumps([refused, done.returncode]))
     assert again == 0
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(weir: Weir, tmp_path: Path) -> None:
     [dry, missing, kernel, after], _ = in_lab(
         weir,

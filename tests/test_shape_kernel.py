@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import test_shape
-from test_shape import in_lab, needs_lab
+from test_shape import in_lab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
     Weir = Callable[..., CompletedProcess[str]]
+
+pytestmark = pytest.mark.realtime
 
 # Queue disciplines by rtnetlink: those of all devices, and one that somebody has put there before.
 QDISCS = """
@@ -86,7 +88,7 @@ def settle(wanted):
 """
 
 
-@needs_lab
+@pytest.mark.needs_lab
 @pytest.mark.parametrize("end", ["KILL", "TERM"])
 def test_the_kernels_queues_come_and_what_was_there_comes_back(weir: Weir, tmp_path: Path, end: str) -> None:
     [before, during, code, after, answers], _ = in_lab(
@@ -121,7 +123,7 @@ print(json.dumps([before, during, code, settle(before), answers()]))
     assert rates == {device: 4_000_000 // 8, ifb: 5_000_000 // 8}
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_packets_wait_in_the_kernels_queue_and_the_controller_sees_it(weir: Weir, tmp_path: Path) -> None:
     [view, most, deaf, healed], _ = in_lab(
         weir,
@@ -163,7 +165,7 @@ print(json.dumps([view, most, deaf, settle(before) == before]))
     assert healed
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_what_could_not_be_put_back_is_left_alone(weir: Weir, tmp_path: Path) -> None:
     [code, said, same], _ = in_lab(
         weir,
@@ -212,7 +214,7 @@ def both_tiers():
 """
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_code_points_have_tiers_and_each_its_share(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import test_shape
-from test_shape import in_lab, needs_lab
+from test_shape import in_lab
 from test_shape_kernel import QDISCS, TIERS
 from weirlab.errors import UsageError
 from weirlab.shape import read_rules, rules_text, settings_of, shipped_rules
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
     Weir = Callable[..., CompletedProcess[str]]
+
+pytestmark = pytest.mark.realtime
 
 
 def test_the_shipped_list_is_whole_and_says_where_its_numbers_are_from() -> None:
@@ -150,7 +152,7 @@ for port in (5002, 5003, 5004, 5005):
 """
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_classes_by_program_and_port_reach_the_wire_and_have_their_own_rates(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +215,7 @@ port = [5002]
 TIERED = ["--queue-up", "htb diffserv4 pfifo limit 50", "--queue-down", "htb diffserv4 pfifo limit 50"]
 
 
-@needs_lab
+@pytest.mark.needs_lab
 @pytest.mark.parametrize(("backend", "queues"), [("userspace", []), ("kernel", TIERED)])
 def test_a_group_of_processes_has_its_class(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, queues: list[str]
@@ -311,7 +313,7 @@ while True:
 """
 
 
-@needs_lab
+@pytest.mark.needs_lab
 def test_the_kernel_gives_packets_their_classes_on_both_ways(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from test_shape import PROBED, in_lab, needs_lab
+from test_shape import PROBED, in_lab
 from weirlab import _native
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from test_shape import Weir
 
 pytestmark = [
-    needs_lab,
+    pytest.mark.realtime,
+    pytest.mark.needs_lab,
     pytest.mark.skipif("WEIR_LONG" not in os.environ, reason="a minute and a half: `make shape-safety`"),
 ]
 

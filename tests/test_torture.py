@@ -8,6 +8,8 @@ import pytest
 
 from torture.hostile import BrokenError, assault
 
+pytestmark = pytest.mark.realtime
+
 FAKE = """
 import http.server, json, os, signal, socket, sys, threading
 class Handler(http.server.BaseHTTPRequestHandler):
