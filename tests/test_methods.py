@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,8 @@ from weirlab.api import run_all
 from weirlab.cli import test_command
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
-from weirlab.net.methods import METHODS
+from weirlab.net.methods import METHODS, hint
+from weirlab.net.quality import warnings_of_method
 from weirlab.record import open_record
 from weirlab.report.methods import method_results
 from weirlab.scenario import ScenarioSpec, resolve
@@ -202,3 +205,58 @@ def test_why_a_foreign_server_is_measured_over_http_is_said_once(
 def test_methods_by_name_are_those_of_the_command_line() -> None:
     assert list(METHODS) == [known["name"] for known in _native.methods()]
     assert {"ndt7", "cloudflare", "rpm"} <= set(METHODS)
+
+
+ANSWERS = {
+    "ndt7": {"/ndt/v7/download": (426, b"")},
+    "rpm": {"/.well-known/nq": (200, b'{"version": 1, "urls": {}}')},
+    "": {"/.well-known/nq": (200, b"[]"), "/ndt/v7/download": (200, b"a page")},
+}
+"""What a server answers by path, and the test that it speaks by that."""
+
+
+@pytest.mark.parametrize("speaks", ANSWERS)
+def test_a_server_of_another_test_is_known_by_its_answer(speaks: str) -> None:
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, words = ANSWERS[speaks].get(self.path, (404, b""))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(words)))
+            self.end_headers()
+            self.wfile.write(words)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/"
+            said = hint(url, {"method": "http", "server_kind": None}, verify=True)
+        finally:
+            server.shutdown()
+            thread.join()
+    if speaks:
+        assert said == f"; the server speaks {speaks}: write --method {speaks}"
+    else:
+        assert said.startswith("; if it speaks one of the other tests, name it: --method ndt7, cloudflare, ")
+
+
+def test_facts_of_speed_tests_are_those_of_the_registry() -> None:
+    known = {one["name"]: one for one in _native.methods()}
+    asked = {name: one["congestion_control"] for name, one in known.items()}
+    assert {name for name, cc in asked.items() if cc is not None} == {"ndt7"}
+    runs = resolve(
+        spec(*({"name": name, "kind": name} for name in known), tcp={"congestion_control": "reno"})
+    )
+    resolved = {one["name"]: one["tcp"]["congestion_control"] for one in runs[0].scenario["methods"]}
+    assert resolved == {name: cc or "reno" for name, cc in asked.items()}
+
+
+def test_cautions_name_the_figures_that_are_missing() -> None:
+    line = {"connections": 16, "saturated": True}
+    result = {**HTTP, "download": line, "upload": {**line, "saturated": False}}
+    (said,) = warnings_of_method(result)
+    assert said.startswith("16 connections did not fill the line in the upload: its throughput is a lower")
+    assert warnings_of_method(HTTP) == []

@@ -26,7 +26,7 @@ from weirlab.scenario import (
     shipped_links,
     shipped_tests,
 )
-from weirlab.scenario.catalogue import check
+from weirlab.scenario.catalogue import check, scenario_in
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -427,3 +427,19 @@ def test_python_may_hand_over_anything() -> None:
         with pytest.raises(UsageError) as caught:
             scenario(test=odd)
         assert len(str(caught.value)) < 1000
+
+
+def test_a_path_takes_the_place_of_the_link_of_a_file(tmp_path: Path) -> None:
+    path = {"name": "path", "title": "the path to a server"}
+    file = tmp_path / "s.toml"
+    for link in ("", 'link = "nowhere"\n', 'link = ["nowhere", "line-50"]\n'):
+        file.write_text(f'{link}test = "ping"\nseed = 7\n')
+        scenario = scenario_in(file, link=path)
+        assert scenario is not None
+        (run,) = resolve(scenario)
+        assert (run.link.name, run.seed) == ("path", 7)
+    file.write_text('test = "ping"\n\nseed = "x"\n')
+    with pytest.raises(UsageError, match=r"s\.toml, line 3: seed: `x`: write a whole number"):
+        scenario_in(file, link=path)
+    file.write_text('name = "own"\n')
+    assert scenario_in(file, link=path) is None

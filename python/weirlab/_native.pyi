@@ -92,10 +92,24 @@ class CongestionControl(TypedDict):
     source: str
 
 @type_check_only
+class KnownBy(TypedDict):
+    path: str
+    statuses: list[int]
+    key: str | None
+
+@type_check_only
+class Caution(TypedDict):
+    figure: list[str]
+    says: str
+
+@type_check_only
 class Method(TypedDict):
     name: str
     summary: str
     server_kind: str | None
+    congestion_control: str | None
+    known_by: KnownBy | None
+    cautions: list[Caution]
     needs_tls: bool
 
 @type_check_only
@@ -176,7 +190,7 @@ def mean_rate(link: object, direction: str, files: _Files) -> int | None: ...
 def read_quantity(kind: str, written: object) -> int | str: ...
 def read_rate(written: object) -> int: ...
 def read_scenario(text: str, place: str) -> dict[str, Any]: ...
-def read_scenario_or_test(text: str, place: str) -> dict[str, Any] | None: ...
+def read_scenario_or_test(text: str, place: str, link: object) -> dict[str, Any] | None: ...
 def read_spec(kind: str, written: object, place: str, names: list[tuple[str, str]]) -> dict[str, Any]: ...
 def read_time(written: object) -> int: ...
 def resolve_scenario(scenario: object, files: _Files) -> Resolved: ...

@@ -7,7 +7,7 @@ use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_scenario::{Kind, TABLES};
-use weir_speedtest::METHODS;
+use weir_speedtest::{Caution, KnownBy, METHODS};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::fail;
@@ -85,7 +85,29 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("name", known.name)?;
         entry.set_item("summary", known.summary)?;
         entry.set_item("server_kind", known.server_kind)?;
+        entry.set_item("congestion_control", known.congestion_control)?;
+        entry.set_item("known_by", known.known_by.map(|sign| known_by(py, sign)).transpose()?)?;
+        entry.set_item("cautions", cautions(py, known.cautions)?)?;
         entry.set_item("needs_tls", known.needs_tls)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+fn known_by(py: Python<'_>, sign: KnownBy) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("path", sign.path)?;
+    entry.set_item("statuses", PyList::new(py, sign.statuses)?)?;
+    entry.set_item("key", sign.key)?;
+    Ok(entry)
+}
+
+fn cautions<'py>(py: Python<'py>, table: &[Caution]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for caution in table {
+        let entry = PyDict::new(py);
+        entry.set_item("figure", caution.figure)?;
+        entry.set_item("says", caution.says)?;
         list.append(entry)?;
     }
     Ok(list)

@@ -8,6 +8,7 @@ use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::DirectionWord;
 use weir_scenario::file::{Files, Telling, Value, Written, quantity};
+use weir_speedtest::MethodInfo;
 
 use crate::{fail, wrong};
 
@@ -69,13 +70,18 @@ pub(crate) fn read_spec<'py>(
 }
 
 /// The scenario in the text of a file, in base units; `None` if the file is that of a test.
+///
+/// `link` takes the place of the scenario's own, which then need not be there.
 #[pyfunction]
+#[pyo3(signature = (text, place, link))]
 pub(crate) fn read_scenario_or_test<'py>(
     py: Python<'py>,
     text: &str,
     place: &str,
+    link: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let spec = read_scenario_file(text, place).map_err(fail)?;
+    let link = link.map(from_python).transpose()?;
+    let spec = read_scenario_file(text, place, link).map_err(fail)?;
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
@@ -169,7 +175,8 @@ pub(crate) fn resolve_scenario<'py>(
 ) -> PyResult<Resolved> {
     let spec: ScenarioSpec = read_as(scenario, "scenario")?;
     let files = PythonFiles(files);
-    let resolved = weir_scenario::file::resolve(&spec, &files).map_err(fail)?;
+    let resolved =
+        weir_scenario::file::resolve(&spec, &files, server_congestion_control).map_err(fail)?;
     let set_up = |one: weir_scenario::file::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
         for trace in one.link.traces() {
             files.trace_rate_bps(trace).map_err(fail)?;
@@ -185,6 +192,11 @@ pub(crate) fn resolve_scenario<'py>(
         set_ups: resolved.set_ups.into_iter().map(set_up).collect::<PyResult<_>>()?,
         seeds: resolved.seeds,
     })
+}
+
+/// The congestion control that servers of the speed test of that name ask for, if there is one.
+fn server_congestion_control(kind: &str) -> Option<&'static str> {
+    MethodInfo::named(kind).ok()?.congestion_control
 }
 
 fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {

@@ -1,6 +1,6 @@
 //! What is wrong with a file: all of it, each with its line, and what may stand there.
 
-use weir_scenario::file::catalogue::{read, read_file};
+use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
@@ -148,7 +148,7 @@ fn a_test_refers_only_to_what_it_has() {
         let written = "test = 'ping'\nlink = 'line-50'";
         let mut spec: ScenarioSpec = read_file(written, "s.toml")?;
         spec.test = weir_scenario::file::plain::Named::Given(Box::new(test));
-        resolve(&spec, &NoFiles)
+        resolve(&spec, &NoFiles, |_| None)
     };
     let error = |keys| test(keys).unwrap_err();
     assert_eq!(
@@ -179,12 +179,43 @@ fn every_shipped_test_runs_on_every_shipped_link() {
             let text = format!(
                 "test = '{test}'\nlink = '{link}'\nrepeat = 2\nseed = 7\nqueue = ['pfifo', 'codel']"
             );
-            let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles).unwrap();
+            let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles, |_| None).unwrap();
             assert_eq!(resolved.seeds, [7, 8]);
             let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
             assert_eq!(queues, ["pfifo", "codel"]);
         }
     }
+}
+
+#[test]
+fn servers_of_a_speed_test_may_ask_for_a_congestion_control() {
+    let written = "[[methods]]\nname = 'a'\nkind = 'asks'\n[[methods]]\nname = 'b'\nkind = 'other'\n\
+                   [[methods]]\nname = 'c'\nkind = 'asks'\ncc = 'cubic'";
+    let text =
+        format!("test = 'ping'\nlink = 'line-50'\ntcp.congestion_control = 'reno'\n{written}");
+    let servers = |kind: &str| (kind == "asks").then_some("bbr");
+    let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles, servers).unwrap();
+    let methods = &resolved.set_ups[0].scenario.methods;
+    let asked: Vec<_> = methods.iter().map(|one| one.tcp.congestion_control.as_str()).collect();
+    assert_eq!(asked, ["bbr", "reno", "cubic"]);
+    assert!(methods.iter().all(|one| one.client_congestion_control == "reno"));
+}
+
+#[test]
+fn a_link_takes_the_place_of_that_of_a_file() {
+    let link = || Some(Written::from("line-50"));
+    let read = |text: &str| read_scenario_file(text, "s.toml", link());
+    for text in
+        ["test = 'ping'", "link = 'nowhere'\ntest = 'ping'", "link = ['a', 'b']\ntest = 'ping'"]
+    {
+        let spec = read(text).unwrap().unwrap();
+        assert_eq!(resolve(&spec, &NoFiles, |_| None).unwrap().set_ups.len(), 1);
+    }
+    assert!(read("name = 'own'\ntitle = 'a test'").unwrap().is_none());
+    assert_eq!(
+        read("test = 'ping'\nseed = 'x'").unwrap_err(),
+        "s.toml, line 2: seed: `x`: write a whole number"
+    );
 }
 
 #[test]
@@ -212,7 +243,7 @@ fn what_is_given_twice_counts_once_where_it_stood_first() {
             "queue `pfifo` is given 2 times: it counts once"
         ]
     );
-    let resolved = resolve(&spec, &NoFiles).unwrap();
+    let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
     let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
     assert_eq!(queues, ["pfifo", "codel"]);
 }
@@ -223,7 +254,7 @@ fn more_set_ups_than_memory_holds_are_refused() {
         (0..101).map(|number| format!("'pfifo limit {number}'")).collect::<Vec<_>>().join(",");
     let text =
         format!("test = 'ping'\nlink = 'line-50'\nqueue_up = [{many}]\nqueue_down = [{many}]");
-    let error = resolve(&read_file(&text, "s").unwrap(), &NoFiles).unwrap_err();
+    let error = resolve(&read_file(&text, "s").unwrap(), &NoFiles, |_| None).unwrap_err();
     assert_eq!(error, "the scenario compares 10201 set-ups: write 10000 or fewer");
 }
 

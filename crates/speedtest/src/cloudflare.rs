@@ -13,7 +13,7 @@ use weir_core::{Duration, Time};
 
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
-use crate::registry::MethodInfo;
+use crate::registry::{Caution, MethodInfo};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -294,6 +294,22 @@ pub static METHOD: MethodInfo = MethodInfo {
     name: "cloudflare",
     summary: "Cloudflare's: one request at a time, probes on a second connection",
     server_kind: Some("Cloudflare"),
+    known_by: None,
+    congestion_control: None,
+    cautions: &[
+        Caution {
+            figure: &["download_loaded_latency_ms"],
+            says: "no download took 250 ms: this method then has no latency under load",
+        },
+        Caution {
+            figure: &["download_mbps"],
+            says: "no download took 10 ms: this method then has no rate for it",
+        },
+        Caution {
+            figure: &["upload_mbps"],
+            says: "no upload took 10 ms: this method then has no rate for it",
+        },
+    ],
     needs_tls: false,
     has_headers: true,
     begin: |_| Box::new(Cloudflare::new()),

@@ -25,4 +25,4 @@ pub mod web;
 
 pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
-pub use registry::{METHODS, MethodInfo, UnknownMethod};
+pub use registry::{Caution, KnownBy, METHODS, MethodInfo, UnknownMethod};

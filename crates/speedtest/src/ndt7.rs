@@ -12,7 +12,7 @@ use weir_core::{Duration, Time};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
-use crate::registry::MethodInfo;
+use crate::registry::{KnownBy, MethodInfo};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -185,6 +185,15 @@ pub static METHOD: MethodInfo = MethodInfo {
     name: "ndt7",
     summary: "M-Lab's: one WebSocket down, then one up",
     server_kind: None,
+    known_by: Some(KnownBy {
+        path: DOWNLOAD,
+        // Refused as no WebSocket, where others have no such file.
+        statuses: &[400, 426],
+        key: None,
+    }),
+    // m-lab/ndt-server, package `bbr`.
+    congestion_control: Some("bbr"),
+    cautions: &[],
     needs_tls: false,
     has_headers: true,
     begin: |_| Box::new(Ndt7::new()),

@@ -25,12 +25,39 @@ pub struct MethodInfo {
     /// The kind of server that its official client is made for, as [`web`](crate::web) tells kinds apart;
     /// `None` if that does not know it.
     pub server_kind: Option<&'static str>,
+    /// The answer by which its servers are known; `None` if they have none, or if `server_kind` tells them.
+    pub known_by: Option<KnownBy>,
+    /// Congestion control that its servers ask their sockets for; `None` if they take the machine's default.
+    pub congestion_control: Option<&'static str>,
+    /// Sentences about results that lack a figure.
+    pub cautions: &'static [Caution],
     /// Whether it is made for HTTP/2, and with it TLS, only.
     pub needs_tls: bool,
     /// Whether it consists of HTTP requests, which have headers.
     pub has_headers: bool,
     /// Begins a test; the bits are random, for names that no other test has.
     pub(crate) begin: fn(u128) -> Box<dyn Method>,
+}
+
+/// The answer to a `GET` that servers of one speed test give, and others do not.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownBy {
+    /// Path that is asked for.
+    pub path: &'static str,
+    /// Statuses of the answer, of which it has one.
+    pub statuses: &'static [u16],
+    /// Key of the JSON object that the answer is; `None` if its body says nothing.
+    pub key: Option<&'static str>,
+}
+
+/// What a missing figure of a result means.
+#[derive(Clone, Copy, Debug)]
+pub struct Caution {
+    /// The figure by its keys in the result, outermost first, such as `["download", "rpm"]`. It is missing if it is
+    /// null or false while what holds it is there.
+    pub figure: &'static [&'static str],
+    /// One sentence without its full stop. `{NAME}` stands for the value of the key `NAME` beside the figure.
+    pub says: &'static str,
 }
 
 /// The name of a speed test that the registry lacks.

@@ -14,7 +14,7 @@ use weir_core::{Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
-use crate::registry::MethodInfo;
+use crate::registry::{Caution, KnownBy, MethodInfo};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -403,6 +403,18 @@ pub static METHOD: MethodInfo = MethodInfo {
     name: "rpm",
     summary: "the IETF's: round trips a minute beside loads over HTTP/2",
     server_kind: None,
+    known_by: Some(KnownBy { path: CONFIG, statuses: &[200], key: Some("urls") }),
+    congestion_control: None,
+    cautions: &[
+        Caution {
+            figure: &["download", "rpm"],
+            says: "no probe was answered in the download: it has no responsiveness",
+        },
+        Caution {
+            figure: &["upload", "rpm"],
+            says: "no probe was answered in the upload: it has no responsiveness",
+        },
+    ],
     needs_tls: true,
     has_headers: true,
     begin: |_| Box::new(Responsiveness::new()),

@@ -12,7 +12,7 @@ use weir_core::{Duration, Time};
 use crate::figures::{mbps, mean, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
-use crate::registry::MethodInfo;
+use crate::registry::{Caution, MethodInfo};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -429,6 +429,20 @@ pub static METHOD: MethodInfo = MethodInfo {
     name: "http",
     summary: "any web server: HTTP loads, TCP handshakes as pings",
     server_kind: None,
+    known_by: None,
+    congestion_control: None,
+    cautions: &[
+        Caution {
+            figure: &["download", "saturated"],
+            says: "{connections} connections did not fill the line in the download: its throughput is a lower \
+                   bound, and so is its latency",
+        },
+        Caution {
+            figure: &["upload", "saturated"],
+            says: "{connections} connections did not fill the line in the upload: its throughput is a lower bound, \
+                   and so is its latency",
+        },
+    ],
     needs_tls: false,
     has_headers: true,
     begin: |_| Box::new(Web::new()),

@@ -11,7 +11,6 @@ from weirlab import _native, reading
 from weirlab.cli import completion
 from weirlab.cli.options import MAX_NUMBER_DIGITS, Whole, option
 from weirlab.errors import UsageError
-from weirlab.forms import read_toml
 from weirlab.scenario import ScenarioSpec
 from weirlab.scenario.catalogue import check, scenario_in
 from weirlab.scenario.resolve import MAX_SEED
@@ -97,14 +96,8 @@ def spec_of(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = N
         link: what takes the place of any link, which the scenario then need not name.
     """
     base: dict[str, Any] = {"test": what, "link": link or DEFAULT_LINK}
-    if what.endswith(".toml"):
-        if link is not None:
-            written, _ = read_toml(Path(what), f"`{what}`")
-            # A test file has no key `test`.
-            if "test" in written:
-                base = check(ScenarioSpec, {**written, "link": link}, what).written()
-        elif (scenario := scenario_in(Path(what))) is not None:
-            base = scenario.written()
+    if what.endswith(".toml") and (scenario := scenario_in(Path(what), link=link)) is not None:
+        base = scenario.written()
     return check(ScenarioSpec, base | _from_line(base, words), "command line", names=OPTIONS)
 
 

@@ -7,7 +7,6 @@ import ssl
 import threading
 import time
 from dataclasses import dataclass
-from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from weirlab._native import KnownBy
     from weirlab.scenario import ResolvedRun
 
-METHODS = tuple(known["name"] for known in _native.methods())
-"""Methods of `weir test --method`."""
+KNOWN = {known["name"]: known for known in _native.methods()}
+"""What the registry of speed tests says of each, by name."""
 
-TLS_ONLY = frozenset(known["name"] for known in _native.methods() if known["needs_tls"])
-"""Methods that need HTTP/2, and with it TLS."""
+METHODS = tuple(KNOWN)
+"""Methods of `weir test --method`."""
 
 
 def url_of(method: str, words: str, *, tls: bool = False) -> str:
@@ -45,7 +45,7 @@ def url_of(method: str, words: str, *, tls: bool = False) -> str:
     # An IPv6 address alone has colons and no port.
     host = f"[{words}]" if words.count(":") > 1 and "]" not in words else words
     port = "" if ":" in host.rpartition("]")[2] else ":8080"
-    return f"{'https' if tls or method in TLS_ONLY else 'http'}://{host}{port}"
+    return f"{'https' if tls or KNOWN[method]['needs_tls'] else 'http'}://{host}{port}"
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,17 @@ def hint(url: str, result: dict[str, Any], *, verify: bool) -> str:
     if has_figures(result):
         known = CLIENTS_OF.get(result.get("server_kind") or "")
         return f"; it speaks {result['server_kind']}'s test too: --method {known}" if known else ""
-    spoken = [name for name in ("ndt7", "rpm") if _speaks(name, url, verify=verify)]
-    if spoken:
-        return f"; the server speaks {spoken[0]}: write --method {spoken[0]}"
+    for name in METHODS:
+        sign = KNOWN[name]["known_by"]
+        if sign is not None and _gives(sign, url, verify=verify):
+            return f"; the server speaks {name}: write --method {name}"
     return (
         f"; if it speaks one of the other tests, name it: --method {', '.join(METHODS[:-1])} or {METHODS[-1]}"
     )
 
 
-def _speaks(method: str, url: str, *, verify: bool) -> bool:
-    """Whether a server answers at the address of that test as servers of it do."""
+def _gives(sign: KnownBy, url: str, *, verify: bool) -> bool:
+    """Whether a server gives the answer by which those of a speed test are known."""
     parts = urlsplit(url)
     context = None if verify else ssl._create_unverified_context()  # noqa: S323, SLF001 - as the user asked
     secure = parts.scheme == "https"
@@ -135,13 +136,14 @@ def _speaks(method: str, url: str, *, verify: bool) -> bool:
         else HTTPConnection(host, port, timeout=ANSWER_S)
     )
     try:
-        connection.request("GET", "/.well-known/nq" if method == "rpm" else "/ndt/v7/download")
+        connection.request("GET", sign["path"])
         answer = connection.getresponse()
-        if method == "ndt7":
-            # Refused as no WebSocket, where others have no such file.
-            return answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UPGRADE_REQUIRED}
+        if answer.status not in sign["statuses"]:
+            return False
+        if sign["key"] is None:
+            return True
         said = json.loads(answer.read(MAX_CONFIG_BYTES))
-        return answer.status == HTTPStatus.OK and isinstance(said, dict) and "urls" in said
+        return isinstance(said, dict) and sign["key"] in said
     except (OSError, HTTPException, ValueError):
         return False
     finally:
@@ -150,9 +152,8 @@ def _speaks(method: str, url: str, *, verify: bool) -> bool:
 
 def has_figures(result: dict[str, Any]) -> bool:
     """Whether a test that failed measured something before it did."""
-    if result["method"] == "rpm":
-        return result["download"] is not None
-    return any(result.get(name) is not None for name in ("latency_ms", "download_mbps", "upload_mbps"))
+    figures = ("latency_ms", "download_mbps", "upload_mbps", "download")
+    return any(result.get(name) is not None for name in figures)
 
 
 def host_of(url: str) -> str:
@@ -276,7 +277,7 @@ MAX_METHOD_S = 200
 """Longer than any method may take."""
 ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{MAX_METHOD_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
 """Pings beside a foreign test."""
-CLIENTS_OF = {known["server_kind"]: known["name"] for known in _native.methods() if known["server_kind"]}
+CLIENTS_OF = {known["server_kind"]: name for name, known in KNOWN.items() if known["server_kind"]}
 """The method whose official client a kind of server is made for."""
 ANSWER_S = 5
 MAX_CONFIG_BYTES = 65_536

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from weirlab.net.methods import KNOWN
 from weirlab.stats import quantile
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def warnings_of(record: Record, figures: Measured, place: Location | None = None
 
 def warnings_of_method(result: dict[str, Any]) -> list[str]:
     """Cautions of a foreign test, from what it shows."""
-    return [*_of_its_ends(result), *_of_its_latency(result)]
+    return [*_of_its_ends(result), *_of_missing_figures(result)]
 
 
 def _of_its_ends(result: dict[str, Any]) -> Iterator[str]:
@@ -43,30 +44,20 @@ def _of_its_ends(result: dict[str, Any]) -> Iterator[str]:
         if truncated:
             ended = "said nothing" if seconds is None else f"ended after {seconds:.1f} s"
             yield f"the {direction} {ended} where 10 s were due: it is truncated, and its rate that of a part"
-    if result["method"] == "http":
-        for direction in ("download", "upload"):
-            one = result.get(direction)
-            if one is not None and not one["saturated"]:
-                yield (
-                    f"{one['connections']} connections did not fill the line in the {direction}: its "
-                    "throughput is a lower bound, and so is its latency"
-                )
-
-
-def _of_its_latency(result: dict[str, Any]) -> Iterator[str]:
     idle = result.get("latency_ms")
     if idle is not None and idle > FAR_MS:
         yield _far(idle)
-    if result["method"] == "cloudflare":
-        if result["download_loaded_latency_ms"] is None:
-            yield "no download took 250 ms: this method then has no latency under load"
-        for direction in ("download", "upload"):
-            if result[f"{direction}_mbps"] is None:
-                yield f"no {direction} took 10 ms: this method then has no rate for it"
-    if result["method"] == "rpm":
-        for direction in ("download", "upload"):
-            if result[direction] is not None and result[direction]["rpm"] is None:
-                yield f"no probe was answered in the {direction}: it has no responsiveness"
+
+
+def _of_missing_figures(result: dict[str, Any]) -> Iterator[str]:
+    """What the registry of speed tests says of figures that the result should have and has not."""
+    for caution in KNOWN[result["method"]]["cautions"]:
+        *outer, name = caution["figure"]
+        holder: Any = result
+        for key in outer:
+            holder = None if holder is None else holder[key]
+        if holder is not None and holder[name] in (None, False):
+            yield caution["says"].format_map(holder)
 
 
 def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str]:

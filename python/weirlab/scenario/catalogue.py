@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weirlab import _native, forms, reading
 from weirlab.errors import UsageError
@@ -57,14 +57,16 @@ def load_scenario(path: Path) -> ScenarioSpec:
     return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(path))))
 
 
-def scenario_in(path: Path) -> ScenarioSpec | None:
+def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSpec | None:
     """The scenario in that file; None if the file is that of a test.
+
+    `link` takes the place of the scenario's own, which then need not be there.
 
     Raises:
         UsageError: if it cannot be read, or something is wrong with the scenario.
     """
     text = _text(path, f"`{path}`")
-    said = told(lambda: _native.read_scenario_or_test(text, str(path)))
+    said = told(lambda: _native.read_scenario_or_test(text, str(path), link))
     return None if said is None else ScenarioSpec.known(said)
 
 

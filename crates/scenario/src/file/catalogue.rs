@@ -117,13 +117,21 @@ pub fn read<T: Field>(
     Reader::read(written).map_err(|faults| Telling { place, names }.sentence(faults))
 }
 
-/// The scenario in a file, if it is one, and none of a test.
+/// The scenario in a file, if it is one, and none of a test. `link` takes the place of the scenario's own, which then
+/// need not be there.
 ///
 /// # Errors
 /// If it is no TOML, or something is wrong with the scenario.
-pub fn read_scenario_file(text: &str, place: &str) -> Result<Option<ScenarioSpec>, String> {
-    let written =
+pub fn read_scenario_file(
+    text: &str,
+    place: &str,
+    link: Option<Written>,
+) -> Result<Option<ScenarioSpec>, String> {
+    let mut written =
         document::parse(text).map_err(|why| format!("`{place}` cannot be read: {why}"))?;
+    if let Some(link) = link {
+        written.set("link", link);
+    }
     // A test file has no key `test`.
     written.get("test").map(|_| read(&written, place, &[])).transpose()
 }

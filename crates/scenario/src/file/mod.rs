@@ -25,7 +25,7 @@ mod written;
 pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
 pub use document::parse;
 pub use fault::{Fault, Telling};
-pub use resolve::{Resolved, ResolvedSetUp, resolve};
+pub use resolve::{Resolved, ResolvedSetUp, ServersOf, resolve};
 pub use schema::{read_quantity, read_spec, schema};
 pub use set_ups::given_again;
 pub use written::{Value, Written};

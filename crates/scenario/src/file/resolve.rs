@@ -44,12 +44,20 @@ pub struct ResolvedSetUp {
     pub scenario: Scenario,
 }
 
+/// The congestion control that servers of a kind of speed test ask for, by the kind's name.
+pub type ServersOf = fn(&str) -> Option<&'static str>;
+
 /// Resolves a scenario: for each set-up as many runs as it says, each with the next seed.
 ///
 /// # Errors
 /// If a name is unknown, or parts do not fit together, in one sentence. What only those know who build queues or TCP, such
-/// as the names of disciplines, is not looked at.
-pub fn resolve(spec: &ScenarioSpec, files: &impl Files) -> Result<Resolved, String> {
+/// as the names of disciplines, is not looked at. `servers` says of a kind of speed test which congestion control its
+/// servers ask for, if they ask for one.
+pub fn resolve(
+    spec: &ScenarioSpec,
+    files: &impl Files,
+    servers: ServersOf,
+) -> Result<Resolved, String> {
     let mut test = chosen_test(&spec.test, files)?;
     let links = links(spec, files)?;
     set_phases(&mut test.phases, spec)?;
@@ -57,7 +65,7 @@ pub fn resolve(spec: &ScenarioSpec, files: &impl Files) -> Result<Resolved, Stri
     let set_ups = set_ups(spec, &links)?;
     let mut found = Vec::new();
     for set_up in set_ups {
-        let scenario = Resolver::new(spec, &test, &set_up)?.scenario(files)?;
+        let scenario = Resolver::new(spec, &test, &set_up, servers)?.scenario(files)?;
         scenario.check().map_err(|error| error.to_string())?;
         found.push(ResolvedSetUp {
             link: set_up.link.clone(),
@@ -94,6 +102,7 @@ struct Resolver<'s> {
     spec: &'s ScenarioSpec,
     test: &'s TestSpec,
     set_up: &'s SetUp<'s>,
+    servers: ServersOf,
     tcp: TcpSpec,
     phases: Vec<Phase>,
     duration_ns: u64,
@@ -109,6 +118,7 @@ impl<'s> Resolver<'s> {
         spec: &'s ScenarioSpec,
         test: &'s TestSpec,
         set_up: &'s SetUp<'s>,
+        servers: ServersOf,
     ) -> Result<Self, String> {
         let cc = set_up.cc.map(|cc| Word(cc.to_owned()));
         let tcp = TcpSpec { congestion_control: cc, ..crate::file::field::blank() }.over(&spec.tcp);
@@ -124,7 +134,18 @@ impl<'s> Resolver<'s> {
             let next = stations.len() as u32;
             stations.entry(name.as_str()).or_insert(next);
         }
-        Ok(Self { spec, test, set_up, tcp, phases, duration_ns, window, parameters, stations })
+        Ok(Self {
+            spec,
+            test,
+            set_up,
+            servers,
+            tcp,
+            phases,
+            duration_ns,
+            window,
+            parameters,
+            stations,
+        })
     }
 
     fn scenario(&self, files: &impl Files) -> Result<Scenario, String> {
@@ -301,8 +322,7 @@ impl<'s> Resolver<'s> {
         let (host, tunnel) = self.path(&method.name, host, method.tunnel.as_deref())?;
         let tcp = settings(&method.tcp.over(&self.tcp));
         let usual = tcp.congestion_control.clone();
-        // m-lab/ndt-server, package `bbr`: it asks its sockets for BBR.
-        let asked_for = if method.kind == "ndt7" { "bbr".to_owned() } else { usual.clone() };
+        let asked_for = (self.servers)(&method.kind).map_or_else(|| usual.clone(), str::to_owned);
         let or = |word: &Option<Word>, other| word.as_ref().map_or(other, |word| word.0.clone());
         Ok(SpeedTest {
             name: method.name.0.clone(),

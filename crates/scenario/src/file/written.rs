@@ -52,6 +52,15 @@ impl Written {
         entries.iter().find(|(name, _)| name == key).map(|(_, written)| written)
     }
 
+    /// Puts a value at `key`, in place of what stands there, if this is a table.
+    pub fn set(&mut self, key: &str, written: Self) {
+        let Value::Table(entries) = &mut self.value else { return };
+        match entries.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = written,
+            None => entries.push((key.to_owned(), written)),
+        }
+    }
+
     /// The value as a message shows it: a text in backticks, and of what is long the start.
     #[must_use]
     pub fn shown(&self) -> String {

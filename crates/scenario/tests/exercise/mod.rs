@@ -16,7 +16,7 @@ use weir_scenario::file::{NoFiles, given_again, resolve};
 pub fn scenario(data: &[u8]) {
     let Some(spec) = file::<ScenarioSpec>(data) else { return };
     let _ = given_again(&spec);
-    match resolve(&spec, &NoFiles) {
+    match resolve(&spec, &NoFiles, |_| None) {
         Ok(resolved) => {
             for set_up in &resolved.set_ups {
                 let again = Scenario::from_json(&set_up.scenario.to_json()).expect("it is one");
