@@ -17,11 +17,11 @@ from rich.console import Console
 
 from live import PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
-from weirlab.cli import shape_command
-from weirlab.cli.shape_command import _Load, tell_service_manager
 from weirlab.errors import ShapeError, UsageError
-from weirlab.shape import Proof, Prover, metrics_of, settings_of
+from weirlab.shape import Proof, Prover, load, metrics_of, settings_of
+from weirlab.shape.load import LineLoad
 from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+from weirlab.shape.running import tell_service_manager
 from weirlab.shape.view import line_of, table_of
 
 if TYPE_CHECKING:
@@ -399,19 +399,19 @@ def test_a_proof_says_first_that_nothing_loaded_the_line() -> None:
 def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    failed = _Load(["/bin/sh", "-c", "exit 3"])
+    failed = LineLoad(["/bin/sh", "-c", "exit 3"])
     failed._process.wait(timeout=PATIENCE_S)
     assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
     failed.end()
     assert failed.failure() is None
-    monkeypatch.setattr(shape_command, "LOAD_PATIENCE_S", 0.2)
+    monkeypatch.setattr(load, "LOAD_PATIENCE_S", 0.2)
     left = tmp_path / "left"
-    behind = _Load(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
+    behind = LineLoad(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
     behind._process.wait(timeout=PATIENCE_S)
     assert behind.failure() is None
     behind.end()
     deaf = tmp_path / "deaf"
-    stubborn = _Load(["/bin/sh", "-c", f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done"])
+    stubborn = LineLoad(["/bin/sh", "-c", f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done"])
     while not deaf.exists():
         time.sleep(0.01)
     stubborn.end()

@@ -19,7 +19,7 @@ from weirlab.stats.comparison import Factor, factor
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weirlab.shape.view import ShaperView
+    from weirlab.shape.view import ShaperView, Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Prover:
         """Step that is being measured; None after the end."""
         return self._stages[self._stage].kind if self._stage < len(self._stages) else None
 
-    def step(self, view: ShaperView) -> str:
+    def step(self, view: ShaperView) -> Wanted:
         """Takes a view in: what the shaper is to do, `continue`, `open` or `shape`."""
         now = view["t_ns"] / 1e9
         sides = [side for side in view["sides"] if side is not None]

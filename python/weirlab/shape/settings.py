@@ -70,8 +70,17 @@ def read_config(file: Path) -> dict[str, Any]:
     return data
 
 
-def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None = None) -> dict[str, Any]:
+def settings_of(
+    device: str, said: dict[str, Any], where: str, log: Path | None = None, *, is_open: bool = False
+) -> dict[str, Any]:
     """The settings of the native module, for what was said about the shaper of `device`.
+
+    Args:
+        device: the interface.
+        said: words of its settings by the names of `ShapeWords`.
+        where: what a message calls them.
+        log: file for every decision.
+        is_open: lets everything pass until it is told to shape.
 
     Raises:
         UsageError: if something of it cannot be: which, and what is allowed.
@@ -79,7 +88,7 @@ def settings_of(device: str, said: dict[str, Any], where: str, log: Path | None 
     """
     words = check(ShapeWords, said, where)
     try:
-        return _settings(device, words, log)
+        return _settings(device, words, log) | {"open": is_open}
     except _native.NativeError as error:
         raise UsageError(f"{where}: {error}") from error
 
@@ -105,7 +114,6 @@ def _settings(device: str, words: ShapeWords, log: Path | None) -> dict[str, Any
         "rules": None if words.rules is None else read_rules(words.rules),
         "time_ns": None if words.time is None else time_of("time", words.time),
         "log": None if log is None else str(log.absolute()),
-        "open": False,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from rich import box
 
@@ -10,6 +10,10 @@ from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+Wanted = Literal["continue", "open", "shape", "stop"]
+"""What a shaper is to do after a view: go on as it does, let everything pass, shape, or end."""
 
 
 class Counts(TypedDict):

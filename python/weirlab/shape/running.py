@@ -1,0 +1,137 @@
+"""Shapers of this machine, as the compiled part runs them: started, looked at, ended, and replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+
+from weirlab import _native
+from weirlab.errors import ShapeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weirlab.shape.view import ShaperView, Wanted
+
+ResultT = TypeVar("ResultT")
+
+
+class Choice(TypedDict):
+    """Who would hold packets back, why, and the queue of each way, out of the device first."""
+
+    backend: str
+    why: str
+    queues: list[str | None]
+
+
+def choose(settings: dict[str, Any]) -> Choice:
+    """The backend that would shape by these settings. Nothing is changed.
+
+    Raises:
+        UsageError: if the settings cannot be.
+        ShapeError: if this machine cannot shape so.
+    """
+    return cast("Choice", json.loads(_asked(lambda: _native.choose_shaper(json.dumps(settings)))))
+
+
+def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int | None:
+    """Shapes until `show`, which is given a view a few times a second, says `stop`, or the time is over.
+
+    Returns:
+        How many decisions were made; None if somebody interrupted it, which is the usual end.
+
+    Raises:
+        UsageError: if the settings cannot be.
+        ShapeError: if this machine cannot shape so. What was there before is there again.
+    """
+    seed = int.from_bytes(os.urandom(7), "big")
+    started = False
+
+    def on_view(text: str) -> str:
+        nonlocal started
+        if not started:
+            started = True
+            tell_service_manager("READY=1")
+        return show(view_in(text))
+
+    try:
+        return _asked(lambda: _native.shape(json.dumps(settings), seed, on_view))
+    except KeyboardInterrupt:
+        return None
+
+
+def status(device: str) -> str:
+    """The last view of the shaper of a device, as JSON (`view_in`); empty if it has shown none yet.
+
+    Raises:
+        ShapeError: if none shapes it.
+    """
+    return _asked(lambda: _native.shaper_status(device))
+
+
+def view_in(text: str) -> ShaperView:
+    """The view in a text of `status`."""
+    return cast("ShaperView", json.loads(text))
+
+
+def stop(device: str) -> None:
+    """Ends the shaper of a device, and returns when it has restored what was there.
+
+    Raises:
+        ShapeError: if none shapes it, or if it does not end.
+    """
+    answer = json.loads(_asked(lambda: _native.stop_shaper(device)) or "{}")
+    if "error" in answer:
+        raise ShapeError(answer["error"])
+    for _ in range(STOP_LOOKS):
+        try:
+            _native.shaper_status(device)
+        except _native.NativeError:
+            return
+        time.sleep(STOP_PAUSE_S)
+    raise ShapeError(
+        f"the shaper of {device} was asked to end and has not after {STOP_LOOKS * STOP_PAUSE_S:g} s"
+    )
+
+
+def replay(log: str, mode: str | None, show: Callable[[str], None]) -> tuple[int, int, int]:
+    """Runs the controller of a log, or `auto` in `mode`, over what went into it.
+
+    Args:
+        log: text of the log.
+        mode: what `auto` would have done so instead; None for what was said then.
+        show: is given each decision, as a line of the log.
+
+    Returns:
+        How many decisions the log has, how many came out, and how many of these are the same.
+
+    Raises:
+        UsageError: if the text is no log.
+    """
+    logged, made, same = _asked(lambda: _native.replay_shaper(log, mode, show))
+    return logged, made, same
+
+
+def tell_service_manager(news: str) -> None:
+    """Tells it to the service manager that started this, if one wants to know: sd_notify(3)."""
+    where = os.environ.get("NOTIFY_SOCKET")
+    if where is not None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as near:
+            near.sendto(news.encode(), where.replace("@", "\0", 1) if where.startswith("@") else where)
+
+
+def _asked(question: Callable[[], ResultT]) -> ResultT:
+    try:
+        return question()
+    except _native.InputError as error:
+        raise UsageError(str(error)) from error
+    except _native.NativeError as error:
+        raise ShapeError(str(error)) from error
+
+
+STOP_LOOKS = 50
+STOP_PAUSE_S = 0.1
+"""How often, and after which pauses, it is looked whether a shaper has ended."""
