@@ -14,7 +14,7 @@ import pytest
 
 from weirlab import _native
 from weirlab.api import run_all
-from weirlab.cli import test_command
+from weirlab.cli import speed_test, test_command
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS, hint
@@ -191,7 +191,7 @@ def test_why_a_foreign_server_is_measured_over_http_is_said_once(
 ) -> None:
     why = "server `h` does not speak Weir's protocol (404): start `weir serve` there"
     monkeypatch.setattr(test_command, "less", lambda *_: SimpleNamespace(why=why, url="http://h/"))
-    monkeypatch.setattr(test_command, "run_method", lambda *_, **__: dict(HTTP))
+    monkeypatch.setattr(speed_test, "run_method", lambda *_, **__: dict(HTTP))
     group.main(["test", "h", "--out", str(tmp_path / "o"), *form], standalone_mode=False)
     said, told = capsys.readouterr()
     assert (said + told).count("does not speak Weir's protocol") == 1

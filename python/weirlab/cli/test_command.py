@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,37 +15,24 @@ from weirlab.api import make_empty
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import secret_of
+from weirlab.cli.speed_test import SpeedTest, measure_speed
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
-from weirlab.net.methods import (
-    METHODS,
-    has_figures,
-    hint,
-    host_of,
-    kept_run,
-    less,
-    run_alone,
-    run_beside,
-    run_method,
-    url_of,
-)
+from weirlab.net.methods import METHODS, host_of, kept_run, less, url_of
 from weirlab.net.plan import Planned, TestPlan, plan_test
-from weirlab.net.quality import warnings_of, warnings_of_method
+from weirlab.net.quality import warnings_of
 from weirlab.plots import draw
 from weirlab.record import open_record
 from weirlab.report.location import location_table
-from weirlab.report.methods import method_table
 from weirlab.report.scores import advice, formulas, score_table
-from weirlab.scores import measured, score_all, verdict, verdict_of_pings
+from weirlab.scores import measured, score_all
 from weirlab.scores.locate import locate
 from weirlab.stats.one_way import one_way
-from weirlab.ui import RunProgress, console, note, waiting, warn
+from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds.net import NetWorld
 
 if TYPE_CHECKING:
     from weirlab.record import Record
-    from weirlab.scenario import ResolvedRun
-    from weirlab.scores import Measured, Truth
-    from weirlab.scores.speed_test import Verdict
+    from weirlab.scores import Measured
 
 
 @click.command("test")
@@ -100,46 +87,84 @@ def command(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     if method is not None:
         _check_words(method, truth=truth)
-        url, secret = url_of(method, host, tls=auth is not None), secret_of(auth)
-        beside = NetWorld(host_of(url), secret) if truth else None
-        run = noted(kept_run(host_of(url)), words)
-        folder = _foreign(
-            method, url, secret, beside, run=run, out=out, verify=not no_verify, as_json=as_json
-        )
-        _tell_kept(folder, ("ping", "cdf") if truth and charts else (), quiet=as_json)
+    asked = Asked(host, secret_of(auth), out, charts=charts, as_json=as_json, verify=not no_verify)
+    if method is not None:
+        test = _speed_test(asked, method, url_of(method, host, tls=auth is not None), words)
+        beside = NetWorld(host_of(test.url), asked.secret) if truth else None
+        _by_method(asked, replace(test, beside=beside))
         return
     if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
     plan = plan_test(host, TestPlan.of(words))
     plan = replace(plan, run=noted(plan.run, words))
-    secret = secret_of(auth)
-    instead = less(host, secret)
-    if instead is not None:
-        verify, why = not no_verify, instead.why
-        run = noted(kept_run(host_of(instead.url)), words)
-        kept = _foreign(
-            "http",
-            instead.url,
-            secret,
-            None,
-            run=run,
-            out=out,
-            verify=verify,
-            as_json=as_json,
-            instead_of=why,
-        )
-        _tell_kept(kept, (), quiet=as_json)
-        return
-    world = NetWorld(host, secret)
-    folder = _make_folder(out)
-    cut_short = _measure(world, plan, folder, quiet=as_json)
+    instead = less(host, asked.secret)
+    if instead is None:
+        _own(asked, plan)
+    else:
+        test = _speed_test(asked, "http", instead.url, words)
+        _by_method(asked, replace(test, instead_of=instead.why))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, whichever test runs.
+
+    Attributes:
+        host: the server as the user named it.
+        secret: what it asks for; None if nothing.
+        out: folder for the record; None for one that is named after the time.
+        charts: whether charts are drawn.
+        as_json: whether figures come as JSON, and nothing else.
+        verify: whether a certificate has to be right.
+    """
+
+    host: str
+    secret: str | None
+    out: Path | None
+    charts: bool
+    as_json: bool
+    verify: bool
+
+
+def _own(asked: Asked, plan: Planned) -> None:
+    """Weir's own test."""
+    world = NetWorld(asked.host, asked.secret)
+    folder = _make_folder(asked.out)
+    cut_short = _measure(world, plan, folder, quiet=asked.as_json)
     record = open_record(folder)
-    drawn = _charts(record, folder / "charts") if charts and cut_short is None else []
-    _tell(record, folder, as_json=as_json)
-    if drawn and not as_json:
-        note(f"record in {folder}, {len(drawn)} charts in {folder / 'charts'}")
+    charts = ("phases", "cdf") if asked.charts and cut_short is None else ()
+    drawn = _draw(record, charts, folder / "charts")
+    _tell(record, folder, as_json=asked.as_json)
+    if drawn:
+        _tell_kept(folder, drawn, quiet=asked.as_json)
     if cut_short is not None:
         raise cut_short
+
+
+def _speed_test(asked: Asked, method: str, url: str, words: dict[str, Any]) -> SpeedTest:
+    """A speed test of somebody else's, without pings of our own."""
+    run = noted(kept_run(host_of(url)), words)
+    return SpeedTest(method=method, url=url, secret=asked.secret, verify=asked.verify, run=run)
+
+
+def _by_method(asked: Asked, test: SpeedTest) -> None:
+    """Runs a speed test of somebody else's; charts show our own pings, if there are any."""
+    folder = _make_folder(asked.out)
+    measure_speed(test, folder, as_json=asked.as_json)
+    charts = ("ping", "cdf") if test.beside is not None and asked.charts else ()
+    drawn = _draw(open_record(folder), charts, folder / "charts")
+    _tell_kept(folder, drawn, quiet=asked.as_json)
+
+
+def _draw(record: Record, kinds: tuple[str, ...], folder: Path) -> list[Path]:
+    """Draws charts of a record into a folder."""
+    return [draw(kind, [record], folder / f"{kind}.png") for kind in kinds]
+
+
+def _tell_kept(folder: Path, drawn: list[Path], *, quiet: bool) -> None:
+    """Says where the record and its charts are."""
+    if not quiet:
+        note(f"record in {folder}" + (f", {len(drawn)} charts in {folder / 'charts'}" if drawn else ""))
 
 
 def _make_folder(out: Path | None) -> Path:
@@ -204,94 +229,6 @@ def _check_words(method: str, *, truth: bool) -> None:
             )
 
 
-def _foreign(  # noqa: PLR0913 - words of the command line
-    method: str,
-    url: str,
-    secret: str | None,
-    beside: NetWorld | None,
-    *,
-    run: ResolvedRun,
-    out: Path | None,
-    verify: bool,
-    as_json: bool,
-    instead_of: str | None = None,
-) -> Path:
-    """Runs a foreign test, with our own pings to the server of `beside`, and returns the record's folder.
-
-    `instead_of` says why Weir's own test does not run.
-    """
-    seen = None
-    folder = _make_folder(out)
-    if instead_of is not None and not as_json:
-        note(f"{instead_of}; what HTTP shows of the path follows")
-    with waiting(f"{method} of {url}", quiet=as_json):
-
-        def work() -> dict[str, Any]:
-            return run_method(method, url, secret, verify=verify, progress=None)
-
-        try:
-            if beside is None:
-                result = run_alone(run, folder, work)
-            else:
-                result, seen = run_beside(beside, run, folder, work)
-        finally:
-            # Nothing is left of a test that measured nothing.
-            if not any(folder.iterdir()):
-                folder.rmdir()
-    failures = result["failures"]
-    other = hint(url, result, verify=verify) if instead_of is not None else ""
-    if not failures or has_figures(result):
-        if as_json:
-            _print_method(result, seen, folder, instead_of and instead_of + other)
-        else:
-            _tell_method(result, seen)
-            if other:
-                note(other.removeprefix("; "))
-        other = ""
-    if failures:
-        more = "; --no-verify believes any" if "certificate" in failures[0] and verify else other
-        raise NetError(f"{method} of `{url}`: {failures[0]}{more}")
-    return folder
-
-
-def _print_method(result: dict[str, Any], seen: Truth | None, folder: Path, instead_of: str | None) -> None:
-    """Prints what a foreign test showed and what it means, as JSON."""
-    pings = _verdict_of_truth(seen)
-    said = {
-        "out": str(folder),
-        "result": result,
-        "truth": asdict(seen) if seen else None,
-        "verdict": asdict(verdict(result)),
-        "verdict_of_pings": asdict(pings) if pings else None,
-        "warnings": warnings_of_method(result),
-        "instead_of": instead_of,
-    }
-    click.echo(json.dumps(said, indent=2))
-
-
-def _tell_method(result: dict[str, Any], seen: Truth | None) -> None:
-    """Tells what a foreign test showed and what it means."""
-    for text in warnings_of_method(result):
-        warn(text)
-    console.print(method_table(result, seen))
-    for one in (verdict(result), _verdict_of_truth(seen)):
-        if one is not None:
-            console.print(one.says)
-
-
-def _verdict_of_truth(seen: Truth | None) -> Verdict | None:
-    """Meaning of Weir's own pings beside a foreign test."""
-    return verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
-
-
-def _tell_kept(folder: Path, charts: tuple[str, ...], *, quiet: bool) -> None:
-    """Draws charts of a foreign test's record, and says where all of it is."""
-    record = open_record(folder)
-    drawn = [draw(kind, [record], folder / "charts" / f"{kind}.png") for kind in charts]
-    if not quiet:
-        note(f"record in {folder}" + (f", {len(drawn)} charts in {folder / 'charts'}" if drawn else ""))
-
-
 def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:
     """The delay of each way beyond its least, by phase; None without stamps of the server."""
     ways = one_way(record)
@@ -310,11 +247,6 @@ def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:
             name: float(ways.down_ms[inside].mean()) for name, inside in spans.items() if inside.any()
         },
     }
-
-
-def _charts(record: Record, folder: Path) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return [draw(kind, [record], folder / f"{kind}.png") for kind in ("phases", "cdf")]
 
 
 def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
