@@ -13,7 +13,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir_core::Framing;
-use weir_linux::{Namespace, Program};
+use weir_lab::Program;
+use weir_linux::Namespace;
 use weir_rate_control::Control;
 use weir_shape::{Command, Settings};
 

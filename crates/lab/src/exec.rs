@@ -7,12 +7,14 @@ use std::sync::mpsc;
 use std::time::{Duration as WallDuration, Instant};
 
 use weir_core::{Duration, Seed, Time};
-use weir_linux::{
-    Connection, ConnectionWatch, DataPath, Device, Hosts, LinuxError, Program, Settings,
-};
+use weir_linux::LinuxError;
 use weir_scenario::{Scenario, Sink, Verdict};
 use weir_sockets::Clock;
 
+use crate::connections::{Connection, ConnectionWatch};
+use crate::datapath::{DataPath, Settings};
+use crate::hosts::{Device, Hosts};
+use crate::program::{Program, name_hosts};
 use crate::quality::Quality;
 use crate::run::pass_on;
 use crate::{LabError, signals, traces};
@@ -63,7 +65,7 @@ pub fn exec(
     weir_path::check(scenario)?;
     let parsed = traces(scenario, texts)?;
     let mut hosts = Hosts::new(scenario, exec.device, true)?;
-    weir_linux::name_hosts(scenario)?;
+    name_hosts(scenario)?;
     let clock = Clock::starting_in(Duration::ZERO);
     let (sender, samples) = mpsc::channel();
     let settings = Settings { clock, seed, capture: exec.capture.clone() };

@@ -1,18 +1,33 @@
 //! The world lab: a scenario under the real TCP of this machine's kernel, in real time.
 //!
 //! [`enter`] moves the process into a lab of its own; then [`run`] does what a scenario says, or [`exec`]
-//! runs any program on its line. Both leave nothing behind: namespaces end with the process.
+//! runs any program on its line. A lab is a client and a server, each in a network namespace of its own, with a
+//! data path between them that carries packets through the same hops that the simulator runs. Both leave nothing behind: namespaces end with the process.
 
+mod buffers;
+mod connections;
+mod datapath;
 mod exec;
+mod hosts;
+mod kernel_path;
+mod lateness;
 mod live;
+mod pcap;
+mod pcapng;
+mod program;
 mod quality;
 mod request;
+mod router;
+mod rows;
 mod run;
 mod shaper;
 mod signals;
+mod watch;
 
 pub use exec::{Ended, Exec, exec};
+pub use hosts::Device;
 pub use live::{Live, QueueView, View};
+pub use program::Program;
 pub use quality::{Quality, Warning};
 pub use request::serve;
 pub use run::{Datapath, Options, Outcome, check, check_kernel_path, run};

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 use weir_core::Duration;
-use weir_linux::PathReport;
+
+use crate::datapath::PathReport;
 
 /// How well the lab did its own work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::Seed;
-use weir_linux::Device;
 use weir_record::Recorder;
 use weir_scenario::{Scenario, Sink, Verdict};
 
 use crate::exec::{Ended, Exec, exec};
+use crate::hosts::Device;
 use crate::live::{Live, View};
 use crate::quality::{Quality, Warning};
 use crate::run::{Datapath, Options, check_kernel_path, run};

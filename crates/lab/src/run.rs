@@ -8,14 +8,16 @@ use std::time::Duration as WallDuration;
 
 use serde::Deserialize;
 use weir_core::{Duration, Seed, Time};
-use weir_linux::{
-    DataPath, Device, FlowDrops, Hosts, PathSample, QueueWatch, Settings, behind_kernel_queues,
-};
 use weir_scenario::{FlowRow, Scenario, Sink, Verdict};
 use weir_sockets::{Clock, Ends, Place, Sample, Totals};
 
+use crate::buffers::FlowDrops;
+use crate::datapath::{DataPath, PathSample, Settings};
+use crate::hosts::{Device, Hosts};
+use crate::kernel_path::behind_kernel_queues;
 use crate::quality::Quality;
 use crate::shaper::{self, LabShaper, behind_shaper};
+use crate::watch::QueueWatch;
 use crate::{LabError, signals, traces};
 
 /// Outcome of a run in the lab.

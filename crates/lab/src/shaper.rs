@@ -9,13 +9,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
 use weir_core::{Seed, Time};
-use weir_linux::{CLIENT_DEVICE, Hosts, LinuxError};
+use weir_linux::LinuxError;
 use weir_rate_control::{Decision, Side};
 use weir_scenario::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 use weir_shape::{Backend, Command, Settings, Target};
 use weir_sockets::Clock;
 
 use crate::LabError;
+use crate::hosts::{DEVICE as CLIENT_DEVICE, Hosts};
 
 /// A shaper at work.
 pub(crate) struct LabShaper {

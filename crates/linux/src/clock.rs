@@ -7,7 +7,8 @@ use std::mem::MaybeUninit;
 use nix::time::{ClockId, clock_gettime};
 
 /// Processor time that the calling thread has used, in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
@@ -34,7 +35,7 @@ pub(crate) fn go_first_with_threads() {
 }
 
 /// The calling thread, and those that it starts, go like others again.
-pub(crate) fn go_as_others() {
+pub fn go_as_others() {
     set_policy(libc::SCHED_OTHER, 0);
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use weir_packet::Virtio;
 
 /// A device whose packets this process reads and writes. It never blocks.
-pub(crate) trait Device: Send {
+pub trait PacketDevice: Send {
     /// File descriptor that is readable when packets wait.
     fn fd(&self) -> BorrowedFd<'_>;
 
@@ -26,4 +26,6 @@ pub(crate) trait Device: Send {
 }
 
 /// The longest packet with its headers.
-pub(crate) const MAX_PACKET_BYTES: usize = 65_535;
+pub const MAX_PACKET_BYTES: usize = 65_535;
+/// Segments that are handed over as one packet at most: as many as a TCP sender puts into one GSO packet.
+pub const MAX_GRO_SEGMENTS: usize = 46;

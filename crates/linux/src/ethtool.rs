@@ -34,7 +34,10 @@ pub(crate) fn feature(device: &str, name: &str) -> io::Result<Option<bool>> {
 }
 
 /// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
-pub(crate) fn switch_offloads_off(device: &str) -> io::Result<()> {
+///
+/// # Errors
+/// If there is no such device in the calling thread's network namespace, or the kernel refuses.
+pub fn switch_offloads_off(device: &str) -> io::Result<()> {
     let all = [ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO];
     all.into_iter().try_for_each(|command| ask(device, &mut [command, 0]))
 }

@@ -1,55 +1,41 @@
-//! The part that touches the Linux kernel: namespaces, devices, the live data path.
-//!
-//! A lab is a client and a server, each in a network namespace of its own, with a scenario's path between
-//! them. [`isolate`] moves this process out of the host's namespaces, [`Hosts::new`] makes the two ends,
-//! and [`DataPath::start`] carries packets between them through the same hops that the simulator runs.
+//! What touches the Linux kernel, for the lab and for the shaper: netlink, queue disciplines, nf_tables, NFQUEUE,
+//! namespaces, TUN and veth devices. It knows kernels and no scenarios.
 
-mod buffers;
 mod clock;
-mod connections;
-mod datapath;
 mod device;
 mod ethtool;
 mod facts;
-mod hosts;
 mod intercept;
 mod isolate;
-mod kernel_path;
-mod lateness;
 mod message;
 mod netlink;
 mod nft;
 mod offload;
-mod pcap;
-mod pcapng;
-mod program;
-mod router;
-mod rows;
 mod shaped;
 mod signals;
+mod sock_diag;
 mod tc;
 mod tun;
 mod veth;
-mod watch;
 
-pub use buffers::FlowDrops;
-pub use clock::go_first;
-pub use connections::{Connection, ConnectionWatch};
-pub use datapath::{DataPath, PathReport, PathSample, Settings};
+pub use clock::{go_as_others, go_first, thread_cpu_ns};
+pub use device::{MAX_GRO_SEGMENTS, MAX_PACKET_BYTES, PacketDevice};
+pub use ethtool::switch_offloads_off;
 pub use facts::{DeviceCounters, DeviceFacts, device_facts};
-pub use hosts::{DEVICE as CLIENT_DEVICE, Device, Hosts};
 pub use intercept::{Intercept, QueuedPacket};
 pub use isolate::{Namespace, isolate};
-pub use kernel_path::{behind_kernel_queues, check_kernel_queues};
+pub use netlink::{LinkSettings, Netlink, index_of};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};
-pub use program::{Program, name_hosts};
-pub use rows::OwnedQueueRow;
 pub use shaped::{
     KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort, kernel_has,
 };
 pub use signals::{END_REQUESTS, is_ignored};
-pub use tc::kernel_lacks;
-pub use watch::QueueWatch;
+pub use sock_diag::{TcpEnd, tcp_ends};
+pub use tc::{
+    CodelCounts, Counts, Line, Queue, QueueCounts, check_set_up, kernel_lacks, wire_bytes,
+};
+pub use tun::{TUN_NODE, Tun};
+pub use veth::Veth;
 
 /// Error of this part, in one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -63,12 +49,12 @@ impl LinuxError {
     }
 
     /// Error of another crate, in its own words.
-    fn plain(error: impl std::fmt::Display) -> Self {
+    pub fn plain(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
     }
 
-    /// `what` failed because of `error`.
-    fn io(what: &str, error: impl std::fmt::Display) -> Self {
+    /// Says that `what` failed because of `error`.
+    pub fn io(what: &str, error: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {error}"))
     }
 }

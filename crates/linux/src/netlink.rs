@@ -15,8 +15,10 @@ use crate::message::{CREATE, IFINFOMSG, Message, NLM_F_ACK};
 
 /// Settings of a device; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LinkSettings {
+pub struct LinkSettings {
+    /// The longest packet, in bytes.
     pub mtu: Option<u32>,
+    /// Packets that wait in a device without a queue discipline of its own (`txqueuelen`).
     pub tx_queue_len: Option<u32>,
     /// No address resolution: the peer is the only one there.
     pub no_arp: bool,
@@ -25,7 +27,7 @@ pub(crate) struct LinkSettings {
 }
 
 /// A connection to the kernel.
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: Socket,
 }
 
@@ -36,12 +38,18 @@ impl std::fmt::Debug for Netlink {
 }
 
 impl Netlink {
-    /// To what knows devices, addresses, routes and queues.
+    /// A connection to what knows devices, addresses, routes and queues.
+    ///
+    /// # Errors
+    /// If the kernel gives none.
     pub fn new() -> Result<Self, LinuxError> {
         Self::with(NETLINK_ROUTE, "rtnetlink")
     }
 
-    /// To what knows sockets.
+    /// A connection to what knows sockets.
+    ///
+    /// # Errors
+    /// If the kernel gives none.
     pub fn of_sockets() -> Result<Self, LinuxError> {
         Self::with(NETLINK_SOCK_DIAG, "sock_diag")
     }
@@ -55,6 +63,9 @@ impl Netlink {
     }
 
     /// Configures the device of that index and sets it up.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn set_up(&self, index: u32, settings: LinkSettings) -> Result<(), LinuxError> {
         let flags = if settings.no_arp { IFF_UP | IFF_NOARP } else { IFF_UP };
         let mut message = Message::about_link(RTM_SETLINK, NLM_F_ACK, index, flags);
@@ -96,6 +107,9 @@ impl Netlink {
     }
 
     /// Gives the device of that index an address, whose network of `prefix` bits is behind it.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
         let (family, bytes) = family_and_bytes(address);
         // `struct ifaddrmsg`. Nobody else is there who could have the address.
@@ -110,6 +124,9 @@ impl Netlink {
     }
 
     /// Sends packets to the network of `prefix` bits in which `address` lies to the device of that index.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
     pub fn add_route(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
         let (family, bytes) = family_and_bytes(address);
         // `struct rtmsg`: from anywhere, of any class, and no flags.
@@ -126,7 +143,7 @@ impl Netlink {
     }
 
     /// Sends a finished request and waits until the kernel has done what it says.
-    pub fn transact(&self, request: &[u8]) -> io::Result<()> {
+    pub(crate) fn transact(&self, request: &[u8]) -> io::Result<()> {
         self.socket.send(request, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         answers(&answer).try_for_each(|(kind, body)| match (kind, error_of(body)) {
@@ -136,7 +153,7 @@ impl Netlink {
     }
 
     /// Sends a finished request for one thing, and returns what stands behind the header of the answer.
-    pub fn get(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn get(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.socket.send(request, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
         let (kind, body) = answers(&answer).next().ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -147,12 +164,12 @@ impl Netlink {
     }
 
     /// The socket, for what only knows how to send bytes.
-    pub fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
     /// Sends a finished request for a list, and shows what stands behind the header of each answer.
-    pub fn list(&self, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn list(&self, request: &[u8], show: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         list(&self.socket, request, show)
     }
 }
@@ -197,7 +214,10 @@ fn family_and_bytes(address: IpAddr) -> (u8, Vec<u8>) {
 }
 
 /// The index of the device called `name` in the calling thread's network namespace.
-pub(crate) fn index_of(name: &str) -> Result<u32, LinuxError> {
+///
+/// # Errors
+/// If there is none.
+pub fn index_of(name: &str) -> Result<u32, LinuxError> {
     nix::net::if_::if_nametoindex(name)
         .map_err(|error| LinuxError::io(&format!("there is no device `{name}`"), error))
 }

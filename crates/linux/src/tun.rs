@@ -13,11 +13,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::sys::uio::readv;
 use weir_packet::Virtio;
 
-use crate::device::Device;
+use crate::device::{MAX_GRO_SEGMENTS, PacketDevice};
 
 /// A TUN device with virtio headers.
 #[derive(Debug)]
-pub(crate) struct Tun {
+pub struct Tun {
     file: File,
     offloads: bool,
 }
@@ -26,8 +26,11 @@ impl Tun {
     /// Makes a TUN device called `name` in the calling thread's network namespace. With `offloads` the
     /// kernel hands over whole GSO packets, and takes them.
     pub fn new(name: &str, offloads: bool) -> io::Result<Self> {
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(NODE)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(TUN_NODE)?;
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         let mut request =
             InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: flags as u16, _rest: [0; 22] };
@@ -45,7 +48,7 @@ impl Tun {
     }
 }
 
-impl Device for Tun {
+impl PacketDevice for Tun {
     fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -103,9 +106,10 @@ nix::ioctl_write_int_bad!(
     nix::request_code_write!(TUN, 208, size_of::<libc::c_uint>())
 );
 
-pub(crate) const NODE: &str = "/dev/net/tun";
+/// What a program opens to have a TUN device.
+pub const TUN_NODE: &str = "/dev/net/tun";
 /// Header, headers of the packet, and its payload in up to as many pieces as segments are joined.
-const MAX_IO_SLICES: usize = 2 + crate::datapath::MAX_GRO_SEGMENTS;
+const MAX_IO_SLICES: usize = 2 + MAX_GRO_SEGMENTS;
 // include/uapi/linux/if_tun.h
 const TUN: u8 = b'T';
 const F_CSUM: libc::c_int = 0x01;

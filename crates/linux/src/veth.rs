@@ -21,11 +21,11 @@ use nix::sys::socket::{
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
 use weir_packet::{Checksum, Virtio};
 
-use crate::device::Device;
+use crate::device::PacketDevice;
 
 /// The near end of a veth pair.
 #[derive(Debug)]
-pub(crate) struct Veth {
+pub struct Veth {
     socket: OwnedFd,
     ring: Ring,
     /// Bytes in front of every packet that is sent: the Ethernet header for each version of IP.
@@ -86,7 +86,7 @@ impl Veth {
     }
 }
 
-impl Device for Veth {
+impl PacketDevice for Veth {
     fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

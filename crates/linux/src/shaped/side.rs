@@ -3,8 +3,7 @@
 use weir_core::Framing;
 
 use super::KernelQueue;
-use crate::tc::{CodelCounts, Counts};
-use crate::watch::wire_bytes;
+use crate::tc::{CodelCounts, Counts, wire_bytes};
 
 /// Counters of one way of the shaper.
 #[derive(Debug)]

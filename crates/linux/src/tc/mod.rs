@@ -1,7 +1,6 @@
-//! A hop's queue and line as queue disciplines of this machine's kernel.
+//! A queue and its line as queue disciplines of this machine's kernel.
 //!
-//! The line is a `tbf` at the root with the hop's queue beneath it; a hop without a rate has its queue at
-//! the root. What `tc` would be told is told to the kernel directly: no program is needed.
+//! The line is a `tbf` at the root with the queue beneath it; without a line the queue is at the root. What `tc` would be told is told to the kernel directly: no program is needed.
 
 pub(crate) mod cake;
 pub(crate) mod options;
@@ -10,49 +9,21 @@ mod stats;
 use std::collections::BTreeMap;
 
 use weir_core::{Cells, Framing};
-use weir_core::{ETHERNET_HEADER, Rate, Seed};
+use weir_core::{ETHERNET_HEADER, Rate};
 use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
-use weir_scenario::{Hop, LineRate, Scenario};
 
-pub(crate) use self::stats::{CodelCounts, Counts, counts_of};
+pub(crate) use self::stats::counts_of;
+pub use self::stats::{CodelCounts, Counts, wire_bytes};
 use crate::LinuxError;
 use crate::isolate::Namespace;
 use crate::message::{About, CREATE, Message, NLM_F_DUMP};
 use crate::netlink::{Netlink, index_of};
 
-/// Checks that any kernel's disciplines can stand for the path of `scenario`.
+/// Checks that a set-up can be expressed to a kernel.
 ///
 /// # Errors
-/// The first thing.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), LinuxError> {
-    for hop in scenario.path.up.iter().chain(&scenario.path.down) {
-        let refuse = |why: String| {
-            Err(LinuxError::new(format!("hop `{}`: {why}: use the userspace data path", hop.name)))
-        };
-        if let LineRate::Trace(name) = &hop.rate {
-            return refuse(format!("the kernel cannot follow the recording `{name}` as a line"));
-        }
-        if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
-            return refuse("the kernel does not know the framing PTM".to_owned());
-        }
-        let device = weir_path::device(hop, Seed::new(0), scenario.mtu_bytes);
-        let set_up = SetUp::parse(&hop.queue)
-            .and_then(|set_up| set_up.expanded(&device))
-            .map_err(|error| LinuxError::io(&hop.name, error))?;
-        if let Err(why) = check_set_up(&set_up) {
-            return refuse(why);
-        }
-        if set_up.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
-            return refuse(
-                "`stab` beneath the line, which the kernel would then count by it, too".to_owned(),
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a set-up can be expressed to a kernel.
-fn check_set_up(set_up: &SetUp) -> Result<(), String> {
+/// What cannot, in words that follow the name of the hop.
+pub fn check_set_up(set_up: &SetUp) -> Result<(), String> {
     let name = set_up.discipline.name;
     if !options::knows(name) {
         return Err(format!("no kernel is told yet how to make a `{name}`"));
@@ -64,9 +35,18 @@ fn check_set_up(set_up: &SetUp) -> Result<(), String> {
     leaves.chain(set_up.child.as_deref()).try_for_each(check_set_up)
 }
 
-/// A hop's disciplines in the kernel.
+/// A line that holds packets back: its rate, and what a packet occupies on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Its rate.
+    pub rate: Rate,
+    /// What a packet of IP becomes on it.
+    pub framing: Framing,
+}
+
+/// A queue and its line as disciplines of the kernel.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub struct Queue {
     index: u32,
     /// The classes that the set-up names, by their numbers in the kernel.
     classes: BTreeMap<u32, String>,
@@ -76,7 +56,7 @@ pub(crate) struct Queue {
 
 /// Counts of a hop's disciplines so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct QueueCounts {
+pub struct QueueCounts {
     /// Counts of the whole hop.
     pub whole: Counts,
     /// The classes, by name.
@@ -84,34 +64,38 @@ pub(crate) struct QueueCounts {
 }
 
 impl Queue {
-    /// Makes the disciplines of `hop` on the device of that index.
+    /// Makes `set_up` on the device of that index, beneath a `tbf` that is its `line` if it has one; `device` is
+    /// what the set-up was expanded for.
     ///
     /// # Errors
-    /// If this kernel lacks one, or refuses it.
-    pub fn install(netlink: &Netlink, index: u32, hop: &Hop, mtu: u32) -> Result<Self, LinuxError> {
-        let device = weir_path::device(hop, Seed::new(0), mtu);
-        let wrong = |error: SetUpError| LinuxError::io(&format!("hop `{}`", hop.name), error);
-        let set_up = SetUp::parse(&hop.queue).and_then(|it| it.expanded(&device)).map_err(wrong)?;
+    /// If this kernel lacks a discipline, or refuses it.
+    pub fn install(
+        netlink: &Netlink,
+        index: u32,
+        line: Option<Line>,
+        set_up: &SetUp,
+        device: &Device,
+    ) -> Result<Self, LinuxError> {
         let mut queue = Self { index, classes: BTreeMap::new(), uncounted: 0 };
         let mut root = TC_H_ROOT;
-        if let LineRate::Bps(bps) = hop.rate {
-            let line = TbfParams {
-                rate: Rate::from_bps(bps),
-                burst: line_burst(bps, &device),
+        if let Some(Line { rate, framing }) = line {
+            let tbf = TbfParams {
+                rate,
+                burst: line_burst(rate.as_bps(), device),
                 limit: u64::from(u32::MAX),
                 peak: None,
-                lengths: line_lengths(hop.framing),
+                lengths: line_lengths(framing),
             };
-            queue.uncounted = ETHERNET_HEADER.saturating_sub(hop.framing.overhead_bytes);
+            queue.uncounted = ETHERNET_HEADER.saturating_sub(framing.overhead_bytes);
             let about = About { index, handle: LINE << 16, parent: root };
             let mut message = new_qdisc(about, "tbf");
-            options::put_tbf(&mut message, &line, 0);
+            options::put_tbf(&mut message, &tbf, 0);
             queue.put_size_table(&mut message);
             make(netlink, message, "tbf")?;
             root = LINE << 16 | 1;
         }
         let mut used = Vec::new();
-        queue.add(netlink, &set_up, root, &device, &mut used)?;
+        queue.add(netlink, set_up, root, device, &mut used)?;
         Ok(queue)
     }
 

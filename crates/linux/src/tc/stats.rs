@@ -1,10 +1,12 @@
 //! The kernel's counters of a discipline: include/uapi/linux/gen_stats.h and the `xstats` of each.
 
+use weir_core::Framing;
+
 use crate::message::{About, attributes, read};
 
 /// Counts of a discipline or class so far. The kernel's counts are of 32 bits in part, and wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// Bytes that left.
     pub bytes: u64,
     /// Packets that left.
@@ -21,7 +23,7 @@ pub(crate) struct Counts {
 
 /// Counts that only CoDel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CodelCounts {
+pub struct CodelCounts {
     /// Whether there is one: then drops for other reasons are its own.
     pub drops_itself: bool,
     /// Dropped because a limit in packets was reached.
@@ -121,6 +123,21 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |eight| u64::from_ne_bytes(eight.try_into().expect("eight")))
 }
 
+/// Bytes of the line that so many packets occupied, counted with `header` bytes more than IP's each and taken
+/// to be of one size: exact where a framing has neither cells nor a least length.
+#[must_use]
+pub fn wire_bytes(framing: Framing, header: u32, packets: u64, bytes: u64) -> u64 {
+    if packets == 0 {
+        return 0;
+    }
+    if framing.minimum_bytes == 0 && framing.cells == weir_core::Cells::None {
+        let framed = bytes + packets * u64::from(framing.overhead_bytes);
+        return framed.saturating_sub(packets * u64::from(header));
+    }
+    let mean = (bytes / packets).saturating_sub(u64::from(header));
+    packets * framing.wire_bytes(mean as u32)
+}
+
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
@@ -129,3 +146,17 @@ const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
 const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
 const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_the_line() {
+        assert_eq!(wire_bytes(Framing::NONE, 14, 2, 2 * 1514), 2 * 1500);
+        assert_eq!(wire_bytes(Framing::NONE, 0, 2, 2 * 1500), 2 * 1500);
+        assert_eq!(wire_bytes(Framing::DOCSIS, 14, 2, 2 * 1514), 2 * 1518);
+        assert_eq!(wire_bytes(Framing::ATM, 14, 3, 3 * 66), 3 * 2 * 53);
+        assert_eq!(wire_bytes(Framing::ATM, 14, 0, 0), 0);
+    }
+}

@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use weir_scenario::Scenario;
 
-use crate::{LinuxError, Namespace};
+use weir_linux::{LinuxError, Namespace, go_as_others};
 
 /// A program at work in a namespace.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Program {
                 let target = std::os::fd::BorrowedFd::borrow_raw(fd);
                 setns(target, CloneFlags::CLONE_NEWNET)?;
                 // Only the data path goes first.
-                crate::clock::go_as_others();
+                go_as_others();
                 // Signals that are ignored stay so over exec(2), all others are as at first: so the
                 // program is what `nohup` or a script's background made of this process.
                 Ok(())

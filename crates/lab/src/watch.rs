@@ -6,17 +6,16 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration as WallDuration;
 
-use weir_core::Framing;
 use weir_core::{ETHERNET_HEADER, Ticker, Time};
+use weir_linux::{CodelCounts, Counts, LinuxError, go_as_others, wire_bytes};
 use weir_qdisc::{DropReason, MarkReason};
 use weir_scenario::{Drops, Marks, QueueRow};
 use weir_sockets::Clock;
 
 use crate::datapath::PathSample;
+use crate::hosts::Hosts;
 use crate::kernel_path::KernelHop;
 use crate::rows::OwnedQueueRow;
-use crate::tc::{CodelCounts, Counts};
-use crate::{Hosts, LinuxError};
 
 /// Reads the kernel's queues, in a thread of its own.
 pub struct QueueWatch {
@@ -42,7 +41,7 @@ impl QueueWatch {
         let thread = std::thread::Builder::new()
             .name("queue watch".to_owned())
             .spawn(move || {
-                crate::clock::go_as_others();
+                go_as_others();
                 match Ticker::new(period_ns) {
                     Some(ticker) => watch(hops, clock, ticker, &samples, &stopped),
                     None => Ok(()),
@@ -154,20 +153,6 @@ fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
     }
 }
 
-/// Bytes of the line that so many packets occupied, counted with `header` bytes more than IP's each and taken
-/// to be of one size: exact where a framing has neither cells nor a least length.
-pub(crate) fn wire_bytes(framing: Framing, header: u32, packets: u64, bytes: u64) -> u64 {
-    if packets == 0 {
-        return 0;
-    }
-    if framing.minimum_bytes == 0 && framing.cells == weir_core::Cells::None {
-        let framed = bytes + packets * u64::from(framing.overhead_bytes);
-        return framed.saturating_sub(packets * u64::from(header));
-    }
-    let mean = (bytes / packets).saturating_sub(u64::from(header));
-    packets * framing.wire_bytes(mean as u32)
-}
-
 const NOTHING: Counts = Counts {
     bytes: 0,
     packets: 0,
@@ -205,14 +190,5 @@ mod tests {
         assert_eq!(row.dropped.0[..3], [3, 1, 5]);
         assert_eq!(row.dropped.0.iter().sum::<u64>(), 9, "nothing for any other reason");
         assert_eq!(row.marked.0[..2], [7, 2]);
-    }
-
-    #[test]
-    fn bytes_of_the_line() {
-        assert_eq!(wire_bytes(Framing::NONE, 14, 2, 2 * 1514), 2 * 1500);
-        assert_eq!(wire_bytes(Framing::NONE, 0, 2, 2 * 1500), 2 * 1500);
-        assert_eq!(wire_bytes(Framing::DOCSIS, 14, 2, 2 * 1514), 2 * 1518);
-        assert_eq!(wire_bytes(Framing::ATM, 14, 3, 3 * 66), 3 * 2 * 53);
-        assert_eq!(wire_bytes(Framing::ATM, 14, 0, 0), 0);
     }
 }

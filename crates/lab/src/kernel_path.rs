@@ -13,15 +13,15 @@
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
-use weir_core::Framing;
+use weir_core::{Cells, Framing, Rate, Seed};
+use weir_linux::{
+    Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_set_up, index_of,
+    switch_offloads_off,
+};
+use weir_qdisc::{SetUp, SetUpError};
 use weir_scenario::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
-use crate::LinuxError;
-use crate::ethtool::switch_offloads_off;
 use crate::hosts::{self, DEVICE};
-use crate::isolate::Namespace;
-use crate::netlink::{LinkSettings, Netlink, index_of};
-use crate::tc::{self, Queue};
 
 /// The scenario that the userspace data path carries out where the kernel has the queues and lines: hops
 /// that delay and lose packets, and nothing else.
@@ -59,7 +59,43 @@ pub fn check_kernel_queues(scenario: &Scenario) -> Result<(), LinuxError> {
             hop.name
         )));
     }
-    tc::check(scenario)
+    check_hops(scenario)
+}
+
+/// Checks that any kernel's disciplines can stand for the path of `scenario`.
+///
+/// # Errors
+/// The first thing.
+fn check_hops(scenario: &Scenario) -> Result<(), LinuxError> {
+    for hop in scenario.path.up.iter().chain(&scenario.path.down) {
+        let refuse = |why: String| {
+            Err(LinuxError::new(format!("hop `{}`: {why}: use the userspace data path", hop.name)))
+        };
+        if let LineRate::Trace(name) = &hop.rate {
+            return refuse(format!("the kernel cannot follow the recording `{name}` as a line"));
+        }
+        if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
+            return refuse("the kernel does not know the framing PTM".to_owned());
+        }
+        let (set_up, _) =
+            set_up(hop, scenario.mtu_bytes).map_err(|error| LinuxError::io(&hop.name, error))?;
+        if let Err(why) = check_set_up(&set_up) {
+            return refuse(why);
+        }
+        if set_up.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
+            return refuse(
+                "`stab` beneath the line, which the kernel would then count by it, too".to_owned(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The queue of `hop` as it was written, with what stands for short forms, and the device that it is for.
+fn set_up(hop: &Hop, mtu: u32) -> Result<(SetUp, weir_qdisc::Device), SetUpError> {
+    let device = weir_path::device(hop, Seed::new(0), mtu);
+    let set_up = SetUp::parse(&hop.queue)?.expanded(&device)?;
+    Ok((set_up, device))
 }
 
 /// The routers of a path.
@@ -160,7 +196,13 @@ fn set_router_up(scenario: &Scenario, hop: &Hop) -> Result<(Queue, Netlink), Lin
     let out = index_of(OUT)?;
     let (network, prefix) = hosts::network(scenario);
     netlink.add_route(out, network, prefix)?;
-    let queue = Queue::install(&netlink, out, hop, scenario.mtu_bytes)?;
+    let (set_up, device) = set_up(hop, scenario.mtu_bytes)
+        .map_err(|error| LinuxError::io(&format!("hop `{}`", hop.name), error))?;
+    let line = match hop.rate {
+        LineRate::Bps(bps) => Some(Line { rate: Rate::from_bps(bps), framing: hop.framing }),
+        _ => None,
+    };
+    let queue = Queue::install(&netlink, out, line, &set_up, &device)?;
     Ok((queue, netlink))
 }
 

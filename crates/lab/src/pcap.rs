@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use weir_core::{Packet, Time};
 use weir_path::End;
 
-use crate::LinuxError;
 use crate::pcapng::Writer;
 use crate::router::Router;
+use weir_linux::LinuxError;
 
 /// A capture being written.
 pub(crate) struct Capture {

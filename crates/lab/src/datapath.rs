@@ -21,14 +21,17 @@ use weir_path::{End, Path, QueueSampler};
 use weir_scenario::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 use weir_sockets::Clock;
 
+use weir_linux::{
+    LinuxError, MAX_GRO_SEGMENTS, MAX_PACKET_BYTES, PacketDevice, go_as_others, go_first,
+    thread_cpu_ns,
+};
+
 use crate::buffers::{Buffers, FlowDrops, index_of};
-use crate::clock::{self, thread_cpu_ns};
-use crate::device::{Device, MAX_PACKET_BYTES};
+use crate::hosts::Hosts;
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
 use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
-use crate::{Hosts, LinuxError};
 
 /// Settings of a data path.
 pub struct Settings {
@@ -128,7 +131,7 @@ impl DataPath {
             .name("data path".to_owned())
             .spawn(move || carrier.run())
             .map_err(|error| LinuxError::io("cannot start the data path", error))?;
-        clock::go_as_others();
+        go_as_others();
         Ok(Self { stop, thread })
     }
 
@@ -152,7 +155,7 @@ impl DataPath {
 struct Carrier {
     router: Router,
     /// The client's and the server's.
-    devices: [Box<dyn Device>; 2],
+    devices: [Box<dyn PacketDevice>; 2],
     clock: Clock,
     /// Packets for each end that are due, with the time at which they were.
     outbox: [Vec<(Packet, Time)>; 2],
@@ -171,7 +174,7 @@ impl Carrier {
     fn run(&mut self) -> Result<PathReport, LinuxError> {
         // Timers that fire when they are due, not up to 50 us later.
         prctl::set_timerslack(1).map_err(|error| LinuxError::io("no exact timers", error))?;
-        clock::go_first();
+        go_first();
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
         let started = self.clock.now();
@@ -422,8 +425,6 @@ fn is_full(error: &io::Error) -> bool {
 const REFUSALS: &[io::ErrorKind] = &[io::ErrorKind::InvalidInput, io::ErrorKind::InvalidData];
 /// Packets read from one end before the other has its turn.
 const READS: usize = 16;
-/// Most segments of a [`GroBatch`]: as many as a TCP sender puts into one GSO packet.
-pub(crate) const MAX_GRO_SEGMENTS: usize = 46;
 const LIMITS: Limits =
     Limits { max_len: MAX_PACKET_BYTES, max_segments: MAX_GRO_SEGMENTS, udp: false };
 const EMULATOR_EVERY: Duration = Duration::from_millis(100);

@@ -1,12 +1,10 @@
-//! The TCP connections between the two ends, as both kernels tell of them, read at fixed intervals:
-//! sock_diag(7),
-//! include/uapi/linux/inet_diag.h.
+//! The TCP connections between the two ends, as both kernels tell of them, read at fixed intervals.
 //!
 //! No program has to take part: whatever speaks TCP over the path is seen. A connection that opened and
 //! closed between two looks is not, nor is what it carried after the last one.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -18,10 +16,10 @@ use weir_core::{Ticker, Time};
 use weir_scenario::{IpVersion, Scenario, ThroughputRow};
 use weir_sockets::{Clock, TcpInfo};
 
+use weir_linux::{LinuxError, Netlink, TcpEnd, go_as_others, tcp_ends};
+
 use crate::datapath::PathSample;
-use crate::message::{Message, NLM_F_DUMP, attributes};
-use crate::netlink::Netlink;
-use crate::{Hosts, LinuxError};
+use crate::hosts::Hosts;
 
 /// A connection between client and server. In tables its way up is the flow of twice its place in the list
 /// of all, its way down the one behind that.
@@ -66,7 +64,7 @@ impl ConnectionWatch {
         let thread = std::thread::Builder::new()
             .name("connections".to_owned())
             .spawn(move || {
-                crate::clock::go_as_others();
+                go_as_others();
                 let Some(ticker) = ticker else { return Ok(Vec::new()) };
                 let mut next = ticker.after(clock.now());
                 while !stopped.load(Ordering::Relaxed) {
@@ -78,7 +76,7 @@ impl ConnectionWatch {
                     }
                     let tick = Time::from_nanos(now.as_nanos() / period_ns * period_ns);
                     for (side, netlink) in [(Side::Client, &client), (Side::Server, &server)] {
-                        for end in ends(netlink)? {
+                        for end in tcp_ends(netlink)? {
                             // Nobody listens any more once the run has ended.
                             let mut send = |sample| drop(samples.send(sample));
                             watched.look(tick, side, &end, &mut send);
@@ -109,17 +107,6 @@ enum Side {
     Server,
 }
 
-/// One end of a connection, as its kernel tells of it.
-#[derive(Clone, Debug)]
-struct End {
-    local: SocketAddr,
-    remote: SocketAddr,
-    congestion_control: Option<String>,
-    /// Whether the other end has said that no more comes, which the kernel counts as a byte.
-    heard_all: bool,
-    info: TcpInfo,
-}
-
 /// All connections so far, with what their ends had counted when they were last looked at.
 struct Watched {
     client: IpAddr,
@@ -145,7 +132,7 @@ impl Watched {
     }
 
     /// Sends the rows of one end: what arrived there, and the state of its sender while it has work.
-    fn look(&mut self, t: Time, side: Side, end: &End, send: &mut dyn FnMut(PathSample)) {
+    fn look(&mut self, t: Time, side: Side, end: &TcpEnd, send: &mut dyn FnMut(PathSample)) {
         let (client, server) = match side {
             Side::Client => (end.local, end.remote),
             Side::Server => (end.remote, end.local),
@@ -162,8 +149,9 @@ impl Watched {
         };
         told.clone_from(&end.congestion_control);
         let [arrives, leaves] = [arrives, leaves].map(|way| 2 * place as u32 + way);
-        let (acknowledged, in_order) = end.info.delivered_bytes();
-        let wire = end.info.wire_bytes(self.ip_header);
+        let info = TcpInfo::from_bytes(&end.info);
+        let (acknowledged, in_order) = info.delivered_bytes();
+        let wire = info.wire_bytes(self.ip_header);
         let [in_order, wire] =
             [in_order, wire].map(|count| count.saturating_sub(u64::from(end.heard_all)));
         let seen = self.received.insert(arrives, (in_order, wire)).unwrap_or_default();
@@ -172,7 +160,7 @@ impl Watched {
             send(PathSample::Throughput(ThroughputRow { t, flow: arrives, bytes, wire_bytes }));
         }
         let told_before = self.acknowledged.insert(leaves, acknowledged).unwrap_or_default();
-        let row = end.info.row(t, leaves);
+        let row = info.row(t, leaves);
         if acknowledged != told_before || row.in_flight_segments > 0 {
             send(PathSample::Tcp(row));
         }
@@ -196,71 +184,8 @@ const fn since(before: u64, now: u64) -> u64 {
     if now < before { now } else { now - before }
 }
 
-/// All ends in the namespace of `netlink`. Servers may hold IPv4 in sockets of IPv6.
-fn ends(netlink: &Netlink) -> Result<Vec<End>, LinuxError> {
-    let mut found = Vec::new();
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        netlink
-            .list(&request(family as u8), &mut |body| found.extend(read(body)))
-            .map_err(|error| LinuxError::io("cannot list the TCP connections", error))?;
-    }
-    Ok(found)
-}
-
-/// Asks for all connections of a family that carry data: `struct inet_diag_req_v2`.
-fn request(family: u8) -> Vec<u8> {
-    let mut header = vec![family, libc::IPPROTO_TCP as u8, EXTENSIONS, 0];
-    header.extend(STATES.to_ne_bytes());
-    header.extend([0; SOCKET_ID]);
-    Message::with_header(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &header).finish()
-}
-
-/// An end from `struct inet_diag_msg` and what follows it; `None` of a socket without `TCP_INFO`.
-fn read(body: &[u8]) -> Option<End> {
-    let id = body.get(STATE_AND_TIMER..STATE_AND_TIMER + SOCKET_ID)?;
-    let v4 = i32::from(*body.first()?) == libc::AF_INET;
-    let end = |port: usize, address: usize| {
-        let port = u16::from_be_bytes([id[port], id[port + 1]]);
-        let bytes: [u8; 16] = id[address..address + 16].try_into().expect("16 of them");
-        let ip = if v4 {
-            IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
-        } else {
-            Ipv6Addr::from(bytes).to_canonical()
-        };
-        SocketAddr::new(ip, port)
-    };
-    let heard_all = STATES_AFTER_FIN & (1 << body[1]) != 0;
-    let (mut info, mut congestion_control) = (None, None);
-    for (kind, value) in attributes(body.get(DIAG_MSG..)?) {
-        match kind {
-            INET_DIAG_INFO => info = Some(TcpInfo::from_bytes(value)),
-            INET_DIAG_CONG => {
-                let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
-                congestion_control = Some(String::from_utf8_lossy(name).into_owned());
-            }
-            _ => {}
-        }
-    }
-    Some(End { local: end(0, 4), remote: end(2, 20), congestion_control, heard_all, info: info? })
-}
-
 /// How long it may take until a request to stop is heard.
 const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
-// include/uapi/linux/sock_diag.h, inet_diag.h
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const INET_DIAG_INFO: u16 = 2;
-const INET_DIAG_CONG: u16 = 4;
-/// The bits of both.
-const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
-/// Lengths of `struct inet_diag_sockid`, of what stands before it, and of `struct inet_diag_msg`.
-const SOCKET_ID: usize = 48;
-const STATE_AND_TIMER: usize = 4;
-const DIAG_MSG: usize = 72;
-/// Established, and all states of one that closes and may still carry data (include/net/tcp_states.h): 1,
-/// 4 and 5, 8 and 9, 11.
-const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | STATES_AFTER_FIN;
-const STATES_AFTER_FIN: u32 = 1 << 8 | 1 << 9 | 1 << 11;
-
 #[cfg(test)]
 mod tests {
     use weir_core::Duration;
@@ -272,9 +197,6 @@ mod tests {
     const BYTES_ACKED: usize = 120;
     const BYTES_RECEIVED: usize = 128;
 
-    const ESTABLISHED: u8 = 1;
-    const CLOSE_WAIT: u8 = 8;
-
     fn info(acked: u64, received: u64) -> Vec<u8> {
         let mut bytes = vec![0; 232];
         bytes[RTT..RTT + 4].copy_from_slice(&25_000u32.to_ne_bytes());
@@ -283,35 +205,15 @@ mod tests {
         bytes
     }
 
-    /// The kernel's answer about a server's IPv6 socket that holds a connection of IPv4.
-    fn answer(info: &[u8], state: u8) -> Vec<u8> {
-        let mut header = vec![libc::AF_INET6 as u8, state, 0, 0];
-        header.extend(8080u16.to_be_bytes());
-        header.extend(40_000u16.to_be_bytes());
-        for last in [[10, 1, 0, 1], [10, 0, 0, 1]] {
-            header.extend([0; 10]);
-            header.extend([0xff; 2]);
-            header.extend(last);
+    /// A server's end, as its kernel tells of it.
+    fn end(acked: u64, received: u64, heard_all: bool) -> TcpEnd {
+        TcpEnd {
+            local: "10.1.0.1:8080".parse().unwrap(),
+            remote: "10.0.0.1:40000".parse().unwrap(),
+            congestion_control: Some("cubic".to_owned()),
+            heard_all,
+            info: info(acked, received),
         }
-        header.resize(DIAG_MSG, 0);
-        let mut message = Message::with_header(SOCK_DIAG_BY_FAMILY, 0, &header);
-        message.put(INET_DIAG_CONG, b"cubic\0");
-        message.put(INET_DIAG_INFO, info);
-        message.finish().split_off(16)
-    }
-
-    #[test]
-    fn the_request_is_as_long_as_the_kernel_wants_it() {
-        assert_eq!(request(2).len(), 16 + 56);
-    }
-
-    #[test]
-    fn an_answer_is_read() {
-        let end = read(&answer(&info(7, 9), ESTABLISHED)).unwrap();
-        assert_eq!(end.local, "10.1.0.1:8080".parse().unwrap());
-        assert_eq!(end.remote, "10.0.0.1:40000".parse().unwrap());
-        assert_eq!(end.congestion_control.as_deref(), Some("cubic"));
-        assert_eq!(end.info.delivered_bytes(), (7, 9));
     }
 
     #[test]
@@ -319,13 +221,13 @@ mod tests {
         let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
         let mut rows = Vec::new();
         // At last the client closes.
-        for (tick, acked, received, state) in [
-            (1, 1000, 100, ESTABLISHED),
-            (2, 5000, 100, ESTABLISHED),
-            (3, 5000, 100, ESTABLISHED),
-            (4, 5000, 101, CLOSE_WAIT),
+        for (tick, acked, received, heard_all) in [
+            (1, 1000, 100, false),
+            (2, 5000, 100, false),
+            (3, 5000, 100, false),
+            (4, 5000, 101, true),
         ] {
-            let end = read(&answer(&info(acked, received), state)).unwrap();
+            let end = end(acked, received, heard_all);
             watched.look(Time::from_nanos(tick), Side::Server, &end, &mut |row| rows.push(row));
         }
         let bytes: Vec<_> = rows
@@ -353,7 +255,7 @@ mod tests {
     #[test]
     fn what_stays_within_a_host_is_left_out_and_counters_begin_again() {
         let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
-        let mut end = read(&answer(&info(1, 1), ESTABLISHED)).unwrap();
+        let mut end = end(1, 1, false);
         std::mem::swap(&mut end.local, &mut end.remote);
         end.remote.set_ip(end.local.ip());
         watched.look(Time::ZERO, Side::Client, &end, &mut |_| unreachable!());

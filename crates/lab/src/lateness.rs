@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use weir_core::{Duration, Time};
 use weir_scenario::EmulatorRow;
 
-use crate::clock::thread_cpu_ns;
+use weir_linux::thread_cpu_ns;
 
 /// Lateness of the packets of one interval and of the whole run.
 #[derive(Debug)]

@@ -10,14 +10,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use weir_scenario::{IpVersion, Scenario};
 
-use crate::LinuxError;
-use crate::device;
-use crate::ethtool::switch_offloads_off;
-use crate::isolate::Namespace;
+use weir_linux::{
+    LinkSettings, LinuxError, Namespace, Netlink, PacketDevice, TUN_NODE, Tun, Veth, index_of,
+    switch_offloads_off,
+};
+
 use crate::kernel_path::{KernelHop, KernelPath, check_kernel_queues};
-use crate::netlink::{LinkSettings, Netlink, index_of};
-use crate::tun::{self, Tun};
-use crate::veth::Veth;
 
 /// How packets leave and enter the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -37,9 +35,7 @@ pub struct Hosts {
     pub server: Arc<Namespace>,
     /// Device between the ends and the data path.
     pub device: Device,
-    /// Why there is no TUN device, where there is none.
-    pub without_tun: Option<String>,
-    devices: Option<[Box<dyn device::Device>; 2]>,
+    devices: Option<[Box<dyn PacketDevice>; 2]>,
     /// Where the kernel's own queues and the data path meet, if there are any.
     junction: Option<Arc<Namespace>>,
     routers: Vec<Namespace>,
@@ -51,7 +47,6 @@ struct Ends {
     client: Arc<Namespace>,
     server: Arc<Namespace>,
     device: Device,
-    without_tun: Option<String>,
 }
 
 impl Ends {
@@ -59,9 +54,9 @@ impl Ends {
         let without_tun = fs::OpenOptions::new()
             .read(true)
             .write(true)
-            .open(tun::NODE)
+            .open(TUN_NODE)
             .err()
-            .map(|error| format!("{} cannot be opened: {error}", tun::NODE));
+            .map(|error| format!("{TUN_NODE} cannot be opened: {error}"));
         let device = match (device, &without_tun) {
             (Some(Device::Tun), Some(why)) => return Err(LinuxError::new(why.as_str())),
             (Some(device), _) => device,
@@ -69,7 +64,7 @@ impl Ends {
             (None, Some(_)) => Device::Veth,
         };
         let (client, server) = (Arc::new(Namespace::new()?), Arc::new(Namespace::new()?));
-        Ok(Self { client, server, device, without_tun })
+        Ok(Self { client, server, device })
     }
 
     /// A device in `end` behind which the data path is.
@@ -79,7 +74,7 @@ impl Ends {
         end: &Namespace,
         near: &str,
         offloads: bool,
-    ) -> Result<Box<dyn device::Device>, LinuxError> {
+    ) -> Result<Box<dyn PacketDevice>, LinuxError> {
         match self.device {
             Device::Tun => end.within(|| tun_device(scenario, offloads)),
             Device::Veth => veth_device(end, near, scenario.mtu_bytes),
@@ -90,7 +85,7 @@ impl Ends {
     fn finish(
         self,
         scenario: &Scenario,
-        client: Box<dyn device::Device>,
+        client: Box<dyn PacketDevice>,
         offloads: bool,
         kernel: Option<(KernelPath, Arc<Namespace>)>,
     ) -> Result<Hosts, LinuxError> {
@@ -104,7 +99,6 @@ impl Ends {
             client: self.client,
             server: self.server,
             device: self.device,
-            without_tun: self.without_tun,
             devices: Some([client, server]),
             junction,
             routers,
@@ -175,12 +169,12 @@ impl Hosts {
     }
 
     /// The devices of the client and the server, once.
-    pub(crate) fn take_devices(&mut self) -> [Box<dyn device::Device>; 2] {
+    pub(crate) fn take_devices(&mut self) -> [Box<dyn PacketDevice>; 2] {
         self.devices.take().expect("a pair of hosts has one data path")
     }
 }
 
-fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn device::Device>, LinuxError> {
+fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn PacketDevice>, LinuxError> {
     let tun = Tun::new(DEVICE, offloads)
         .map_err(|error| LinuxError::io("cannot make a TUN device", error))?;
     let settings = LinkSettings {
@@ -193,11 +187,7 @@ fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn device::Dev
 }
 
 /// A veth pair: `near` stays in this process' own namespace, its peer goes to `end`.
-fn veth_device(
-    end: &Namespace,
-    near: &str,
-    mtu: u32,
-) -> Result<Box<dyn device::Device>, LinuxError> {
+fn veth_device(end: &Namespace, near: &str, mtu: u32) -> Result<Box<dyn PacketDevice>, LinuxError> {
     let netlink = Netlink::new()?;
     netlink.add_veth(near, DEVICE, FAR_ADDRESS, end.as_fd().as_raw_fd())?;
     let settings = LinkSettings { mtu: Some(mtu), no_arp: true, ..LinkSettings::default() };
