@@ -13,7 +13,7 @@ use crate::side::{Inputs, SideControl, View};
 /// Finds the rates of both sides by itself.
 ///
 /// It needs to be told nothing of the line. It lets everything through until delays rise under load, measures what
-/// the line carries meanwhile, and from then on keeps the shaper a little below that (docs/shaper.md).
+/// the line carries meanwhile, and from then on keeps the shaper a little below that (docs/rate-control.md).
 #[derive(Clone, Debug)]
 pub struct Auto {
     sides: [SideControl; 2],

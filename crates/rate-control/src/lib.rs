@@ -5,7 +5,7 @@
 //! line carries and no more, so that packets wait where they are managed and not in the modem. A
 //! [`Controller`] finds that rate. [`Control::build`] makes one of three:
 //!
-//! * [`auto`](Auto): Weir's own, which is told no rates (docs/shaper.md);
+//! * [`auto`](Auto): Weir's own, which is told no rates (docs/rate-control.md);
 //! * [`cake_autorate`](CakeAutorate): the published law of cake-autorate, to compare with;
 //! * [`fixed`](Fixed): rates that somebody chose.
 //!

@@ -79,7 +79,7 @@ REASONS = {
     "resume": "slept {value}",
     "age": "not measured for {value}",
 }
-"""Meanings of the controller's reasons (docs/shaper.md); `{value}` is its number."""
+"""Meanings of the controller's reasons (docs/rate-control.md); `{value}` is its number."""
 LATE_NS = 5_000_000
 """As much as the increase that a shaper is to keep delays below."""
 
