@@ -16,7 +16,7 @@ from unittest.mock import patch
 from weirlab import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 MARK = "realtime"
 
@@ -49,7 +49,7 @@ def works_in_real_time(command: Sequence[str]) -> bool:
 def refused() -> Iterator[None]:
     """While this lasts, work in real time raises an error: in a process of its own, and within this one."""
     global _refusing  # noqa: PLW0603 - a process has one, as it has its audit hooks
-    calls: dict[str, Any] = dict.fromkeys(CALLS, _refuse)
+    calls: dict[str, Any] = {name: _unless_help(getattr(_native, name)) for name in CALLS}
     _refusing = True
     try:
         with patch.multiple(_native, **calls):
@@ -61,7 +61,18 @@ def refused() -> Iterator[None]:
 _refusing = False
 
 
-def _refuse(*_: Any) -> NoReturn:
+def _unless_help(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, refused unless its words ask for help only."""
+
+    def refusing(*arguments: Any) -> Any:
+        if any("--help" in words for words in arguments if isinstance(words, list)):
+            return function(*arguments)
+        return _refuse()
+
+    return refusing
+
+
+def _refuse() -> NoReturn:
     raise RuntimeError(
         f"this test works in real time, and its module does not say so: pytestmark = pytest.mark.{MARK}"
     )
