@@ -18,9 +18,9 @@ from rich.console import Console
 from live import PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
 from weirlab.errors import ShapeError, UsageError
-from weirlab.shape import Proof, Prover, load, metrics_of, settings_of
+from weirlab.shape import load, metrics_of, settings_of
 from weirlab.shape.load import LineLoad
-from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S, Proof, Prover
 from weirlab.shape.running import tell_service_manager
 from weirlab.shape.view import line_of, table_of
 

@@ -16,7 +16,6 @@ from weirlab import reading
 from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.cli.shape_display import Display, decision_line, show_dry_run
-from weirlab.cli.shape_proof import prove
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
 from weirlab.errors import UsageError
 from weirlab.shape import metrics_of, read_rules, rules_text, running, table_of
@@ -67,6 +66,9 @@ def start(device: str, **given: Any) -> None:
         return
     note(f"backend {choice['backend']}: {choice['why']}")
     if options.prove:
+        # It needs numpy and polars, which a shaper at work on a router does not.
+        from weirlab.cli.shape_proof import prove  # noqa: PLC0415
+
         prove(settings, options)
     else:
         _shape(settings, options)

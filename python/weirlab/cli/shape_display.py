@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.live import Live
 
-from weirlab.shape import Proof, framing_of, line_of, table_of
+from weirlab.shape import framing_of, line_of, table_of
 from weirlab.shape.settings import NATIVE
 from weirlab.shape.view import LATE_NS
 from weirlab.ui import console, warn
@@ -18,6 +18,7 @@ from weirlab.ui.terminal import messages
 if TYPE_CHECKING:
     from weirlab.cli.shape_settings import StartOptions
     from weirlab.shape import ShaperView
+    from weirlab.shape.prove import Proof
     from weirlab.shape.running import Choice
 
 
@@ -101,7 +102,7 @@ def show_proof(result: Proof | str, *, as_json: bool) -> None:
     if as_json:
         told = {"verdict": result} if isinstance(result, str) else asdict(result)
         click.echo(json.dumps(told, indent=2))
-    elif isinstance(result, Proof):
+    elif not isinstance(result, str):
         factor = result.factor
         interval = "" if factor.ends is None else f" (95 % interval {factor.ends})"
         times = (

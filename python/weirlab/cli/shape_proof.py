@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from weirlab.cli.shape_display import Display, show_proof
 from weirlab.cli.shape_settings import address_of
 from weirlab.errors import ShapeError, UsageError
-from weirlab.shape import Proof, Prover
 from weirlab.shape.load import load_by_command, load_from_server
-from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S
+from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S, Proof, Prover
 from weirlab.shape.running import shape
 from weirlab.shape.settings import time_of
 from weirlab.ui import note

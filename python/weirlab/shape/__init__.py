@@ -1,13 +1,13 @@
-"""The shaper on a real interface: what it is told, what it shows, and whether it helps."""
+"""The shaper on a real interface: what it is told and what it shows.
 
-from weirlab.shape.prove import Proof, Prover
+Whether it helps is told by `weirlab.shape.prove`, which a shaper at work does not need.
+"""
+
 from weirlab.shape.rules import read_rules, rules_text, shipped_rules
 from weirlab.shape.settings import ShapeWords, framing_of, read_config, settings_of
 from weirlab.shape.view import ShaperView, line_of, metrics_of, table_of
 
 __all__ = [
-    "Proof",
-    "Prover",
     "ShapeWords",
     "ShaperView",
     "framing_of",
