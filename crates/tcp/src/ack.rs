@@ -3,11 +3,13 @@
 use weir_core::Time;
 
 use crate::profile::Profile;
+use crate::rack::REORDERING;
 use crate::rate::RateSample;
-use crate::recovery::{Phase, Resend};
+use crate::recovery::{Phase, Resend, TailProbe};
 use crate::scoreboard::Delivered;
 use crate::segment::{Block, Flags, Segment};
-use crate::sender::{Sender, TailProbe, Timer, Wire, by_time};
+use crate::sender::{Sender, Wire, by_time};
+use crate::timers::Timer;
 use crate::window::AckSample;
 
 /// The facts that one acknowledgement brings: Linux' flags of `tcp_ack` and its `sack_state`.
@@ -51,6 +53,19 @@ pub(crate) struct AckInfo {
     prior_delivered: Option<(u64, u32)>,
 }
 
+/// State of the connection before an acknowledgement is processed, in segments.
+#[derive(Clone, Copy, Debug)]
+struct BeforeAck {
+    /// First unacknowledged segment.
+    una: u32,
+    packets_out: u32,
+    in_flight: u32,
+    sacked_out: u32,
+    highest_sacked: u32,
+    delivered: u32,
+    lost: u32,
+}
+
 impl Sender {
     /// Processes the acknowledgement that `segment` carries, and sends what it allows.
     pub fn on_ack(
@@ -66,82 +81,100 @@ impl Sender {
             return;
         }
         self.refresh(now);
-        let prior_una = self.board.una();
-        if segment.ack < prior_una || segment.ack > self.board.nxt() {
+        if segment.ack < self.board.una() || segment.ack > self.board.nxt() {
             return;
         }
+        let prior = self.before_ack();
         let mut info = AckInfo {
             ack: segment.ack,
-            prior_una,
-            una_advanced: segment.ack > prior_una,
+            prior_una: prior.una,
+            una_advanced: segment.ack > prior.una,
             ecn_echo: profile.ecn && segment.flags.has(Flags::ECE),
             ..AckInfo::default()
         };
-        let before = (self.delivered, self.lost);
-        let prior_packets = self.board.packets_out();
-        let prior_in_flight = self.board.in_flight();
-        if let Some(rate) = &mut self.rate {
+        if let Some(rate) = &mut self.delivery.sampler {
             rate.start();
         }
-        let prior_sacked = self.board.sacked_out;
-        let prior_highest = self.board.highest_sacked();
         if info.una_advanced {
-            self.retransmits = 0;
+            self.timers.backoffs = 0;
         }
         self.set_last_echo(segment.ts_echo, profile);
         let acked_bytes = self.take_window(segment, &mut info);
         if profile.sack && !segment.sack.is_empty() {
             self.take_sack(segment, &mut info);
         }
-        if prior_packets == 0 {
+        if prior.packets_out == 0 {
             return self.on_late_duplicate(&mut info, profile, now);
         }
-        self.take_cumulative(&mut info, profile);
-        info.not_duplicate |= info.data_acked;
-        info.duplicate_ack = !info.not_duplicate && !info.una_advanced && !info.duplicate_reported;
-        if !profile.sack && info.data_acked {
-            self.take_off_duplicates(segment.ack - prior_una);
-            if info.retransmitted_acked {
-                info.original_delivered = false;
-            }
-        }
+        self.take_delivered(&prior, &mut info, profile);
         // A single short segment may have waited in the receiver for company.
-        let alone = info.prior_delivered.is_some_and(|(_, prior)| prior + 1 == self.delivered);
         let maybe_delayed = acked_bytes < self.mss
-            && segment.ack - prior_una == 1
-            && prior_sacked == 0
-            && alone
+            && prior.sacked_out == 0
+            && self.is_single_segment(&info)
             && !info.is_alert();
         let rtt_us = self.measure_rtt(&mut info, maybe_delayed, profile);
         if info.data_acked {
             info.set_timer = true;
-            if let Some(seq) = info.reordered.filter(|&seq| profile.sack && seq < prior_highest) {
+            if let Some(seq) =
+                info.reordered.filter(|&seq| profile.sack && seq < prior.highest_sacked)
+            {
                 self.note_reordering(seq);
             }
         }
-        self.rack.update_window(info.prior_delivered.map(|(_, prior)| prior), self.delivered);
+        let newest = info.prior_delivered.map(|(_, delivered)| delivered);
+        self.rack.update_window(newest, self.delivery.delivered);
         self.on_probe_ack(&info);
-
         let resend = self.recover(&mut info, profile, now);
         if info.set_timer && !self.schedule_loss_probe(true, profile, now) {
             self.rearm_timeout(profile, now);
         }
-        let newly_delivered = self.delivered - before.0;
-        info.newly_lost = self.lost - before.1;
-        if self.rate.is_some() {
-            let sample = RateSample {
-                acked: newly_delivered,
-                losses: info.newly_lost,
-                prior_in_flight,
-                rtt_us,
-                is_ack_delayed: maybe_delayed,
-                ..RateSample::default()
-            };
-            self.control_rate(sample, now);
-        } else {
-            self.control_congestion(&info, newly_delivered, profile);
-        }
+        let sample = RateSample { rtt_us, is_ack_delayed: maybe_delayed, ..RateSample::default() };
+        self.control(&prior, &mut info, sample, profile, now);
         self.resend(resend, profile, wire, now);
+    }
+
+    fn before_ack(&self) -> BeforeAck {
+        BeforeAck {
+            una: self.board.una(),
+            packets_out: self.board.packets_out(),
+            in_flight: self.board.in_flight(),
+            sacked_out: self.board.sacked_out,
+            highest_sacked: self.board.highest_sacked(),
+            delivered: self.delivery.delivered,
+            lost: self.delivery.lost,
+        }
+    }
+
+    /// Takes what is acknowledged in order off the queue, and tells a duplicate acknowledgement.
+    fn take_delivered(&mut self, prior: &BeforeAck, info: &mut AckInfo, profile: &Profile) {
+        self.take_cumulative(info, profile);
+        info.not_duplicate |= info.data_acked;
+        info.duplicate_ack = !info.not_duplicate && !info.una_advanced && !info.duplicate_reported;
+        if !profile.sack && info.data_acked {
+            self.take_off_duplicates(info.ack - prior.una);
+            if info.retransmitted_acked {
+                info.original_delivered = false;
+            }
+        }
+    }
+
+    /// Lets the congestion control act on the acknowledgement: by the rate, or by what was delivered.
+    fn control(
+        &mut self,
+        prior: &BeforeAck,
+        info: &mut AckInfo,
+        sample: RateSample,
+        profile: &Profile,
+        now: Time,
+    ) {
+        let acked = self.delivery.delivered - prior.delivered;
+        info.newly_lost = self.delivery.lost - prior.lost;
+        if self.delivery.sampler.is_some() {
+            let (losses, prior_in_flight) = (info.newly_lost, prior.in_flight);
+            self.control_rate(RateSample { acked, losses, prior_in_flight, ..sample }, now);
+        } else {
+            self.control_congestion(info, acked, profile);
+        }
     }
 
     /// The timer of the sending half expired.
@@ -159,8 +192,17 @@ impl Sender {
         }
     }
 
+    /// Whether one segment alone is acknowledged, sent when nothing else was: it may have waited in the receiver
+    /// for company.
+    fn is_single_segment(&self, info: &AckInfo) -> bool {
+        let newest = info.prior_delivered;
+        info.ack - info.prior_una == 1
+            && newest.is_some_and(|(_, prior)| prior + 1 == self.delivery.delivered)
+    }
+
+    /// Runs loss recovery if the acknowledgement may matter to it.
     fn recover(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) -> Resend {
-        if info.not_duplicate && !info.is_alert() && self.phase == Phase::Open {
+        if info.not_duplicate && !info.is_alert() && self.recovery.phase == Phase::Open {
             return Resend::Nothing;
         }
         self.fastretrans_alert(info, profile, now)
@@ -182,9 +224,9 @@ impl Sender {
         let end = una_offset + u64::from(segment.window);
         // RFC 5681, section 2: a duplicate acknowledgement carries no data, acknowledges nothing new
         // and leaves the window as it is.
-        info.not_duplicate = info.una_advanced || end > self.window_end || segment.len > 0;
-        self.window_end = self.window_end.max(end);
-        self.largest_window = self.largest_window.max(segment.window);
+        info.not_duplicate = info.una_advanced || end > self.peer_window.end || segment.len > 0;
+        self.peer_window.end = self.peer_window.end.max(end);
+        self.peer_window.largest = self.peer_window.largest.max(segment.window);
         (una_offset - self.offset_of(self.board.una())) as u32
     }
 
@@ -204,12 +246,12 @@ impl Sender {
         }
         let now_us = self.window.now_us;
         let highest = self.board.highest_sacked();
-        let recovery_end = self.recovery_end;
-        let min_rtt = self.rtt.min();
+        let recovery_end = self.recovery.end;
+        let min_rtt_us = self.rtt.min_us();
         let mut delivered = 0;
         for block in segment.sack.in_order() {
             let rack = &mut self.rack;
-            let rate = &mut self.rate;
+            let rate = &mut self.delivery.sampler;
             self.board.tag(block, |arrived| {
                 delivered += 1;
                 info.newly_sacked = true;
@@ -217,7 +259,7 @@ impl Sender {
                 if let Some(rate) = rate {
                     rate.on_delivered(arrived);
                 }
-                rack.on_delivered(arrived, min_rtt, now_us);
+                rack.on_delivered(arrived, min_rtt_us, now_us);
                 if !arrived.ever_retransmitted {
                     if arrived.seq < highest {
                         info.note_reordered(arrived.seq);
@@ -230,10 +272,10 @@ impl Sender {
             });
         }
         self.board.remember(segment.sack.received());
-        self.delivered += delivered;
+        self.delivery.delivered += delivered;
         let reordered = info.reordered.take();
         if let Some(seq) = reordered
-            && (self.phase != Phase::Loss || self.undo.marker.is_some())
+            && (self.recovery.phase != Phase::Loss || self.recovery.undo.marker.is_some())
         {
             self.note_reordering(seq);
         }
@@ -244,18 +286,18 @@ impl Sender {
         let Block { start, end } = block;
         let count = end.saturating_sub(start);
         info.probe_was_duplicate =
-            self.tail_probe.is_some_and(|probe| probe.end == end && count == 1);
-        self.duplicates_reported += u64::from(count);
-        if count == 0 || self.duplicates_reported > self.counters.segments_retransmitted {
+            self.recovery.tail_probe.is_some_and(|probe| probe.end == end && count == 1);
+        self.recovery.duplicates_reported += u64::from(count);
+        if count == 0 || self.recovery.duplicates_reported > self.counters.segments_retransmitted {
             // The network made it, and it says nothing about our retransmissions.
             return;
         }
         info.duplicate_reported = true;
-        if self.reordering_seen && !info.probe_was_duplicate {
+        if self.reordering.is_seen && !info.probe_was_duplicate {
             self.rack.on_duplicate();
         }
         if end <= info.prior_una {
-            self.undo.on_duplicate(end, count);
+            self.recovery.undo.on_duplicate(end, count);
         } else {
             for seq in start.max(self.board.una())..end.min(self.board.nxt()) {
                 let entry = self.board.get(seq);
@@ -265,22 +307,22 @@ impl Sender {
                 if entry.sacked() {
                     info.note_reordered(seq);
                 }
-                self.undo.on_duplicate(seq + 1, 1);
+                self.recovery.undo.on_duplicate(seq + 1, 1);
                 self.board.on_duplicate(seq);
             }
         }
-        self.delivered += count;
+        self.delivery.delivered += count;
     }
 
     /// Takes everything below the acknowledged segment off the queue (`tcp_clean_rtx_queue`).
     fn take_cumulative(&mut self, info: &mut AckInfo, profile: &Profile) {
         let now_us = self.window.now_us;
-        let min_rtt = self.rtt.min();
+        let min_rtt_us = self.rtt.min_us();
         while self.board.una() < info.ack {
             let arrived = self.board.pop();
             info.data_acked = true;
             info.note_rate(&arrived);
-            if let Some(rate) = &mut self.rate
+            if let Some(rate) = &mut self.delivery.sampler
                 && !arrived.was_sacked
             {
                 rate.on_delivered(&arrived);
@@ -290,16 +332,16 @@ impl Sender {
             } else if !arrived.was_sacked {
                 info.acked_sent = join(info.acked_sent, arrived.sent_us);
                 info.note_reordered(arrived.seq);
-                if arrived.seq < self.recovery_end {
+                if arrived.seq < self.recovery.end {
                     info.original_delivered = true;
                 }
             }
             if arrived.was_sacked {
                 self.board.sacked_out -= 1;
             } else if profile.sack {
-                self.delivered += 1;
+                self.delivery.delivered += 1;
                 if !self.answers_original(&arrived) {
-                    self.rack.on_delivered(&arrived, min_rtt, now_us);
+                    self.rack.on_delivered(&arrived, min_rtt_us, now_us);
                 }
             }
         }
@@ -314,7 +356,7 @@ impl Sender {
 
     /// Without SACK: the acknowledged segments are no longer among those counted as arrived.
     fn take_off_duplicates(&mut self, acked: u32) {
-        self.delivered += acked.saturating_sub(self.board.sacked_out).max(1);
+        self.delivery.delivered += acked.saturating_sub(self.board.sacked_out).max(1);
         self.board.sacked_out =
             if acked > self.board.sacked_out { 0 } else { self.board.sacked_out - (acked - 1) };
         self.limit_duplicates(acked);
@@ -344,11 +386,11 @@ impl Sender {
         let first = by_ack.or(by_sack).or_else(by_timestamp).map(|(first, _)| first);
         let last = by_sack.or(by_ack).or_else(by_timestamp).map(|(_, last)| last);
         if let (Some(first), Some(last)) = (first, last) {
-            if !(maybe_delayed && last > self.rtt.min()) {
+            if !(maybe_delayed && last > self.rtt.min_us()) {
                 self.rtt.offer_min(last, now_us);
             }
             self.rtt.sample(first, self.board.una(), self.board.nxt());
-            self.rto_us = self.rtt.rto(self.window.cwnd);
+            self.timers.rto_us = self.rtt.rto_us(self.window.cwnd);
             // The timer of the head runs by the new estimate.
             let head = self.board.head().map(|head| since(head.sent_us));
             if !info.data_acked
@@ -362,12 +404,12 @@ impl Sender {
     }
 
     fn control_congestion(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
-        let progress = if self.reordering > crate::sender::REORDERING {
+        let progress = if self.reordering.degree > REORDERING {
             info.data_acked || info.newly_sacked
         } else {
             info.data_acked
         };
-        if self.phase.is_reducing() {
+        if self.recovery.phase.is_reducing() {
             self.reduce(info, newly_delivered, profile);
         } else if progress {
             let acked = if profile.byte_counting { newly_delivered } else { 1 };
@@ -383,8 +425,8 @@ impl Sender {
             Resend::Lost => self.resend_lost(profile, wire, now),
             Resend::NewData => {
                 self.send_new_data(profile, wire, now);
-                if self.board.nxt() <= self.recovery_end {
-                    self.f_rto_running = false;
+                if self.board.nxt() <= self.recovery.end {
+                    self.recovery.f_rto_running = false;
                     self.resend_lost(profile, wire, now);
                 }
             }
@@ -406,20 +448,21 @@ impl Sender {
             head_sent |= seq == head && self.pending_timer() != Some(Timer::Reordering);
         }
         if head_sent {
-            self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+            self.set_timer(Timer::Retransmission, self.timers.rto_us, profile, now);
         }
     }
 
     /// RFC 8985, section 7.3: new data if there is any, else the last segment again.
     fn send_loss_probe(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         self.refresh(now);
-        if self.tail_probe.is_none() && self.board.packets_out() > 0 {
+        if self.recovery.tail_probe.is_none() && self.board.packets_out() > 0 {
             let fresh = self.send_one_new(profile, wire, now);
             if !fresh {
                 let last = self.board.nxt() - 1;
                 self.retransmit(last..last + 1, true, wire, now);
             }
-            self.tail_probe = Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
+            self.recovery.tail_probe =
+                Some(TailProbe { end: self.board.nxt(), retransmission: !fresh });
             self.counters.loss_probes += 1;
             self.clear_timer();
         }
@@ -431,12 +474,12 @@ impl Sender {
     fn on_reordering_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         self.refresh(now);
         let before = self.board.in_flight();
-        let lost_before = self.lost;
+        let lost_before = self.delivery.lost;
         self.mark_overdue();
         if self.board.in_flight() != before {
-            if self.phase != Phase::Recovery {
+            if self.recovery.phase != Phase::Recovery {
                 self.enter_recovery(false);
-                let newly_lost = self.lost - lost_before;
+                let newly_lost = self.delivery.lost - lost_before;
                 self.reduce(&AckInfo { newly_lost, ..AckInfo::default() }, 1, profile);
             }
             self.resend_lost(profile, wire, now);

@@ -188,24 +188,24 @@ impl Endpoint {
     /// Bytes that the peer is known to have, in order or not, in whole segments (`tcpi_delivered`).
     #[must_use]
     pub fn reached_bytes(&self) -> u64 {
-        u64::from(self.sender.delivered) * u64::from(self.sender.mss)
+        u64::from(self.sender.delivery.delivered) * u64::from(self.sender.mss)
     }
 
     /// Bytes that were written and never sent (`tcpi_notsent_bytes`, and what the buffer has no room for).
     #[must_use]
     pub const fn unsent_bytes(&self) -> u64 {
-        self.sender.written - self.sender.sent_offset
+        self.sender.stream.written - self.sender.stream.sent
     }
 
     /// Whether the send buffer has taken everything that was written: who writes more then does not block.
     #[must_use]
     pub const fn has_room(&self) -> bool {
-        self.sender.buffered.end == self.sender.written
+        self.sender.stream.buffered.end == self.sender.stream.written
     }
 
     /// The last round trip that was measured since the last call, not smoothed.
     pub fn take_rtt(&mut self) -> Option<Duration> {
-        self.sender.rtt.take_latest().map(|us| Duration::from_micros(u64::from(us)))
+        self.sender.rtt.take_latest_us().map(|us| Duration::from_micros(u64::from(us)))
     }
 
     /// Whether the connection is open.
@@ -225,15 +225,15 @@ impl Endpoint {
     pub fn info(&self) -> Info {
         let micros = |us: u32| Duration::from_micros(u64::from(us));
         let window = &self.sender.window;
-        let srtt8 = self.sender.rtt.srtt8();
+        let srtt8 = self.sender.rtt.srtt8_us();
         Info {
             cwnd: window.cwnd,
             ssthresh: (window.ssthresh < Window::INFINITE).then_some(window.ssthresh),
             in_flight: self.sender.board.in_flight(),
             srtt: srtt8.map(|srtt8| micros(srtt8 >> 3)),
-            rttvar: micros(self.sender.rtt.mean_deviation()),
-            min_rtt: srtt8.map(|_| micros(self.sender.rtt.min())),
-            rto: micros(self.sender.rto_us),
+            rttvar: micros(self.sender.rtt.mean_deviation_us()),
+            min_rtt: srtt8.map(|_| micros(self.sender.rtt.min_us())),
+            rto: micros(self.sender.timers.rto_us),
             pacing_rate: window.pacing_rate,
             counters: self.sender.counters,
         }
@@ -269,7 +269,8 @@ impl Endpoint {
         if self.receiver.must_report_before(segment) {
             self.send_ack(wire, now);
         }
-        let own = OwnRtt { srtt8_us: self.sender.rtt.srtt8(), rto_us: self.sender.rto_us };
+        let own =
+            OwnRtt { srtt8_us: self.sender.rtt.srtt8_us(), rto_us: self.sender.timers.rto_us };
         self.receiver.on_data(segment, ecn, &self.profile, own, now)
     }
 

@@ -24,6 +24,7 @@ mod scoreboard;
 mod segment;
 mod send_buffer;
 mod sender;
+mod timers;
 mod transmit;
 mod undo;
 mod window;

@@ -6,9 +6,11 @@ use weir_core::{Duration, Time};
 
 use crate::sender::Sender;
 
-/// Pacing state: when the next segment may leave.
+/// Pacing state: when the last segment left, and when the next may.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
+    /// When data was last sent.
+    pub last_sent: Time,
     /// Time until which the data sent so far fills the rate.
     pub until: Time,
     /// Time of the timer for a segment that waits for its turn, if one does.
@@ -16,26 +18,27 @@ pub(crate) struct Pace {
 }
 
 impl Sender {
-    /// Linux' pacing rate: twice the rate of the window in slow start, 1.2 times after
+    /// Sets the pacing rate as Linux does: twice the rate of the window in slow start, 1.2 times after
     /// (`tcp_update_pacing_rate`).
     pub fn update_pacing_rate(&mut self) {
-        if self.rate.is_some() {
+        if self.delivery.sampler.is_some() {
             return;
         }
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let segments = self.window.cwnd.max(self.board.packets_out());
         let bytes = u64::from(self.mss) * u64::from(segments);
         // Before the first round trip is known the rate is as good as unlimited.
-        let srtt8 = u64::from(self.rtt.srtt8().unwrap_or(1));
-        self.window.pacing_rate = bytes * percent * (8 * 1_000_000 / 100) / srtt8;
+        let srtt8_us = u64::from(self.rtt.srtt8_us().unwrap_or(1));
+        self.window.pacing_rate = bytes * percent * (8 * 1_000_000 / 100) / srtt8_us;
     }
 
-    /// `bytes` of data leave at once, which counts against the pacing rate. Who comes late has up to
-    /// half of the next wait forgiven, and the first ten segments are not held back
-    /// (`tcp_update_skb_after_send`).
+    /// Counts `bytes` of data, which leave at once, against the pacing rate (`tcp_update_skb_after_send`).
+    ///
+    /// A burst that leaves late has up to half of the next wait forgiven; the first ten segments are not held
+    /// back.
     pub fn note_sent(&mut self, bytes: u64, now: Time) {
-        self.last_sent = now;
-        self.window.last_sent_tick = self.window.ticks();
+        self.pace.last_sent = now;
+        self.window.last_sent_us = self.window.now_us;
         if !self.window.paced {
             return;
         }
@@ -58,7 +61,7 @@ impl Sender {
 
     /// When the last burst left, or the next may.
     pub fn last_turn(&self) -> Time {
-        self.last_sent.max(self.pace.until)
+        self.pace.last_sent.max(self.pace.until)
     }
 
     /// Whether data waited for its turn until now.

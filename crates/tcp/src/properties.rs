@@ -390,8 +390,14 @@ impl Bench {
         assert!(info.cwnd >= 1 && info.ssthresh.is_none_or(|most| most >= 2), "{name}: {info:?}");
         assert!(info.rto >= endpoint.profile().rto_min.min(info.rto), "{name}: {info:?}");
         assert!(info.rto <= endpoint.profile().rto_max, "{name}: {info:?}");
-        assert!(sender.sent_offset <= sender.buffered.end, "{name}: sent what is not buffered");
-        assert!(sender.buffered.end <= sender.written, "{name}: buffered what was not written");
+        assert!(
+            sender.stream.sent <= sender.stream.buffered.end,
+            "{name}: sent what is not buffered"
+        );
+        assert!(
+            sender.stream.buffered.end <= sender.stream.written,
+            "{name}: buffered what was not written"
+        );
         let peer = &self.sides[1 - end];
         assert!(
             endpoint.acked_bytes() <= peer.endpoint.delivered_bytes(),
@@ -413,7 +419,7 @@ impl Bench {
             assert!(endpoint.is_established(), "{name}: end {end} never opened");
             assert!(endpoint.is_idle(), "{name}: end {end} stalls: {:?}", endpoint.info());
             let arrived = self.sides[1 - end].endpoint.delivered_bytes();
-            assert_eq!(arrived, endpoint.sender.written, "{name}: end {end}");
+            assert_eq!(arrived, endpoint.sender.stream.written, "{name}: end {end}");
             assert_eq!(endpoint.next_timer(), None, "{name}: end {end} at rest wants to wake");
         }
     }

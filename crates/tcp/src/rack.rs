@@ -4,10 +4,11 @@
 
 use weir_core::Time;
 
-use crate::profile::Profile;
+use crate::profile::{LossDetection, Profile};
 use crate::recovery::Phase;
 use crate::scoreboard::Delivered;
-use crate::sender::{Sender, TIMEOUT_MIN_US, Timer};
+use crate::sender::Sender;
+use crate::timers::{TIMEOUT_MIN_US, Timer};
 
 /// RACK's state: the latest transmission that is known to have arrived (RFC 8985).
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,32 @@ pub(crate) struct Rack {
     keep: u32,
 }
 
+/// What is known of reordering on the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reordering {
+    /// Distance by which segments may arrive out of order without one being lost, in segments.
+    pub degree: u32,
+    /// Whether any was seen.
+    pub is_seen: bool,
+    /// Whether the degree follows what is seen; by RFC 6675 it is three segments for good.
+    pub is_learned: bool,
+}
+
+impl Reordering {
+    pub fn new(profile: &Profile) -> Self {
+        let is_learned = profile.loss_detection == LossDetection::Rack;
+        Self { degree: REORDERING, is_seen: false, is_learned }
+    }
+
+    /// Notes that segments `distance` apart arrived out of order.
+    pub fn note(&mut self, distance: u32) {
+        if self.is_learned {
+            self.degree = self.degree.max(distance).min(MAX_REORDERING);
+            self.is_seen = true;
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Steps(u32);
 
@@ -39,14 +66,14 @@ impl Default for Steps {
 
 impl Rack {
     /// A segment is known to have arrived at `now_us` (RFC 8985, section 6.2, step 2).
-    pub fn on_delivered(&mut self, arrived: &Delivered, min_rtt: u32, now_us: u64) {
-        let rtt = (now_us - arrived.sent_us) as u32;
-        if arrived.ever_retransmitted && rtt < min_rtt {
+    pub fn on_delivered(&mut self, arrived: &Delivered, min_rtt_us: u32, now_us: u64) {
+        let rtt_us = (now_us - arrived.sent_us) as u32;
+        if arrived.ever_retransmitted && rtt_us < min_rtt_us {
             // Too soon for the retransmission: this acknowledges the original.
             return;
         }
         self.advanced = true;
-        self.rtt_us = rtt;
+        self.rtt_us = rtt_us;
         let sent = (arrived.sent_us, arrived.seq + 1);
         if sent > (self.sent_us, self.end) {
             (self.sent_us, self.end) = sent;
@@ -86,8 +113,8 @@ impl Rack {
     }
 
     /// Microseconds after which the transmission at `sent_us` is lost if nothing is heard of it.
-    pub fn remaining(&self, sent_us: u64, window: u32, now_us: u64) -> i64 {
-        i64::from(self.rtt_us) + i64::from(window) - (now_us - sent_us) as i64
+    pub fn remaining_us(&self, sent_us: u64, window_us: u32, now_us: u64) -> i64 {
+        i64::from(self.rtt_us) + i64::from(window_us) - (now_us - sent_us) as i64
     }
 }
 
@@ -98,20 +125,20 @@ impl Sender {
             return false;
         }
         self.rack.advanced = false;
-        let wait = self.mark_overdue();
-        if let Some(wait) = wait {
-            let wait = (wait + TIMEOUT_MIN_US).min(self.rto_us);
-            self.set_timer(Timer::Reordering, wait, profile, now);
+        let wait_us = self.mark_overdue();
+        if let Some(wait_us) = wait_us {
+            let wait_us = (wait_us + TIMEOUT_MIN_US).min(self.timers.rto_us);
+            self.set_timer(Timer::Reordering, wait_us, profile, now);
         }
-        wait.is_some()
+        wait_us.is_some()
     }
 
     /// Marks every segment lost that was sent sufficiently before the latest one that arrived, and
     /// returns the microseconds until the others of its age will be.
     pub fn mark_overdue(&mut self) -> Option<u32> {
-        let window = self.reordering_window();
+        let window_us = self.reordering_window_us();
         let now_us = self.window.now_us;
-        let mut wait = None;
+        let mut wait_us = None;
         let mut next = self.board.oldest_transmission();
         while let Some(seq) = next {
             next = self.board.newer_transmission(seq);
@@ -122,29 +149,35 @@ impl Sender {
             if (entry.sent_us, seq + 1) >= (self.rack.sent_us, self.rack.end) {
                 break;
             }
-            let remaining = self.rack.remaining(entry.sent_us, window, now_us);
-            if remaining <= 0 {
+            let remaining_us = self.rack.remaining_us(entry.sent_us, window_us, now_us);
+            if remaining_us <= 0 {
                 self.mark_lost(seq);
                 self.board.forget_transmission(seq);
             } else {
-                wait = wait.max(Some(remaining as u32));
+                wait_us = wait_us.max(Some(remaining_us as u32));
             }
         }
-        wait
+        wait_us
     }
 
-    /// How much later than others a segment may arrive: nothing in recovery or after three segments
+    /// How much later than others a segment may arrive, in microseconds: nothing in recovery or after three segments
     /// out of order, as long as no reordering was seen; else a quarter of the smallest round trip.
-    fn reordering_window(&self) -> u32 {
-        if !self.reordering_seen
-            && (self.phase >= Phase::Recovery || self.board.sacked_out >= self.reordering)
+    fn reordering_window_us(&self) -> u32 {
+        if !self.reordering.is_seen
+            && (self.recovery.phase >= Phase::Recovery
+                || self.board.sacked_out >= self.reordering.degree)
         {
             return 0;
         }
-        let step = self.rtt.min() / 4;
-        step.saturating_mul(self.rack.window_steps.0).min(self.rtt.srtt8().unwrap_or(0) >> 3)
+        let step_us = self.rtt.min_us() / 4;
+        step_us.saturating_mul(self.rack.window_steps.0).min(self.rtt.srtt8_us().unwrap_or(0) >> 3)
     }
 }
 
+/// Degree of reordering that is assumed: three duplicate acknowledgements (RFC 5681, section 3.2;
+/// `tcp_reordering`).
+pub(crate) const REORDERING: u32 = 3;
+/// Largest degree of reordering that is believed, in segments (`tcp_max_reordering`).
+pub(crate) const MAX_REORDERING: u32 = 300;
 /// Recoveries for which a widened window is kept (`TCP_RACK_RECOVERY_THRESH`).
 const KEEP_RECOVERIES: u32 = 16;

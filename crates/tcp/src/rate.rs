@@ -11,6 +11,23 @@ use crate::scoreboard::Delivered;
 use crate::sender::Sender;
 use crate::window::Window;
 
+/// Counts of delivered and lost segments, and the rate that they make.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    /// Segments delivered (acknowledged one way or the other).
+    pub delivered: u32,
+    /// Segments lost, again after each retransmission.
+    pub lost: u32,
+    /// Takes samples of the rate; `None` if the congestion control does not go by it.
+    pub sampler: Option<Box<RateSampler>>,
+}
+
+impl Delivery {
+    pub fn new(is_sampled: bool) -> Self {
+        Self { delivered: 0, lost: 0, sampler: is_sampled.then(Box::default) }
+    }
+}
+
 /// Remembers with each segment under way what had arrived when it left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateSampler {
@@ -184,8 +201,8 @@ impl RateSampler {
 impl Sender {
     /// Remembers how things stand with segment `seq`, which is sent now.
     pub fn stamp_rate(&mut self, seq: u32, now_us: u64) {
-        if let Some(rate) = &mut self.rate {
-            rate.on_sent(seq, self.board.una()..self.board.nxt(), now_us, self.delivered);
+        if let Some(rate) = &mut self.delivery.sampler {
+            rate.on_sent(seq, self.board.una()..self.board.nxt(), now_us, self.delivery.delivered);
         }
     }
 
@@ -196,16 +213,17 @@ impl Sender {
         let idle = self.unsent() < u64::from(self.mss)
             && self.board.in_flight() < self.window.cwnd
             && self.board.lost_out <= self.board.retrans_out;
-        if idle && let Some(rate) = &mut self.rate {
-            rate.mark_app_limited(self.delivered, self.board.in_flight());
+        if idle && let Some(rate) = &mut self.delivery.sampler {
+            rate.mark_app_limited(self.delivery.delivered, self.board.in_flight());
         }
     }
 
     /// Completes the sample that an acknowledgement gives, and lets the congestion control go by it.
     pub fn control_rate(&mut self, sample: RateSample, now: Time) {
-        let Some(sampler) = &mut self.rate else { return };
-        let min_rtt_us = self.rtt.min();
-        let sample = sampler.finish(sample, self.delivered, min_rtt_us, self.window.now_us);
+        let Some(sampler) = &mut self.delivery.sampler else { return };
+        let min_rtt_us = self.rtt.min_us();
+        let sample =
+            sampler.finish(sample, self.delivery.delivered, min_rtt_us, self.window.now_us);
         self.with_rate_control(now, |control, window, path, rate| {
             control.on_ack(window, path, rate, &sample);
         });
@@ -217,17 +235,17 @@ impl Sender {
         now: Time,
         call: impl FnOnce(&mut dyn RateControl, &mut Window, &Path, &mut RateSampler),
     ) {
-        let Some(rate) = &mut self.rate else { return };
+        let Some(rate) = &mut self.delivery.sampler else { return };
         let Some(control) = self.algorithm.rate_control() else { return };
         let wait = self.pace.until.checked_since(now).unwrap_or_default();
         let path = Path {
             mss: self.mss,
-            delivered: self.delivered,
-            lost: self.lost,
+            delivered: self.delivery.delivered,
+            lost: self.delivery.lost,
             in_flight: self.board.in_flight(),
-            phase: self.phase,
-            srtt8_us: self.rtt.srtt8(),
-            min_rtt_us: self.rtt.min(),
+            phase: self.recovery.phase,
+            srtt8_us: self.rtt.srtt8_us(),
+            min_rtt_us: self.rtt.min_us(),
             next_burst_us: wait.as_micros(),
         };
         call(control, &mut self.window, &path, rate);

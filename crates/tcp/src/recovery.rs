@@ -7,13 +7,36 @@ use weir_core::Time;
 
 use crate::ack::AckInfo;
 use crate::profile::Profile;
-use crate::sender::{REORDERING, Sender, Timer, Wire, by_time};
+use crate::rack::{MAX_REORDERING, REORDERING};
+use crate::sender::{Sender, Wire, by_time};
+use crate::timers::Timer;
+use crate::undo::Undo;
 use crate::window::Window;
 
-/// Where a connection stands (`icsk_ca_state`). The order matters: later phases are graver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// State of loss recovery.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recovery {
+    pub phase: Phase,
+    /// Recovery or loss lasts until this segment is acknowledged (`high_seq`).
+    pub end: u32,
+    pub reduction: Reduction,
+    pub undo: Undo,
+    /// Timestamp of the first retransmission since all was well, in milliseconds.
+    pub retrans_stamp_ms: Option<u32>,
+    pub tail_probe: Option<TailProbe>,
+    /// Whether the receiver is not told of the last window reduction yet (RFC 3168, CWR).
+    pub cwr_pending: bool,
+    /// Whether F-RTO tests if the timeout was spurious (RFC 5682).
+    pub f_rto_running: bool,
+    /// Segments that the peer says it got twice.
+    pub duplicates_reported: u64,
+}
+
+/// Phase of loss recovery (`icsk_ca_state`). The order matters: later phases are graver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// No sign of loss or congestion.
+    #[default]
     Open,
     /// Data arrived out of order; perhaps it was only reordered.
     Disorder,
@@ -43,15 +66,24 @@ pub(crate) struct Reduction {
     pub sent: u32,
 }
 
-impl Reduction {
+impl Recovery {
     /// The threshold that is worth restoring: three quarters of the window if that is larger.
-    pub fn current_ssthresh(&self, window: &Window, phase: Phase) -> u32 {
-        if phase.is_reducing() {
+    pub fn current_ssthresh(&self, window: &Window) -> u32 {
+        if self.phase.is_reducing() {
             window.ssthresh
         } else {
             window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4)
         }
     }
+}
+
+/// A tail loss probe under way (RFC 8985, section 7).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TailProbe {
+    /// Number of the segment behind the last one that had been sent when the probe left.
+    pub end: u32,
+    /// Whether it was a retransmission.
+    pub retransmission: bool,
 }
 
 /// Retransmissions that an acknowledgement asks for.
@@ -76,14 +108,14 @@ impl Sender {
             self.board.sacked_out = 0;
         }
         if info.ecn_echo {
-            self.undo.forbid();
+            self.recovery.undo.forbid();
         }
-        if self.phase == Phase::Open {
-            self.retrans_stamp = None;
+        if self.recovery.phase == Phase::Open {
+            self.recovery.retrans_stamp_ms = None;
         } else if self.is_phase_over(info, profile) && self.leave_phase(profile) {
             return Resend::Nothing;
         }
-        match self.phase {
+        match self.recovery.phase {
             Phase::Recovery => {
                 if !info.una_advanced {
                     if !profile.sack {
@@ -96,7 +128,7 @@ impl Sender {
                     self.try_to_open(info);
                 }
                 self.find_losses(info, profile, now);
-                if self.phase != Phase::Recovery {
+                if self.recovery.phase != Phase::Recovery {
                     if self.board.lost_out == 0 {
                         return Resend::Nothing;
                     }
@@ -106,7 +138,7 @@ impl Sender {
             Phase::Loss => {
                 let resend = self.on_ack_after_timeout(info, profile);
                 self.find_losses(info, profile, now);
-                if self.phase != Phase::Open && !info.lost_retransmission {
+                if self.recovery.phase != Phase::Open && !info.lost_retransmission {
                     return resend;
                 }
                 return self.open_phases(info, resend, profile, now);
@@ -132,7 +164,7 @@ impl Sender {
             }
             self.count_duplicate_ack(info);
         }
-        if self.phase <= Phase::Disorder {
+        if self.recovery.phase <= Phase::Disorder {
             self.undo_by_duplicates(profile);
         }
         self.find_losses(info, profile, now);
@@ -147,17 +179,18 @@ impl Sender {
     /// Whether everything sent before the phase began is acknowledged, or, for want of NewReno,
     /// anything at all (RFC 5681, section 3.2, step 6).
     fn is_phase_over(&self, info: &AckInfo, profile: &Profile) -> bool {
-        let plain_reno = !profile.sack && !profile.new_reno && self.phase == Phase::Recovery;
-        self.board.una() >= self.recovery_end || (plain_reno && info.una_advanced)
+        let plain_reno =
+            !profile.sack && !profile.new_reno && self.recovery.phase == Phase::Recovery;
+        self.board.una() >= self.recovery.end || (plain_reno && info.una_advanced)
     }
 
     /// Leaves the phase if it can be left. Says whether nothing more is to be done.
     fn leave_phase(&mut self, profile: &Profile) -> bool {
-        match self.phase {
+        match self.recovery.phase {
             // Not before something beyond is: else the reduction would end at once.
-            Phase::Cwr if self.board.una() != self.recovery_end => {
+            Phase::Cwr if self.board.una() != self.recovery.end => {
                 self.end_reduction();
-                self.phase = Phase::Open;
+                self.recovery.phase = Phase::Open;
             }
             Phase::Recovery => {
                 if !profile.sack {
@@ -195,8 +228,9 @@ impl Sender {
     /// RFC 5681, section 3.2 and RFC 6582, section 3.2: the first unacknowledged segment is lost after
     /// three duplicate acknowledgements, and after each partial one in recovery.
     fn find_losses_without_sack(&mut self, una_advanced: bool, profile: &Profile) {
-        let duplicates = self.phase < Phase::Recovery && self.board.sacked_out >= self.reordering;
-        let partial = self.phase == Phase::Recovery && una_advanced && profile.new_reno;
+        let duplicates = self.recovery.phase < Phase::Recovery
+            && self.board.sacked_out >= self.reordering.degree;
+        let partial = self.recovery.phase == Phase::Recovery && una_advanced && profile.new_reno;
         if duplicates || partial {
             self.mark_lost(self.board.una());
         }
@@ -204,7 +238,9 @@ impl Sender {
 
     /// RFC 6675, section 4, IsLost: three segments above it have arrived.
     fn find_losses_by_count(&mut self) {
-        let Some(surplus) = self.board.sacked_out.checked_sub(self.reordering) else { return };
+        let Some(surplus) = self.board.sacked_out.checked_sub(self.reordering.degree) else {
+            return;
+        };
         let mut above = self.board.sacked_out;
         for seq in self.board.una()..self.board.highest_sacked() {
             let entry = self.board.get(seq);
@@ -221,7 +257,7 @@ impl Sender {
 
     pub fn mark_lost(&mut self, seq: u32) {
         if self.board.mark_lost(seq) {
-            self.lost += 1;
+            self.delivery.lost += 1;
         }
     }
 
@@ -233,7 +269,7 @@ impl Sender {
         let before = self.board.sacked_out;
         self.board.sacked_out += 1;
         self.limit_duplicates(0);
-        self.delivered += self.board.sacked_out.saturating_sub(before);
+        self.delivery.delivered += self.board.sacked_out.saturating_sub(before);
     }
 
     /// Bounds the count of duplicates: more than could have arrived mean reordering.
@@ -242,9 +278,9 @@ impl Sender {
         let holes = self.board.lost_out.max(1).min(packets_out);
         if self.board.sacked_out + holes > packets_out {
             self.board.sacked_out = packets_out - holes;
-            if self.learns_reordering {
-                self.reordering = (packets_out + acked).min(MAX_REORDERING);
-                self.reordering_seen = true;
+            if self.reordering.is_learned {
+                self.reordering.degree = (packets_out + acked).min(MAX_REORDERING);
+                self.reordering.is_seen = true;
             }
         }
     }
@@ -252,46 +288,49 @@ impl Sender {
     /// Begins fast recovery, since something is lost (RFC 5681, section 3.2).
     pub fn enter_recovery(&mut self, ecn: bool) {
         if !self.any_retransmission() {
-            self.retrans_stamp = None;
+            self.recovery.retrans_stamp_ms = None;
         }
-        self.undo.prior_ssthresh = None;
+        self.recovery.undo.prior_ssthresh = None;
         self.start_undo();
-        if !self.phase.is_reducing() {
+        if !self.recovery.phase.is_reducing() {
             if !ecn {
-                self.undo.prior_ssthresh =
-                    Some(self.reduction.current_ssthresh(&self.window, self.phase));
+                self.recovery.undo.prior_ssthresh =
+                    Some(self.recovery.current_ssthresh(&self.window));
             }
             self.start_reduction();
         }
         self.counters.fast_recoveries += 1;
-        self.phase = Phase::Recovery;
+        self.recovery.phase = Phase::Recovery;
     }
 
     fn start_reduction(&mut self) {
-        self.recovery_end = self.board.nxt();
-        self.tail_probe = None;
+        self.recovery.end = self.board.nxt();
+        self.recovery.tail_probe = None;
         self.window.deliveries = 0;
-        self.reduction = Reduction { prior_cwnd: self.window.cwnd, delivered: 0, sent: 0 };
+        self.recovery.reduction = Reduction { prior_cwnd: self.window.cwnd, delivered: 0, sent: 0 };
         self.window.ssthresh = self.algorithm.ssthresh(&self.window);
-        self.announce_reduction = true;
+        self.recovery.cwr_pending = true;
     }
 
     /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
     /// only while segments are acknowledged in order and nothing more is lost.
     pub fn reduce(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
-        if newly_delivered == 0 || self.reduction.prior_cwnd == 0 || self.rate.is_some() {
+        if newly_delivered == 0
+            || self.recovery.reduction.prior_cwnd == 0
+            || self.delivery.sampler.is_some()
+        {
             return;
         }
         let in_flight = self.in_flight(profile);
         if !profile.proportional_rate_reduction {
             // RFC 6675, section 5: after the fast retransmission, which goes in any case, nothing is
             // sent until the pipe has drained to the new window.
-            let first = self.phase == Phase::Recovery && self.reduction.sent == 0;
+            let first = self.recovery.phase == Phase::Recovery && self.recovery.reduction.sent == 0;
             self.window.cwnd = self.window.ssthresh.max(if first { in_flight + 1 } else { 0 });
             return;
         }
-        self.reduction.delivered += newly_delivered;
-        let Reduction { prior_cwnd, delivered, sent } = self.reduction;
+        self.recovery.reduction.delivered += newly_delivered;
+        let Reduction { prior_cwnd, delivered, sent } = self.recovery.reduction;
         let send = if in_flight > self.window.ssthresh {
             let share = u64::from(self.window.ssthresh) * u64::from(delivered);
             let due = share.div_ceil(u64::from(prior_cwnd)) as i64;
@@ -310,8 +349,8 @@ impl Sender {
 
     fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::INFINITE
-            && self.rate.is_none()
-            && (self.phase == Phase::Cwr || self.undo.marker.is_some())
+            && self.delivery.sampler.is_none()
+            && (self.recovery.phase == Phase::Cwr || self.recovery.undo.marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
             self.stamp_cwnd();
@@ -320,23 +359,23 @@ impl Sender {
 
     /// The receiver echoed congestion: RFC 3168, section 6.1.2, once a round trip.
     fn enter_cwr(&mut self) {
-        self.undo.prior_ssthresh = None;
-        if self.phase < Phase::Cwr {
-            self.undo.marker = None;
+        self.recovery.undo.prior_ssthresh = None;
+        if self.recovery.phase < Phase::Cwr {
+            self.recovery.undo.marker = None;
             self.start_reduction();
             self.counters.ecn_reductions += 1;
-            self.phase = Phase::Cwr;
+            self.recovery.phase = Phase::Cwr;
         }
     }
 
     fn try_to_open(&mut self, info: &AckInfo) {
         if !self.any_retransmission() {
-            self.retrans_stamp = None;
+            self.recovery.retrans_stamp_ms = None;
         }
         if info.ecn_echo {
             self.enter_cwr();
         }
-        if self.phase != Phase::Cwr {
+        if self.recovery.phase != Phase::Cwr {
             self.try_keep_open();
         }
     }
@@ -348,9 +387,9 @@ impl Sender {
         } else {
             Phase::Open
         };
-        if self.phase != phase {
-            self.phase = phase;
-            self.recovery_end = self.board.nxt();
+        if self.recovery.phase != phase {
+            self.recovery.phase = phase;
+            self.recovery.end = self.board.nxt();
         }
     }
 
@@ -361,20 +400,20 @@ impl Sender {
 
     /// A tail loss probe was answered (RFC 8985, section 7.4).
     pub fn on_probe_ack(&mut self, info: &AckInfo) {
-        let Some(probe) = self.tail_probe else { return };
+        let Some(probe) = self.recovery.tail_probe else { return };
         if info.ack < probe.end {
             return;
         }
         if !probe.retransmission || info.probe_was_duplicate {
-            self.tail_probe = None;
+            self.recovery.tail_probe = None;
         } else if info.ack > probe.end {
             // No duplicate was reported: the probe repaired a loss, which counts like any other.
             self.start_reduction();
-            self.phase = Phase::Cwr;
+            self.recovery.phase = Phase::Cwr;
             self.end_reduction();
             self.try_keep_open();
         } else if !info.una_advanced && !info.not_duplicate && !info.newly_sacked {
-            self.tail_probe = None;
+            self.recovery.tail_probe = None;
         }
     }
 
@@ -388,37 +427,35 @@ impl Sender {
         self.enter_loss(profile, now);
         let head = self.board.una();
         self.retransmit(head..head + 1, false, wire, now);
-        self.retransmits += 1;
-        self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
-        self.set_timer(Timer::Retransmission, self.rto_us, profile, now);
+        self.timers.back_off(profile);
+        self.set_timer(Timer::Retransmission, self.timers.rto_us, profile, now);
     }
 
     fn enter_loss(&mut self, profile: &Profile, now: Time) {
-        let fresh = self.phase < Phase::Recovery;
+        let fresh = self.recovery.phase < Phase::Recovery;
         self.mark_lost_by_timeout(profile);
-        if self.phase <= Phase::Disorder
-            || self.board.una() >= self.recovery_end
-            || (self.phase == Phase::Loss && self.retransmits == 0)
+        if self.recovery.phase <= Phase::Disorder
+            || self.board.una() >= self.recovery.end
+            || (self.recovery.phase == Phase::Loss && self.timers.backoffs == 0)
         {
-            self.undo.prior_ssthresh =
-                Some(self.reduction.current_ssthresh(&self.window, self.phase));
-            self.reduction.prior_cwnd = self.window.cwnd;
+            self.recovery.undo.prior_ssthresh = Some(self.recovery.current_ssthresh(&self.window));
+            self.recovery.reduction.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.algorithm.ssthresh(&self.window);
             self.start_undo();
         }
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.deliveries = 0;
         self.stamp_cwnd();
-        if self.phase <= Phase::Disorder && self.board.sacked_out >= REORDERING {
-            self.reordering = self.reordering.min(REORDERING);
+        if self.recovery.phase <= Phase::Disorder && self.board.sacked_out >= REORDERING {
+            self.reordering.degree = self.reordering.degree.min(REORDERING);
         }
-        self.phase = Phase::Loss;
+        self.recovery.phase = Phase::Loss;
         self.algorithm.on_timeout(&self.window);
         self.with_rate_control(now, |control, _, path, rate| control.on_timeout(path, rate));
-        self.recovery_end = self.board.nxt();
-        self.tail_probe = None;
-        self.announce_reduction = true;
-        self.f_rto_running = profile.f_rto && (fresh || self.retransmits > 0);
+        self.recovery.end = self.board.nxt();
+        self.recovery.tail_probe = None;
+        self.recovery.cwr_pending = true;
+        self.recovery.f_rto_running = profile.f_rto && (fresh || self.timers.backoffs > 0);
     }
 
     /// Takes for lost all that has not arrived; by RACK only what was sent a round trip ago.
@@ -431,7 +468,7 @@ impl Sender {
             let sent_us = self.board.get(seq).sent_us;
             let may_come = by_time(profile)
                 && seq != head
-                && self.rack.remaining(sent_us, 0, self.window.now_us) > 0;
+                && self.rack.remaining_us(sent_us, 0, self.window.now_us) > 0;
             if !may_come {
                 self.mark_lost(seq);
             }
@@ -441,21 +478,21 @@ impl Sender {
 
     /// An acknowledgement after a timeout: was it spurious (RFC 5682)? Is it over?
     fn on_ack_after_timeout(&mut self, info: &AckInfo, profile: &Profile) -> Resend {
-        let recovered = self.board.una() >= self.recovery_end;
+        let recovered = self.board.una() >= self.recovery.end;
         if info.una_advanced && self.undo_loss(false, profile) {
             return Resend::Nothing;
         }
-        if self.f_rto_running {
+        if self.recovery.f_rto_running {
             // Step 3.b: something that was not sent again has arrived.
             if info.original_delivered && self.undo_loss(true, profile) {
                 return Resend::Nothing;
             }
-            if self.board.nxt() > self.recovery_end {
+            if self.board.nxt() > self.recovery.end {
                 if info.newly_sacked || info.duplicate_ack {
-                    self.f_rto_running = false;
+                    self.recovery.f_rto_running = false;
                 }
             } else if info.una_advanced && !recovered {
-                self.recovery_end = self.board.nxt();
+                self.recovery.end = self.board.nxt();
                 // Step 2.b: two new segments will tell.
                 return Resend::NewData;
             }
@@ -465,7 +502,7 @@ impl Sender {
             return Resend::Nothing;
         }
         if !profile.sack {
-            if self.board.nxt() > self.recovery_end && info.duplicate_ack {
+            if self.board.nxt() > self.recovery.end && info.duplicate_ack {
                 self.count_duplicate_ack(info);
             } else if info.una_advanced {
                 self.board.sacked_out = 0;
@@ -477,12 +514,8 @@ impl Sender {
     /// `seq` arrived although later segments had arrived before: so far apart can they come.
     pub fn note_reordering(&mut self, seq: u32) {
         let highest = self.board.highest_sacked();
-        if seq < highest && self.learns_reordering {
-            self.reordering = self.reordering.max(highest - seq).min(MAX_REORDERING);
-            self.reordering_seen = true;
+        if seq < highest {
+            self.reordering.note(highest - seq);
         }
     }
 }
-
-/// Largest degree of reordering that is believed, in segments (`tcp_max_reordering`).
-const MAX_REORDERING: u32 = 300;

@@ -7,6 +7,23 @@
 use crate::profile::{Profile, SocketBuffer};
 use crate::sender::Sender;
 
+/// The stream of bytes that the application sends, as offsets from its beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct SendStream {
+    /// Bytes that the application has written; the largest number for an endless stream.
+    pub written: u64,
+    /// The part of it that lies in the send buffer.
+    pub buffered: Buffered,
+    /// Bytes handed to the network for the first time.
+    pub sent: u64,
+}
+
+impl SendStream {
+    pub fn new(profile: &Profile) -> Self {
+        Self { written: 0, buffered: Buffered::new(profile), sent: 0 }
+    }
+}
+
 /// Data in the send buffer, as positions in the stream in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffered {
@@ -43,14 +60,14 @@ impl Sender {
     /// Takes what the application has written, all of it if the profile has no bounds.
     pub fn take_all(&mut self, profile: &Profile) {
         if profile.send_buffer.is_none() {
-            self.buffered.end = self.written;
+            self.stream.buffered.end = self.stream.written;
         }
     }
 
     /// Enlarges the buffer if the application waits for it and the window does, too: if that is full
     /// the data in the buffer suffices (`tcp_should_expand_sndbuf`).
     pub fn make_room(&mut self, profile: &Profile) {
-        if self.buffered.is_full && self.in_flight(profile) < self.window.cwnd {
+        if self.stream.buffered.is_full && self.in_flight(profile) < self.window.cwnd {
             self.expand_buffer(profile);
             self.stamp_cwnd();
         }
@@ -62,44 +79,47 @@ impl Sender {
         // As the peer announced it, without options.
         let segment = u64::from(self.mss + if profile.timestamps { 12 } else { 0 });
         let memory = (segment + HEADERS + SHARED_INFO).next_power_of_two() + SKB;
-        let segments = self.window.cwnd.max(INITIAL_WINDOW).max(self.reordering + 1);
+        let segments = self.window.cwnd.max(INITIAL_WINDOW).max(self.reordering.degree + 1);
         let factor = self.algorithm.send_buffer_factor();
         let wanted = u64::from(factor) * u64::from(segments) * memory;
-        self.buffered.size = self.buffered.size.max(wanted.min(u64::from(greatest)));
+        self.stream.buffered.size = self.stream.buffered.size.max(wanted.min(u64::from(greatest)));
     }
 
     /// Whether the application is told that it may write: a third of the buffer is free
     /// (`sk_stream_is_writeable`).
     pub fn is_writable(&self) -> bool {
-        self.buffered.end < self.written && 3 * self.memory() <= 2 * self.buffered.size
+        self.stream.buffered.end < self.stream.written
+            && 3 * self.memory() <= 2 * self.stream.buffered.size
     }
 
     /// The application begins to write: as much at once as it is wont to.
     pub fn begin_write(&mut self) -> u64 {
         self.note_application_limit();
-        (self.buffered.end + WRITE).min(self.written)
+        (self.stream.buffered.end + WRITE).min(self.stream.written)
     }
 
     /// A piece more of the write that ends at `end` goes into the buffer, and what has to be sent before
     /// the next; `None` if there is no room, or no more to write.
     pub fn take_piece(&mut self, end: u64) -> Option<Push> {
         let piece = self.piece();
-        let mut start = self.buffered.last_piece.max(self.sent_offset);
-        if self.buffered.end - start >= piece || self.unsent() == 0 {
-            if self.memory() >= self.buffered.size {
+        let mut start = self.stream.buffered.last_piece.max(self.stream.sent);
+        if self.stream.buffered.end - start >= piece || self.unsent() == 0 {
+            if self.memory() >= self.stream.buffered.size {
                 return None;
             }
-            start = self.buffered.end;
-            self.buffered.last_piece = start;
+            start = self.stream.buffered.end;
+            self.stream.buffered.last_piece = start;
         }
-        let is_first = start == self.sent_offset;
-        self.buffered.end = (start + piece).min(end);
-        if self.buffered.end - start < piece {
+        let is_first = start == self.stream.sent;
+        self.stream.buffered.end = (start + piece).min(end);
+        if self.stream.buffered.end - start < piece {
             // The end of the write.
             return None;
         }
-        if self.buffered.end > self.buffered.pushed + u64::from(self.largest_window / 2) {
-            self.buffered.pushed = self.buffered.end;
+        if self.stream.buffered.end
+            > self.stream.buffered.pushed + u64::from(self.peer_window.largest / 2)
+        {
+            self.stream.buffered.pushed = self.stream.buffered.end;
             return Some(Push::All);
         }
         Some(if is_first { Push::OneBurst } else { Push::Nothing })
@@ -107,21 +127,21 @@ impl Sender {
 
     /// Discards the data that was not sent yet.
     pub fn drop_unsent(&mut self) {
-        self.buffered.end = self.sent_offset;
-        self.buffered.last_piece = self.buffered.last_piece.min(self.sent_offset);
+        self.stream.buffered.end = self.stream.sent;
+        self.stream.buffered.last_piece = self.stream.buffered.last_piece.min(self.stream.sent);
     }
 
     /// The write is over.
     pub fn end_write(&mut self) {
-        self.buffered.pushed = self.buffered.end;
+        self.stream.buffered.pushed = self.stream.buffered.end;
     }
 
     /// Memory in use, in bytes (`sk_wmem_queued`).
     fn memory(&self) -> u64 {
-        let Buffered { end, last_piece, .. } = self.buffered;
+        let Buffered { end, last_piece, .. } = self.stream.buffered;
         let una = self.acked_bytes();
-        let before_last = last_piece.saturating_sub(self.sent_offset).div_ceil(self.piece());
-        let last = u64::from(end > last_piece.max(self.sent_offset));
+        let before_last = last_piece.saturating_sub(self.stream.sent).div_ceil(self.piece());
+        let last = u64::from(end > last_piece.max(self.stream.sent));
         end - una + (u64::from(self.board.pieces) + before_last + last) * OVERHEAD
     }
 
@@ -129,7 +149,7 @@ impl Sender {
     /// that is less (`tcp_xmit_size_goal`).
     fn piece(&self) -> u64 {
         let mss = u64::from(self.mss);
-        let half_window = u64::from(self.largest_window / 2);
+        let half_window = u64::from(self.peer_window.largest / 2);
         (OFFLOAD_MAX.min(half_window) / mss).max(1) * mss
     }
 }

@@ -8,7 +8,8 @@ use crate::profile::{Bursts, IdleRestart, Profile};
 use crate::recovery::Phase;
 use crate::segment::{Flags, Segment};
 use crate::send_buffer::Push;
-use crate::sender::{Sender, Timer, Wire};
+use crate::sender::{Sender, Wire};
+use crate::timers::Timer;
 
 impl Sender {
     /// Sends new data, and lets the application write more as there is room for it
@@ -16,7 +17,7 @@ impl Sender {
     pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
         self.refresh(now);
         let mut sent = self.send_buffered(Push::All, profile, wire, now);
-        if self.buffered.end < self.written {
+        if self.stream.buffered.end < self.stream.written {
             self.make_room(profile);
             while self.is_writable() {
                 let end = self.begin_write();
@@ -26,7 +27,7 @@ impl Sender {
                 self.end_write();
                 sent += self.send_buffered(Push::All, profile, wire, now);
             }
-            self.buffered.is_full = self.buffered.end < self.written;
+            self.stream.buffered.is_full = self.stream.buffered.end < self.stream.written;
         }
         sent
     }
@@ -55,7 +56,7 @@ impl Sender {
             }
             let room = self.window.cwnd - in_flight;
             let quota = room.min((self.window.cwnd / 2).max(1)).min(max_burst);
-            if self.next_segment_end() > self.window_end {
+            if self.next_segment_end() > self.peer_window.end {
                 break;
             }
             if profile.bursts == Bursts::Linux
@@ -84,7 +85,7 @@ impl Sender {
     /// Sends the next new segment whatever the congestion window says: a tail loss probe.
     pub fn send_one_new(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> bool {
         self.refresh(now);
-        if !self.has_segment() || self.next_segment_end() > self.window_end {
+        if !self.has_segment() || self.next_segment_end() > self.peer_window.end {
             return false;
         }
         let sent = self.send_burst(1, profile, wire, now);
@@ -95,17 +96,18 @@ impl Sender {
 
     /// Bytes in the buffer that were not sent yet.
     pub fn unsent(&self) -> u64 {
-        self.buffered.end - self.sent_offset
+        self.stream.buffered.end - self.stream.sent
     }
 
     /// Whether there is a segment to send. A short one waits for the rest of it if that will be written.
     fn has_segment(&self) -> bool {
         let unsent = self.unsent();
-        unsent >= u64::from(self.mss) || (unsent > 0 && self.buffered.end == self.written)
+        unsent >= u64::from(self.mss)
+            || (unsent > 0 && self.stream.buffered.end == self.stream.written)
     }
 
     fn next_segment_end(&self) -> u64 {
-        self.sent_offset + self.unsent().min(u64::from(self.mss))
+        self.stream.sent + self.unsent().min(u64::from(self.mss))
     }
 
     /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
@@ -115,7 +117,7 @@ impl Sender {
             return 1;
         }
         let mut bytes = self.window.pacing_rate >> 10;
-        let rtt_steps = self.rtt.min() >> 9;
+        let rtt_steps = self.rtt.min_us() >> 9;
         if rtt_steps < 32 {
             bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
         }
@@ -129,24 +131,25 @@ impl Sender {
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
     /// which window it would enlarge (`tcp_tso_should_defer`).
     fn waits_for_more(&self, room: u32, max_burst: u32, now: Time) -> Option<Limit> {
-        if self.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
+        if self.recovery.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
             return None;
         }
         let idle_for = now.checked_since(self.last_turn()).unwrap_or(Duration::ZERO);
-        if idle_for > Duration::from_millis(1) {
+        if idle_for > MAX_DEFER_IDLE {
             return None;
         }
         let mss = u64::from(self.mss);
-        let send_window = self.window_end - self.sent_offset;
+        let send_window = self.peer_window.end - self.stream.sent;
         let congestion_window = u64::from(room) * mss;
         let limit = send_window.min(congestion_window);
-        let third = (u64::from(self.largest_window)).min(u64::from(self.window.cwnd) * mss) / 3;
+        let third =
+            (u64::from(self.peer_window.largest)).min(u64::from(self.window.cwnd) * mss) / 3;
         if limit >= u64::from(max_burst) * mss || limit >= self.unsent() || limit >= third {
             return None;
         }
-        let srtt_us = u64::from(self.rtt.srtt8().unwrap_or(0) >> 3);
+        let srtt_us = u64::from(self.rtt.srtt8_us().unwrap_or(0) >> 3);
         let expected_us = self.board.head()?.sent_us + srtt_us;
-        let soon_us = (srtt_us / 2).min(1_000);
+        let soon_us = (srtt_us / 2).min(MAX_DEFER_US);
         (expected_us <= self.window.now_us + soon_us).then_some(
             if congestion_window < send_window {
                 Limit::CongestionWindow
@@ -172,28 +175,30 @@ impl Sender {
         let now_us = self.window.now_us;
         let mut sent = 0;
         let mut bytes = 0;
-        while sent < quota && self.has_segment() && self.next_segment_end() <= self.window_end {
+        while sent < quota && self.has_segment() && self.next_segment_end() <= self.peer_window.end
+        {
             let len = self.unsent().min(u64::from(self.mss)) as u16;
             let mut segment = Segment {
-                offset: self.sent_offset,
+                offset: self.stream.sent,
                 seq: self.board.nxt(),
                 ts: (now_us / 1_000) as u32,
                 len,
                 ..Segment::default()
             };
-            if self.announce_reduction && profile.ecn {
+            if self.recovery.cwr_pending && profile.ecn {
                 segment.flags = segment.flags.with(Flags::CWR);
-                self.announce_reduction = false;
+                self.recovery.cwr_pending = false;
             }
             self.stamp_rate(segment.seq, now_us);
-            self.board.push(self.sent_offset, len, sent == 0, now_us, self.delivered);
-            self.sent_offset += u64::from(len);
+            self.board.push(self.stream.sent, len, sent == 0, now_us, self.delivery.delivered);
+            self.stream.sent += u64::from(len);
             self.counters.segments_sent += 1;
             self.counters.bytes_sent += u64::from(len);
             bytes += u64::from(len);
             sent += 1;
-            let last =
-                sent == quota || !self.has_segment() || self.next_segment_end() > self.window_end;
+            let last = sent == quota
+                || !self.has_segment()
+                || self.next_segment_end() > self.peer_window.end;
             if last && sent > 1 {
                 // All offloaded data is pushed (`__tcp_transmit_skb`).
                 segment.flags = segment.flags.with(Flags::PSH);
@@ -211,8 +216,8 @@ impl Sender {
 
     /// `segments` more were sent, which a reduction of the window counts.
     pub fn on_sent(&mut self, segments: u32) {
-        if self.phase.is_reducing() {
-            self.reduction.sent += segments;
+        if self.recovery.phase.is_reducing() {
+            self.recovery.reduction.sent += segments;
         }
     }
 
@@ -221,32 +226,32 @@ impl Sender {
     fn validate_cwnd(&mut self, limited: bool, profile: &Profile) {
         let packets_out = self.board.packets_out();
         let window = &mut self.window;
-        if self.board.una() >= self.cwnd_usage_end
+        if self.board.una() >= self.usage.round_end
             || limited
             || (!window.is_cwnd_limited && packets_out > window.max_packets_out)
         {
             window.is_cwnd_limited = limited;
             window.max_packets_out = packets_out;
-            self.cwnd_usage_end = self.board.nxt();
+            self.usage.round_end = self.board.nxt();
         }
         if window.is_limiting() {
-            self.cwnd_used = 0;
+            self.usage.max_used = 0;
             self.stamp_cwnd();
             return;
         }
-        self.cwnd_used = self.cwnd_used.max(packets_out);
-        let unused_us = (window.ticks() - self.cwnd_checked_tick) * window.tick_us;
-        let decays = profile.idle_restart == IdleRestart::Decay && self.rate.is_none();
-        if decays && unused_us >= u64::from(self.rto_us) {
+        self.usage.max_used = self.usage.max_used.max(packets_out);
+        let unused_us = window.ticks_since(self.usage.checked_us) * window.tick_us;
+        let decays = profile.idle_restart == IdleRestart::Decay && self.delivery.sampler.is_none();
+        if decays && unused_us >= u64::from(self.timers.rto_us) {
             // Waiting for the application, or for the peer's window: only the former shrinks it.
-            let by_application = self.written == self.sent_offset;
-            if self.phase == Phase::Open && by_application {
-                let used = self.cwnd_used.max(INITIAL_WINDOW);
+            let by_application = self.stream.written == self.stream.sent;
+            if self.recovery.phase == Phase::Open && by_application {
+                let used = self.usage.max_used.max(INITIAL_WINDOW);
                 if used < window.cwnd {
-                    window.ssthresh = self.reduction.current_ssthresh(window, self.phase);
+                    window.ssthresh = self.recovery.current_ssthresh(window);
                     window.cwnd = u32::midpoint(window.cwnd, used);
                 }
-                self.cwnd_used = 0;
+                self.usage.max_used = 0;
             }
             self.stamp_cwnd();
         }
@@ -264,5 +269,9 @@ enum Limit {
 const OFFLOAD_MAX: u32 = 65_536;
 /// Fewest segments of a burst (`tcp_min_tso_segs`).
 const MIN_BURST_SEGMENTS: u32 = 2;
-/// RFC 6928.
+/// Time since the last burst after which none is held back.
+const MAX_DEFER_IDLE: Duration = Duration::from_millis(1);
+/// Time at most for which a burst is held back.
+const MAX_DEFER_US: u64 = 1_000;
+/// Initial window in segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;

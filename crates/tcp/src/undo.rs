@@ -42,25 +42,25 @@ impl Undo {
 
 impl Sender {
     pub fn start_undo(&mut self) {
-        self.undo.marker = Some(self.board.una());
-        let probe = u32::from(self.tail_probe.is_some_and(|probe| probe.retransmission));
+        self.recovery.undo.marker = Some(self.board.una());
+        let probe = u32::from(self.recovery.tail_probe.is_some_and(|probe| probe.retransmission));
         let retransmissions = self.board.retrans_out + probe;
-        self.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
+        self.recovery.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
     }
 
     fn may_undo(&self, profile: &Profile) -> bool {
         profile.undo
-            && self.undo.marker.is_some()
-            && (self.undo.retransmissions == Some(0) || self.was_only_delayed(profile))
+            && self.recovery.undo.marker.is_some()
+            && (self.recovery.undo.retransmissions == Some(0) || self.was_only_delayed(profile))
     }
 
     /// Whether the echoed timestamp is older than the first retransmission (Eifel detection, RFC 3522),
     /// or nothing was sent again at all.
     fn was_only_delayed(&self, profile: &Profile) -> bool {
-        match (self.retrans_stamp, self.last_echo()) {
+        match (self.recovery.retrans_stamp_ms, self.last_echo()) {
             (Some(stamp), Some(echo)) => echo < stamp,
             (Some(_), None) => false,
-            (None, _) => profile.sack || self.board.una() < self.recovery_end,
+            (None, _) => profile.sack || self.board.una() < self.recovery.end,
         }
     }
 
@@ -68,17 +68,18 @@ impl Sender {
         if unmark_losses {
             self.board.unmark_all_lost();
         }
-        if let Some(prior_ssthresh) = self.undo.prior_ssthresh {
-            self.window.cwnd = self.algorithm.undo(&self.window, self.reduction.prior_cwnd);
+        if let Some(prior_ssthresh) = self.recovery.undo.prior_ssthresh {
+            self.window.cwnd =
+                self.algorithm.undo(&self.window, self.recovery.reduction.prior_cwnd);
             let now = Time::from_nanos(self.window.now_us * 1_000);
             self.with_rate_control(now, |control, _, path, rate| control.on_undo(path, rate));
             if prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = prior_ssthresh;
-                self.announce_reduction = false;
+                self.recovery.cwr_pending = false;
             }
         }
         self.stamp_cwnd();
-        self.undo.marker = None;
+        self.recovery.undo.marker = None;
         self.rack.advanced = true;
         self.counters.undos += 1;
     }
@@ -94,16 +95,16 @@ impl Sender {
         if self.must_not_reopen(profile) {
             return true;
         }
-        self.phase = Phase::Open;
+        self.recovery.phase = Phase::Open;
         false
     }
 
     fn must_not_reopen(&mut self, profile: &Profile) -> bool {
-        if profile.sack || self.board.una() != self.recovery_end {
+        if profile.sack || self.board.una() != self.recovery.end {
             return false;
         }
         if !self.any_retransmission() {
-            self.retrans_stamp = None;
+            self.recovery.retrans_stamp_ms = None;
         }
         true
     }
@@ -113,18 +114,19 @@ impl Sender {
             return false;
         }
         self.take_back(true);
-        self.retransmits = 0;
+        self.timers.backoffs = 0;
         if self.must_not_reopen(profile) {
             return true;
         }
         if by_f_rto || profile.sack {
-            self.phase = Phase::Open;
+            self.recovery.phase = Phase::Open;
         }
         true
     }
 
     pub fn undo_partial(&mut self, info: &AckInfo, profile: &Profile) -> bool {
-        if !(profile.undo && self.undo.marker.is_some() && self.was_only_delayed(profile)) {
+        if !(profile.undo && self.recovery.undo.marker.is_some() && self.was_only_delayed(profile))
+        {
             return false;
         }
         self.note_reordering(info.prior_una);
@@ -132,7 +134,7 @@ impl Sender {
             return true;
         }
         if !self.any_retransmission() {
-            self.retrans_stamp = None;
+            self.recovery.retrans_stamp_ms = None;
         }
         self.take_back(true);
         self.try_keep_open();
@@ -140,7 +142,10 @@ impl Sender {
     }
 
     pub fn undo_by_duplicates(&mut self, profile: &Profile) -> bool {
-        if profile.undo && self.undo.marker.is_some() && self.undo.retransmissions == Some(0) {
+        if profile.undo
+            && self.recovery.undo.marker.is_some()
+            && self.recovery.undo.retransmissions == Some(0)
+        {
             self.rack.on_undo();
             self.take_back(false);
             return true;

@@ -1,5 +1,7 @@
 //! The congestion window, and what an algorithm may know when it changes it.
 
+use crate::profile::Profile;
+
 /// The window with its surroundings, brought up to date before an algorithm is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
@@ -19,14 +21,25 @@ pub(crate) struct Window {
     pub nxt: u32,
     /// Microseconds since the start of the run.
     pub now_us: u64,
-    /// When data was last sent, in ticks.
-    pub last_sent_tick: u64,
+    /// When data was last sent, in microseconds since the start of the run.
+    pub last_sent_us: u64,
     /// Whether data is paced.
     pub paced: bool,
     /// The rate at which it would be, in bytes per second.
     pub pacing_rate: u64,
     /// Length of a tick, in microseconds.
     pub tick_us: u64,
+}
+
+/// How much of the window is used (RFC 7661; `tcp_cwnd_validate`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WindowUsage {
+    /// Segment whose acknowledgement ends the round trip that is looked at (`cwnd_usage_seq`).
+    pub round_end: u32,
+    /// The most segments in flight since the window was last found to be full.
+    pub max_used: u32,
+    /// When the window was last found to be full, or was changed, in microseconds.
+    pub checked_us: u64,
 }
 
 /// Facts of one acknowledgement for a congestion control (`struct ack_sample`).
@@ -40,6 +53,24 @@ pub(crate) struct AckSample {
 impl Window {
     /// No threshold: slow start until the first loss.
     pub const INFINITE: u32 = 0x7fff_ffff;
+
+    /// The window of a new connection.
+    pub fn new(profile: &Profile, paced: bool) -> Self {
+        Self {
+            cwnd: profile.initial_window,
+            ssthresh: Self::INFINITE,
+            deliveries: 0,
+            is_cwnd_limited: false,
+            max_packets_out: 0,
+            una: 0,
+            nxt: 0,
+            now_us: 0,
+            last_sent_us: 0,
+            paced,
+            pacing_rate: 0,
+            tick_us: profile.timers.tick().as_micros(),
+        }
+    }
 
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -75,6 +106,11 @@ impl Window {
     /// Whole ticks since the start of the run.
     pub const fn ticks(&self) -> u64 {
         self.now_us / self.tick_us
+    }
+
+    /// Ticks that began since `us`, in microseconds since the start of the run.
+    pub const fn ticks_since(&self, us: u64) -> u64 {
+        self.ticks().saturating_sub(us / self.tick_us)
     }
 
     pub const fn ticks_per_second(&self) -> u64 {

@@ -97,7 +97,7 @@ impl CongestionControl for Cubic {
     fn on_restart(&mut self, window: &Window) {
         // Time without data does not count towards growth.
         if let Some(epoch) = &mut self.epoch {
-            let idle = window.ticks().saturating_sub(window.last_sent_tick);
+            let idle = window.ticks_since(window.last_sent_us);
             epoch.start = (epoch.start + idle).min(window.ticks());
         }
     }

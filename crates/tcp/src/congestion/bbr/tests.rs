@@ -21,7 +21,7 @@ fn a_look_at_the_round_trip_keeps_an_earlier_larger_window() {
             una: 1_000,
             nxt: 1_090,
             now_us: 10_004_000,
-            last_sent_tick: 2_500,
+            last_sent_us: 10_000_000,
             paced: true,
             pacing_rate: 1_000_000,
             tick_us: 4_000,

@@ -1,0 +1,130 @@
+//! Timers of the sending half: retransmission timeout, tail loss probe, reordering.
+//!
+//! One timer serves all three, as only one of them is ever of use. Follows Linux `net/ipv4/tcp_timer.c`.
+
+use weir_core::{Duration, Time};
+
+use crate::profile::Profile;
+use crate::recovery::Phase;
+use crate::sender::Sender;
+
+/// The timer of the sending half, and the timeout by which it is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendTimers {
+    /// Retransmission timeout, doubled by each one in a row.
+    pub rto_us: u32,
+    /// Timeouts in a row (`icsk_retransmits`).
+    pub backoffs: u32,
+    /// Purpose of the timer, and when it expires; `None` if it is not set.
+    pending: Option<(Timer, Time)>,
+}
+
+/// Purpose of the one timer of the sending half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// The retransmission timeout.
+    Retransmission,
+    /// A tail loss probe.
+    LossProbe,
+    /// Segments that may still be reordered are then lost (RFC 8985, section 6.2, step 5).
+    Reordering,
+}
+
+impl SendTimers {
+    pub fn new(profile: &Profile) -> Self {
+        Self { rto_us: profile.rto_initial.as_micros() as u32, backoffs: 0, pending: None }
+    }
+
+    /// Doubles the timeout, which has expired (RFC 6298, section 5.5).
+    pub fn back_off(&mut self, profile: &Profile) {
+        self.backoffs += 1;
+        self.rto_us = self.rto_us.saturating_mul(2).min(profile.rto_max.as_micros() as u32);
+    }
+}
+
+impl Sender {
+    /// When the sending half wants to be called next, data to send aside.
+    pub fn timer(&self) -> Option<Time> {
+        let timer = self.timers.pending.map(|(_, at)| at);
+        match (timer, self.pace.timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Purpose of the timer, if it is due at `now`.
+    ///
+    /// The timers that stand in for the timeout stay pending: their handlers must still know that
+    /// (`tcp_write_timer_handler`).
+    pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
+        let (timer, _) = self.timers.pending.filter(|&(_, at)| at <= now)?;
+        if timer == Timer::Retransmission {
+            self.timers.pending = None;
+        }
+        Some(timer)
+    }
+
+    /// Purpose of the timer; `None` if it is not set.
+    pub fn pending_timer(&self) -> Option<Timer> {
+        self.timers.pending.map(|(timer, _)| timer)
+    }
+
+    /// Sets the timer to expire `span_us` after `now`.
+    pub fn set_timer(&mut self, timer: Timer, span_us: u32, profile: &Profile, now: Time) {
+        let span = Duration::from_micros(u64::from(span_us));
+        self.timers.pending = Some((timer, profile.timers.fires_at(now, span)));
+    }
+
+    /// Stops the timer.
+    pub fn clear_timer(&mut self) {
+        self.timers.pending = None;
+    }
+
+    /// Sets the timer for a tail loss probe, if one is of use; returns whether it did.
+    ///
+    /// With `advancing` the timeout would start anew by now (RFC 8985, section 7.2).
+    pub fn schedule_loss_probe(&mut self, advancing: bool, profile: &Profile, now: Time) -> bool {
+        let calm = matches!(self.recovery.phase, Phase::Open | Phase::Cwr);
+        if !profile.tail_loss_probe || !profile.sack || !calm || self.board.packets_out() == 0 {
+            return false;
+        }
+        let mut timeout_us = match self.rtt.srtt8_us() {
+            None => profile.rto_initial.as_micros() as u32,
+            Some(srtt8_us) if self.board.packets_out() == 1 => {
+                (srtt8_us >> 2) + self.rtt.rto_min_us()
+            }
+            Some(srtt8_us) => (srtt8_us >> 2) + TIMEOUT_MIN_US,
+        };
+        let rto_left_us =
+            if advancing { i64::from(self.timers.rto_us) } else { self.rto_left_us(now) };
+        if rto_left_us > 0 {
+            timeout_us = timeout_us.min(rto_left_us as u32);
+        }
+        self.set_timer(Timer::LossProbe, timeout_us, profile, now);
+        true
+    }
+
+    /// Starts the retransmission timeout anew (RFC 6298, section 5).
+    pub fn rearm_timeout(&mut self, profile: &Profile, now: Time) {
+        if self.board.packets_out() == 0 {
+            self.clear_timer();
+            return;
+        }
+        let rto_us = match self.pending_timer() {
+            // These timers took the place of the timeout, which has been running all along.
+            Some(Timer::LossProbe | Timer::Reordering) => self.rto_left_us(now).max(1) as u32,
+            Some(Timer::Retransmission) | None => self.timers.rto_us,
+        };
+        self.set_timer(Timer::Retransmission, rto_us, profile, now);
+    }
+
+    /// Microseconds until the oldest segment times out; negative if it should have.
+    fn rto_left_us(&self, now: Time) -> i64 {
+        let now_us = (now.as_nanos() / 1_000) as i64;
+        let head_us = self.board.head().map_or(now_us, |head| head.sent_us as i64);
+        head_us + i64::from(self.timers.rto_us) - now_us
+    }
+}
+
+/// Timers for segments that may come any moment have this much slack (`TCP_TIMEOUT_MIN`: two ticks).
+pub(crate) const TIMEOUT_MIN_US: u32 = 2_000;
