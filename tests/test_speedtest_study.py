@@ -15,6 +15,7 @@ from weirlab.errors import LabError, UsageError
 from weirstudies.speedtest_aqm import (
     calibration,
     charts,
+    claims,
     cross,
     design,
     findings,
@@ -365,7 +366,7 @@ def _judge(found: dict[Cell, list[Run]], beginning: str) -> findings.Judged:
 def test_statements_are_judged_by_their_rules() -> None:
     fair = dict(
         _cross(queue, rate, share * rate / 6, 30)
-        for rate in rules.COMPARED
+        for rate in claims.COMPARED
         for queue, share in (("fq_codel", 1.0), ("sfq", 0.95), ("codel", 2.5))
     )
     assert _judge(fair, "Beside five flows a queue for each").seen is True
@@ -374,7 +375,7 @@ def test_statements_are_judged_by_their_rules() -> None:
     assert "of a sixth at 100 2.5 [2.5, 2.5]" in bbr.evidence[0]
     unfair = fair | dict([_cross("sfq", 300, 0.8 * 50, 30)])
     assert _judge(unfair, "Beside five flows a queue for each").seen is False
-    baseline = fair | dict(_cross("pfifo-100", rate, 10, 25) for rate in rules.COMPARED)
+    baseline = fair | dict(_cross("pfifo-100", rate, 10, 25) for rate in claims.COMPARED)
     assert _judge(baseline, "The drop-tail baseline").seen is True
     missing = _judge({}, "The drop-tail baseline")
     assert missing.seen is None
@@ -400,7 +401,7 @@ def test_the_sender_of_the_first_set_is_an_assumption_that_is_shown() -> None:
     """With BBR the uploads are the authors', with CUBIC a tenth less: BBR counts, CUBIC stands beside it."""
     published = OF.published["g0"]
     found = {}
-    for rate in rules.COMPARED:
+    for rate in claims.COMPARED:
         for sender, share in (("bbr", 1.0), (None, 0.9)):
             cell = Cell(
                 rate_mbps=rate,
@@ -423,7 +424,7 @@ def test_min_rtt_says_nothing_of_the_queue() -> None:
     def runs(low: float, usual: float) -> dict[Cell, list[Run]]:
         cells = {}
         for number, queue in enumerate(("codel", "fq_codel", "sfq")):
-            for rate in rules.COMPARED:
+            for rate in claims.COMPARED:
                 cell = Cell(
                     rate_mbps=rate,
                     rtt_ms=10,
