@@ -18,10 +18,13 @@ from playwright.sync_api import Error, expect
 
 from browsing import PHONE, WAIT_MS, Opened, opened
 from live import weir_in
+from weirlab.api import run_all
 from weirlab.plots import series
 from weirlab.record import open_record
+from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import describe
 from weirlab.viewer import report_page
+from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +78,33 @@ def test_the_charts_draw_what_weirs_own_charts_do(
         sender = rrul[0].tcp.filter(pl.col("flow") == 0)
         cwnd = shown.lines("Congestion window")[flow]
         np.testing.assert_allclose(cwnd[1], sender["cwnd_segments"].to_numpy())
+
+
+def test_the_mean_is_that_of_the_flows_that_run(browser: Browser, tmp_path: Path) -> None:
+    flows = [
+        {"name": "all the time", "direction": "down"},
+        {"name": "late", "direction": "down", "start": "3s"},
+        {"name": "early", "direction": "down", "stop": "2s"},
+    ]
+    test = {
+        "name": "parts",
+        "title": "Flows that run for a part",
+        "phases": {"idle": "1s", "load": "4s"},
+        "hosts": [{"name": "server", "delay": "10ms"}],
+        "flows": flows,
+    }
+    spec = ScenarioSpec.model_validate({"test": test, "link": "cable-20-8", "start_jitter": "0s"})
+    (record,) = run_all(resolve(spec), world_named("sim"), tmp_path, jobs=1)
+    ours = series.throughput_mbps(record, "down")
+    assert ours is not None
+    with opened(browser, written(tmp_path / "page.html", report_page([record]))) as shown:
+        theirs = shown.lines("Download")
+        assert list(theirs) == ["all the time", "late", "early", "mean of those that run"]
+        mean = theirs["mean of those that run"][1]
+        np.testing.assert_allclose(mean, ours.average, atol=1e-9)
+        alone = (ours.t_s > 2.2) & (ours.t_s < 3)
+        assert alone.sum() >= 3
+        np.testing.assert_allclose(mean[alone], ours.lines["all the time"][alone], atol=1e-9)
 
 
 def test_figures_of_a_span_follow_the_definitions_of_the_statistics(

@@ -46,6 +46,9 @@ export interface FlowName {
   direction: Direction;
   service: string;
   cc: string;
+  /** When it runs. */
+  start_s: number;
+  stop_s: number;
 }
 
 export interface ProbeName {

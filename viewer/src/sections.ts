@@ -3,7 +3,7 @@ import { boxes } from "./box";
 import { Chart, type ChartSpec } from "./chart";
 import type { Direction, RecordData } from "./data";
 import { el } from "./dom";
-import { cumulative, goodput, type Line, means, pings, queues, senders, shaperRates, together, total, within } from "./series";
+import { cumulative, goodput, type Line, meanOfRunning, means, pings, queues, senders, shaperRates, together, total, within } from "./series";
 import type { Tables } from "./tables";
 import type { View } from "./view";
 import * as words from "./words";
@@ -104,9 +104,8 @@ function sectionOf(charts: Chart[], records: RecordData[]): Section {
 }
 
 function withMean(lines: Line[], record: RecordData): Line[] {
-  const mean = lines.length > 1 ? total(lines, record, lines.length) : null;
-  const name = `mean of ${lines.length}`;
-  return mean ? [...lines, { ...mean, name, label: name, average: true, colour: 0 }] : lines;
+  const mean = meanOfRunning(lines, record);
+  return mean ? [...lines, mean] : lines;
 }
 
 /** Distribution of pings during the load, a curve a line. */

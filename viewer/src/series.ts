@@ -17,6 +17,8 @@ export interface Line {
   colour: number;
   /** Whether a value holds until the next one. */
   steps?: boolean;
+  /** From when to when its flow runs, in seconds. */
+  runs?: [number, number];
   /** When pings were sent that were lost, in seconds. */
   lost?: Float64Array;
   /** Whether it is the mean of the others, which is drawn over them. */
@@ -38,7 +40,8 @@ export async function goodput(tables: Tables, record: RecordData, run: number, d
     const y = new Float64Array(middles.length).map(
       (_, at) => (((arrived[at + 1] as number) - (arrived[at] as number)) * 8e-6) / record.step_s,
     );
-    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y });
+    const runs: [number, number] = [one.start_s, one.stop_s];
+    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y, runs });
   });
   return lines;
 }
@@ -107,11 +110,32 @@ export function means(one: Line, record: RecordData): Line {
 }
 
 /** The sum of lines with the same times, as one line. */
-export function total(lines: Line[], record: RecordData, divisor = 1): Line | null {
+export function total(lines: Line[], record: RecordData): Line | null {
   const [first] = lines;
   if (first === undefined) return null;
-  const y = first.y.map((_, at) => lines.reduce((sum, one) => sum + (one.y[at] as number), 0) / divisor);
+  const y = first.y.map((_, at) => sumAt(lines, at));
   return { ...first, name: record.name, label: record.name, service: "", y };
+}
+
+/** The mean over the flows that run in each step of the record; over all where none does. */
+export function meanOfRunning(lines: Line[], record: RecordData): Line | null {
+  const [first] = lines;
+  if (first === undefined || lines.length < 2) return null;
+  const edges = edgesOf(record);
+  let all = true;
+  const y = first.y.map((_, at) => {
+    const [from, to] = [(edges[at] as number) + HALF_NS, (edges[at + 1] as number) - HALF_NS];
+    const running = lines.filter((one) => one.runs === undefined || (one.runs[0] < to && one.runs[1] > from));
+    if (running.length === 0) return sumAt(lines, at) / lines.length;
+    all &&= running.length === lines.length;
+    return sumAt(running, at) / running.length;
+  });
+  const name = all ? `mean of ${lines.length}` : "mean of those that run";
+  return { ...first, name, label: name, service: "", average: true, colour: 0, y };
+}
+
+function sumAt(lines: Line[], at: number): number {
+  return lines.reduce((sum, one) => sum + (one.y[at] as number), 0);
 }
 
 /** What waits in each queue in kB, and what it dropped in packets a second. */
@@ -251,6 +275,9 @@ function take(column: Float64Array, rows: Uint32Array): Float64Array {
 }
 
 const seconds = (nanoseconds: Float64Array) => nanoseconds.map((value) => value / 1e9);
+
+/** Seconds by which times are held apart that were whole nanoseconds. */
+const HALF_NS = 5e-10;
 
 /** More than a screen has pixels, and as many as are needed to see one ping in a thousand. */
 const MAX_CDF_POINTS = 4000;

@@ -5,7 +5,7 @@ import { short } from "./statistics";
 
 export const HOW = {
   goodput:
-    "each line is one flow and the dark line their mean; higher is faster, and flows that share fairly lie upon each other.",
+    "each line is one flow and the dark line the mean of those that run; higher is faster, and flows that share fairly lie upon each other.",
   ping: "each line is one train of pings; lower is better, a rise when the load begins is time spent in a queue, and a red tick at the top is a lost ping.",
   backlog: "each line is what waits in one queue; a queue that is never empty under load adds its length to every ping.",
   drops: "each line counts the packets that one queue drops in a second; some drops keep a queue short, and TCP repairs them.",

@@ -58,6 +58,8 @@ def _flows(record: Record) -> list[dict[str, Any]]:
             "direction": row["direction"],
             "service": service(row["dscp"]),
             "cc": row["congestion_control"],
+            "start_s": row["start_ns"] / 1e9,
+            "stop_s": row["stop_ns"] / 1e9,
         }
         for row in rows
     ]
