@@ -15,7 +15,9 @@ from weirlab.cli import COMMANDS, weir
 from weirlab.cli.pages import FOLDER, manual, pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.mark.parametrize("place", pages())
@@ -78,27 +80,39 @@ def test_the_manual_is_well_formed() -> None:
         ("weir run rrul --quie", set()),
     ],
 )
-def test_a_shell_completes_names(line: str, wanted: set[str]) -> None:
-    words = line.split()
-    environment = os.environ | {
-        "_WEIR_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-    }
+def test_a_shell_completes_names(
+    line: str, wanted: set[str], weir_here: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in asked(line).items():
+        monkeypatch.setenv(name, value)
+    assert completed(weir_here()) == wanted
+
+
+def test_a_shell_asks_a_process_of_its_own() -> None:
     code = "import sys; sys.argv = ['weir']; from weirlab.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment,
+        env=os.environ | asked("weir run rru"),
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+    assert completed(done) == {"rrul", "rrul_be", "rrul_twice"}
+
+
+def asked(line: str) -> dict[str, str]:
+    """The variables by which bash asks for words that complete a line."""
+    words = str(len(line.split()) - 1)
+    return {"_WEIR_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": words}
+
+
+def completed(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """The words that `weir` told the shell."""
     assert done.returncode == 0, done.stderr
-    found = {
+    return {
         text for kind, _, text in (one.partition(",") for one in done.stdout.splitlines()) if kind == "plain"
     }
-    assert found == wanted
 
 
 @pytest.mark.parametrize("place", [place for place in pages() if "completion" in place])
