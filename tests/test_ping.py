@@ -24,8 +24,10 @@ from weirlab.net.ping import COLUMNS, PingTarget, SampleFile, Samples, plan_ping
 from weirlab.record import open_record, record_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = pytest.mark.realtime
 
@@ -274,8 +276,10 @@ def wait_for(happened: Any) -> None:
         (("127.0.0.1", "--method", "weir", "--port", "1"), "weir: server `127.0.0.1:1`: connection refused"),
     ],
 )
-def test_pings_that_cannot_be_sent_are_wrong_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = weir_in(tmp_path, "ping", *words)
+def test_pings_that_cannot_be_sent_are_wrong_input(
+    tmp_path: Path, weir_here: Weir, words: tuple[str, ...], said: str
+) -> None:
+    done = weir_here("ping", *words)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(said)
     assert not list(tmp_path.iterdir())

@@ -124,6 +124,15 @@ def in_lab(weir: Weir, folder: Path, script: str, beside: str = "true", port: st
     return json.loads(done.stdout), done.stderr
 
 
+def in_labs(folders: pytest.TempPathFactory, scripts: dict[str, str]) -> dict[str, Future[Any]]:
+    """`in_lab` of each script, by its name, all at once: for what measures no time."""
+
+    def run(script: str, folder: Path) -> Any:
+        return in_lab(partial(weir_in, folder), folder, script)
+
+    return together({name: partial(run, script, folders.mktemp("lab")) for name, script in scripts.items()})
+
+
 @pytest.mark.needs_lab
 def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, tmp_path: Path) -> None:
     [told, after], warnings = in_lab(
@@ -228,24 +237,53 @@ def test_where_icmp_is_blocked_a_server_or_any_tcp_port_tells_the_delays(
     assert egress[-1] is not None, "the load made a queue, which was seen"
 
 
-@pytest.mark.needs_lab
-@pytest.mark.parametrize("end", ["KILL", "TERM", "INT", "stop"])
-def test_whatever_ends_it_the_old_state_is_back(weir: Weir, tmp_path: Path, end: str) -> None:
-    [before, view, during, code, after], _ = in_lab(
-        weir,
-        tmp_path,
-        f"""
+ENDS = ("KILL", "TERM", "INT", "stop")
+
+
+def ended_by(end: str) -> str:
+    """A script: the state before a shaper, its view, the state with it, its exit code, the state after it."""
+    how = f'os.kill(view["pid"], signal.SIG{end})'
+    if end == "stop":
+        how = 'subprocess.run([*WEIR, "stop", device], check=True)'
+    return f"""
 before = state()
 shaper, view = start()
 during = state()
-if "{end}" == "stop":
-    subprocess.run([*WEIR, "stop", device], check=True)
-else:
-    os.kill(view["pid"], signal.SIG{"KILL" if end == "stop" else end})
+{how}
 code = shaper.wait(60)
 print(json.dumps([before, view, during, code, state()]))
-""",
-    )
+"""
+
+
+TWO_SHAPERS = """
+shaper, view = start()
+refused = subprocess.run([*WEIR, device, "--time", "1s"], capture_output=True, text=True).stderr
+os.kill(view["pid"], signal.SIGKILL)
+shaper.wait(60)
+done = subprocess.run([*WEIR, device, "--time", "1s", "--quiet"], capture_output=True, text=True)
+print(json.dumps([refused, done.returncode]))
+"""
+
+BACKENDS = """
+def say(*words):
+    done = subprocess.run([*WEIR, *words], capture_output=True, text=True)
+    return [done.returncode, done.stdout, done.stderr]
+dry = say(device, "--dry-run", "--json")
+print(json.dumps([dry, say("nosuch0"), say(device, "--backend", "kernel"), state()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
+    """Scripts in which no time is measured, each in a lab of its own, all at once."""
+    scripts = {end: ended_by(end) for end in ENDS} | {"two shapers": TWO_SHAPERS, "backends": BACKENDS}
+    return in_labs(tmp_path_factory, scripts)
+
+
+@pytest.mark.needs_lab
+@pytest.mark.parametrize("end", ENDS)
+def test_whatever_ends_it_the_old_state_is_back(unhurried: dict[str, Future[Any]], end: str) -> None:
+    [before, view, during, code, after], _ = unhurried[end].result()
     assert before == after == {"tables": 0, "queues": 0, "answers": 100}
     assert during == {"tables": 1, "queues": 2, "answers": 100}
     assert code == (-9 if end == "KILL" else 0)
@@ -253,36 +291,17 @@ print(json.dumps([before, view, during, code, state()]))
 
 
 @pytest.mark.needs_lab
-def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(weir: Weir, tmp_path: Path) -> None:
-    [refused, again], _ = in_lab(
-        weir,
-        tmp_path,
-        """
-shaper, view = start()
-refused = subprocess.run([*WEIR, device, "--time", "1s"], capture_output=True, text=True).stderr
-os.kill(view["pid"], signal.SIGKILL)
-shaper.wait(60)
-done = subprocess.run([*WEIR, device, "--time", "1s", "--quiet"], capture_output=True, text=True)
-print(json.dumps([refused, done.returncode]))
-""",
-    )
+def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(unhurried: dict[str, Future[Any]]) -> None:
+    [refused, again], _ = unhurried["two shapers"].result()
     assert "is being shaped already" in refused
     assert again == 0
 
 
 @pytest.mark.needs_lab
-def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(weir: Weir, tmp_path: Path) -> None:
-    [dry, missing, kernel, after], _ = in_lab(
-        weir,
-        tmp_path,
-        """
-def say(*words):
-    done = subprocess.run([*WEIR, *words], capture_output=True, text=True)
-    return [done.returncode, done.stdout, done.stderr]
-dry = say(device, "--dry-run", "--json")
-print(json.dumps([dry, say("nosuch0"), say(device, "--backend", "kernel"), state()]))
-""",
-    )
+def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(
+    unhurried: dict[str, Future[Any]],
+) -> None:
+    [dry, missing, kernel, after], _ = unhurried["backends"].result()
     chosen = json.loads(dry[1])
     assert chosen["backend"] == "userspace"
     assert "the backend `kernel` cannot be used: " in chosen["why"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import test_shape
-from test_shape import in_lab
+from test_shape import in_lab, in_labs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from pathlib import Path
     from subprocess import CompletedProcess
 
@@ -88,13 +89,9 @@ def settle(wanted):
 """
 
 
-@pytest.mark.needs_lab
-@pytest.mark.parametrize("end", ["KILL", "TERM"])
-def test_the_kernels_queues_come_and_what_was_there_comes_back(weir: Weir, tmp_path: Path, end: str) -> None:
-    [before, during, code, after, answers], _ = in_lab(
-        weir,
-        tmp_path,
-        f"""{QDISCS}
+def ended_by(end: str) -> str:
+    """A script: the queues before a shaper, with it, and after that signal ends it, and its exit code."""
+    return f"""{QDISCS}
 put_a_tree()
 before = qdiscs()
 shaper, view = start(*WORDS, *RATES)
@@ -103,8 +100,33 @@ during = qdiscs()
 os.kill(view["pid"], signal.SIG{end})
 code = shaper.wait(60)
 print(json.dumps([before, during, code, settle(before), answers()]))
-""",
-    )
+"""
+
+
+FILTERED = f"""{QDISCS}
+put_a_tree()
+every = attribute(5, bytes([1, 0, 1]) + bytes(29))
+every = attribute(1, b"u32\\0") + attribute(2, attribute(1, struct.pack("=I", 5 << 16 | 1)) + every)
+ask(44, 0x604, INDEX, 0, 5 << 16, every, 1 << 16 | 0x300)
+before = qdiscs()
+done = subprocess.run([*WEIR, device, *WORDS, "--time", "1s"], capture_output=True, text=True)
+print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
+"""
+
+
+@pytest.fixture(scope="module")
+def unhurried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
+    """Scripts in which no time is measured, each in a lab of its own, all at once."""
+    scripts = {"KILL": ended_by("KILL"), "TERM": ended_by("TERM"), "filtered": FILTERED}
+    return in_labs(tmp_path_factory, scripts)
+
+
+@pytest.mark.needs_lab
+@pytest.mark.parametrize("end", ["KILL", "TERM"])
+def test_the_kernels_queues_come_and_what_was_there_comes_back(
+    unhurried: dict[str, Future[Any]], end: str
+) -> None:
+    [before, during, code, after, answers], _ = unhurried[end].result()
     device = "weir0"
     assert [it[0] for it in before[device][0]] == ["htb", "pfifo"]
     assert after == before
@@ -166,20 +188,8 @@ print(json.dumps([view, most, deaf, settle(before) == before]))
 
 
 @pytest.mark.needs_lab
-def test_what_could_not_be_put_back_is_left_alone(weir: Weir, tmp_path: Path) -> None:
-    [code, said, same], _ = in_lab(
-        weir,
-        tmp_path,
-        f"""{QDISCS}
-put_a_tree()
-every = attribute(5, bytes([1, 0, 1]) + bytes(29))
-every = attribute(1, b"u32\\0") + attribute(2, attribute(1, struct.pack("=I", 5 << 16 | 1)) + every)
-ask(44, 0x604, INDEX, 0, 5 << 16, every, 1 << 16 | 0x300)
-before = qdiscs()
-done = subprocess.run([*WEIR, device, *WORDS, "--time", "1s"], capture_output=True, text=True)
-print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
-""",
-    )
+def test_what_could_not_be_put_back_is_left_alone(unhurried: dict[str, Future[Any]]) -> None:
+    [code, said, same], _ = unhurried["filtered"].result()
     assert code == 1
     assert "its queue discipline `htb` has filters, so that it could not be put back" in said
     assert same
