@@ -3,7 +3,7 @@
 use weir_core::{Duration, Rate, Time};
 
 use crate::contract::{
-    AutoSettings, Bounds, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
+    AutoSettings, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
 use crate::delays::{Delays, Sample};
 use crate::lateness::Lateness;
@@ -42,12 +42,6 @@ impl Auto {
             ticked: None,
             late: Lateness::default(),
         }
-    }
-
-    /// Least, usual and greatest capacity of a side that was seen; `None` before its first congestion.
-    #[must_use]
-    pub fn learned(&self, side: Side) -> Option<Bounds> {
-        self.sides[side as usize].bounds()
     }
 
     /// The sides that may have made a queue, where the two ways are not told apart.

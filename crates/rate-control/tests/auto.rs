@@ -1,6 +1,7 @@
 //! Weir's controller on lines that do what lines do, and on inputs that no line gives.
 
 mod line;
+mod transcripts;
 
 use line::Line;
 use proptest::prelude::*;
@@ -11,6 +12,7 @@ use weir_rate_control::{
 };
 
 use Side::{Egress, Ingress};
+use transcripts::transcript;
 
 /// A line of 40 Mbit/s up and 100 down, idle for two seconds, then loaded on `side` with as much as it takes.
 fn loaded(mode: Mode, side: Side) -> Line {
@@ -20,58 +22,6 @@ fn loaded(mode: Mode, side: Side) -> Line {
     line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
     line
 }
-
-/// Decisions on `side` since `from_ms`, one a line: ms, Mbit/s, state, reason and value.
-fn transcript(line: &Line, side: Side, from_ms: u64) -> Vec<String> {
-    line.log
-        .iter()
-        .filter(|(at, decision)| *at >= from_ms && decision.side == side)
-        .map(|(at, decision)| {
-            let rate = decision
-                .rate
-                .map_or("-".to_owned(), |rate| format!("{:.3}", rate.as_bps() as f64 / 1e6));
-            let (state, reason) = (decision.state.name(), decision.reason.name());
-            format!("{at} {rate} {state} {reason} {:.2}", decision.value)
-        })
-        .collect()
-}
-
-#[test]
-fn the_first_congestion_to_the_word() {
-    // 80 Mbit/s are offered to a line of 40 from 2000 ms on: a queue of 1 ms a ms. Nothing is known of it.
-    let mut line = loaded(Mode::Ping, Egress);
-    line.run(1_000);
-    assert_eq!(transcript(&line, Egress, 0), TRANSCRIPT.lines().map(str::trim).collect::<Vec<_>>());
-}
-
-/// Milliseconds, Mbit/s, state, reason, value. Held is 97 % of the line less the probes' 33.6 kbit/s.
-const TRANSCRIPT: &str = "\
-    20 - idle start 0.00
-    2020 - loaded load 16.00
-    2120 30.766 backing_off delay 20.00
-    2140 7.966 backing_off delay 40.00
-    2200 11.833 backing_off delay 60.00
-    2220 17.467 backing_off delay 60.00
-    2240 21.973 backing_off delay 80.00
-    2260 25.579 backing_off delay 100.00
-    2280 28.463 backing_off delay 115.38
-    2300 30.770 backing_off delay 67.33
-    2320 32.616 backing_off delay 41.98
-    2340 34.093 backing_off delay 25.76
-    2360 35.274 backing_off delay 19.99
-    2380 36.219 backing_off delay 15.38
-    2400 36.976 backing_off delay 11.68
-    2420 37.580 backing_off delay 8.73
-    2440 38.064 backing_off delay 6.37
-    2460 38.452 backing_off delay 4.48
-    2480 38.761 backing_off delay 2.96
-    2500 38.766 backing_off delay 1.75
-    2520 38.766 loaded clear 400.00
-    2720 39.736 probing probe 2.50
-    2840 41.722 probing probe 5.00
-    2960 36.700 backing_off delay 2.58
-    2980 37.360 backing_off delay 3.44
-    3000 37.888 backing_off delay 4.31";
 
 #[test]
 fn a_steady_line_is_used_and_stays_calm() {

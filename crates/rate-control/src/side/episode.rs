@@ -122,7 +122,7 @@ impl SideControl {
             let chance = STEADY_CHANGE + self.packet_time() * 2.0 / took;
             self.line.note_change((((after - before) / before).abs() - chance).clamp(0.0, 1.0));
         }
-        self.line.note_extremes();
+        self.line.base.get_or_insert(after);
     }
 
     /// The capacity after an episode of length `took`, in which the line carried `found`.

@@ -15,16 +15,8 @@ pub(super) struct LineEstimate {
     changes: VecDeque<f64>,
     /// Excess without a queue that the line shows now and then.
     pub noise: Seconds,
-    /// `None` before the first congestion.
-    pub learned: Option<Learned>,
-}
-
-/// Least, usual and greatest capacity so far.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Learned {
-    pub min: BitsPerSecond,
-    pub base: BitsPerSecond,
-    pub max: BitsPerSecond,
+    /// Usual capacity; `None` before the first congestion.
+    pub base: Option<BitsPerSecond>,
 }
 
 impl LineEstimate {
@@ -51,20 +43,11 @@ impl LineEstimate {
         self.noise += (peak - self.noise).max(Seconds::ZERO) * NOISE_GAIN;
     }
 
-    /// Notes the capacity as the least or greatest so far, if it is.
-    pub fn note_extremes(&mut self) {
-        let Some(capacity) = self.capacity else { return };
-        let learned =
-            self.learned.get_or_insert(Learned { min: capacity, base: capacity, max: capacity });
-        learned.min = learned.min.min(capacity);
-        learned.max = learned.max.max(capacity);
-    }
-
     /// Averages the capacity under load, which gives the usual one.
     pub fn learn(&mut self, elapsed: Duration) {
-        if let (Some(capacity), Some(learned)) = (self.capacity, &mut self.learned) {
+        if let (Some(capacity), Some(base)) = (self.capacity, &mut self.base) {
             let share = (Seconds::from(elapsed) / BASE_TIME).min(1.0);
-            learned.base += (capacity - learned.base) * share;
+            *base += (capacity - *base) * share;
         }
     }
 
@@ -79,9 +62,9 @@ impl LineEstimate {
 
     /// Moves the capacity towards the usual one, as nobody looks for `elapsed`; returns whether there is one.
     pub fn age(&mut self, elapsed: Duration) -> bool {
-        let (Some(capacity), Some(learned)) = (self.capacity, self.learned) else { return false };
+        let (Some(capacity), Some(base)) = (self.capacity, self.base) else { return false };
         let share = Seconds::from(elapsed) / AGE_TIME;
-        self.capacity = Some(capacity + (learned.base - capacity) * share.min(1.0));
+        self.capacity = Some(capacity + (base - capacity) * share.min(1.0));
         true
     }
 }
@@ -106,10 +89,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn estimate(bps: f64) -> LineEstimate {
-        let mut line =
-            LineEstimate { capacity: Some(BitsPerSecond(bps)), ..LineEstimate::default() };
-        line.note_extremes();
-        line
+        let capacity = Some(BitsPerSecond(bps));
+        LineEstimate { capacity, base: capacity, ..LineEstimate::default() }
     }
 
     #[test]
@@ -154,12 +135,9 @@ mod tests {
         let mut line = estimate(10e6);
         line.capacity = Some(BitsPerSecond(30e6));
         line.learn(SECOND * 5);
-        line.note_extremes();
-        let learned = line.learned.unwrap();
-        let mbit = [learned.min, learned.base, learned.max].map(BitsPerSecond::as_mbit);
-        assert_eq!(mbit, [10.0, 15.0, 30.0]);
+        assert_eq!(line.base, Some(BitsPerSecond(15e6)));
         line.learn(SECOND * 40);
-        assert_eq!(line.learned.unwrap().base, BitsPerSecond(30e6), "no further than the capacity");
+        assert_eq!(line.base, Some(BitsPerSecond(30e6)), "no further than the capacity");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod line;
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
-use crate::contract::{Bounds, Decision, MIN_RATE, Mode, Reason, Side, State};
+use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State};
 use crate::delays::Delays;
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
@@ -168,15 +168,6 @@ impl SideControl {
 
     pub const fn capacity(&self) -> Option<BitsPerSecond> {
         self.line.capacity
-    }
-
-    /// Bounds of the rate that were learned from the line.
-    pub fn bounds(&self) -> Option<Bounds> {
-        self.line.learned.map(|learned| Bounds {
-            min_bps: learned.min.to_rate().as_bps(),
-            base_bps: learned.base.to_rate().as_bps(),
-            max_bps: learned.max.to_rate().as_bps(),
-        })
     }
 
     /// Time that a full packet takes on the line; zero as long as the line is unknown.
@@ -384,7 +375,7 @@ impl SideControl {
 
     /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
     fn first_step(&self) -> u32 {
-        let base = self.line.learned.map_or(BitsPerSecond::ZERO, |learned| learned.base);
+        let base = self.line.base.unwrap_or_default();
         if self.line.capacity.is_some_and(|capacity| capacity < base * FAR_BELOW_SHARE) {
             return MAX_FIRST_STEP;
         }

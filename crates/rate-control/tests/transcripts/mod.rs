@@ -1,0 +1,382 @@
+//! Transcripts: every decision of a controller on one line, to the word.
+//!
+//! A line of a transcript is a decision: milliseconds, Mbit/s, state, reason and the reason's value.
+
+use weir_rate_control::{AutoSettings, Bounds, Control, Mode, Side};
+
+use crate::line::Line;
+use crate::loaded;
+use Side::{Egress, Ingress};
+
+/// Decisions on `side` since `from_ms`, one a line: ms, Mbit/s, state, reason and value.
+pub fn transcript(line: &Line, side: Side, from_ms: u64) -> Vec<String> {
+    line.log
+        .iter()
+        .filter(|(at, decision)| *at >= from_ms && decision.side == side)
+        .map(|(at, decision)| {
+            let rate = decision
+                .rate
+                .map_or("-".to_owned(), |rate| format!("{:.3}", rate.as_bps() as f64 / 1e6));
+            let (state, reason) = (decision.state.name(), decision.reason.name());
+            format!("{at} {rate} {state} {reason} {:.2}", decision.value)
+        })
+        .collect()
+}
+
+/// Checks the decisions on `side` since `from_ms`.
+fn assert_said(line: &Line, side: Side, from_ms: u64, expected: &str) {
+    let said = transcript(line, side, from_ms);
+    assert_eq!(said, expected.lines().map(str::trim).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_first_congestion_to_the_word() {
+    // 80 Mbit/s are offered to a line of 40 from 2000 ms on: a queue of 1 ms a ms. Nothing is known of it.
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(1_000);
+    assert_said(&line, Egress, 0, FIRST_CONGESTION);
+}
+
+/// Held is 97 % of the line less the probes' 33.6 kbit/s.
+const FIRST_CONGESTION: &str = "\
+    20 - idle start 0.00
+    2020 - loaded load 16.00
+    2120 30.766 backing_off delay 20.00
+    2140 7.966 backing_off delay 40.00
+    2200 11.833 backing_off delay 60.00
+    2220 17.467 backing_off delay 60.00
+    2240 21.973 backing_off delay 80.00
+    2260 25.579 backing_off delay 100.00
+    2280 28.463 backing_off delay 115.38
+    2300 30.770 backing_off delay 67.33
+    2320 32.616 backing_off delay 41.98
+    2340 34.093 backing_off delay 25.76
+    2360 35.274 backing_off delay 19.99
+    2380 36.219 backing_off delay 15.38
+    2400 36.976 backing_off delay 11.68
+    2420 37.580 backing_off delay 8.73
+    2440 38.064 backing_off delay 6.37
+    2460 38.452 backing_off delay 4.48
+    2480 38.761 backing_off delay 2.96
+    2500 38.766 backing_off delay 1.75
+    2520 38.766 loaded clear 400.00
+    2720 39.736 probing probe 2.50
+    2840 41.722 probing probe 5.00
+    2960 36.700 backing_off delay 2.58
+    2980 37.360 backing_off delay 3.44
+    3000 37.888 backing_off delay 4.31";
+
+/// At 10 s the path becomes 30 ms longer: the rate is halved twice, and the excess stays.
+#[test]
+fn a_longer_path_to_the_word() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(8_000);
+    line.base_ms.iter_mut().for_each(|base| *base += 30.0);
+    line.run(1_500);
+    assert_said(&line, Egress, 10_000, LONGER_PATH);
+}
+
+const LONGER_PATH: &str = "\
+    10040 36.699 backing_off delay 2.58
+    10060 37.359 backing_off delay 2.58
+    10080 34.879 backing_off delay 3.44
+    10100 21.962 backing_off delay 34.31
+    10120 22.970 backing_off delay 34.31
+    10140 25.345 backing_off delay 33.52
+    10160 27.879 backing_off delay 32.20
+    10180 28.672 backing_off delay 30.00
+    10200 27.618 backing_off delay 30.00
+    10220 25.750 backing_off delay 30.00
+    10240 24.486 backing_off delay 30.00
+    10260 23.852 backing_off delay 30.00
+    10280 24.398 backing_off delay 30.00
+    10300 24.994 backing_off delay 30.00
+    10320 24.448 backing_off delay 30.00
+    10340 23.306 backing_off delay 30.00
+    10360 22.815 backing_off delay 30.00
+    10380 11.407 backing_off test 250.00
+    10720 5.704 backing_off test 250.00
+    11060 38.766 loaded reroute 30.00";
+
+/// At 10 s the line becomes four times as fast: nine steps of probing find it, the next queue its rate.
+#[test]
+fn a_faster_line_to_the_word() {
+    let after = |side: Side| {
+        let mut line = loaded(Mode::Ping, side);
+        line.run(8_000);
+        line.capacity[side as usize] *= 4.0;
+        line.demand[side as usize] *= 4.0;
+        line.run(3_800);
+        line
+    };
+    assert_said(&after(Egress), Egress, 10_000, FASTER_EGRESS);
+    assert_said(&after(Ingress), Ingress, 10_000, FASTER_INGRESS);
+}
+
+const FASTER_EGRESS: &str = "\
+    10040 36.699 backing_off delay 2.58
+    10060 38.766 loaded clear 20.00
+    12060 39.736 probing probe 2.50
+    12180 41.722 probing probe 5.00
+    12300 45.895 probing probe 10.00
+    12420 55.073 probing probe 20.00
+    12540 68.842 probing probe 25.00
+    12660 86.052 probing probe 25.00
+    12780 107.565 probing probe 25.00
+    12900 134.457 probing probe 25.00
+    13020 168.071 probing probe 25.00
+    13140 31.966 backing_off delay 3.03
+    13160 155.166 backing_off delay 4.04
+    13220 154.943 loaded clear 80.00
+    13420 158.816 probing probe 2.50
+    13540 166.757 probing probe 5.00
+    13660 146.914 backing_off delay 2.53
+    13680 149.675 backing_off delay 3.38
+    13700 151.740 backing_off delay 4.22
+    13720 153.392 backing_off delay 4.22
+    13740 154.714 backing_off delay 3.43
+    13760 155.166 backing_off delay 2.14
+    13780 155.055 loaded clear 120.00";
+
+const FASTER_INGRESS: &str = "\
+    10060 114.654 probing probe 10.00
+    10180 137.584 probing probe 20.00
+    10300 171.980 probing probe 25.00
+    10420 214.976 probing probe 25.00
+    10540 268.720 probing probe 25.00
+    10660 335.899 probing probe 25.00
+    10780 419.874 probing probe 25.00
+    10900 376.042 backing_off delay 2.98
+    10920 372.067 backing_off delay 3.97
+    10940 368.092 backing_off delay 4.97
+    10980 368.909 backing_off delay 4.76
+    11000 374.496 backing_off delay 3.37
+    11020 387.817 loaded clear 120.00
+    11220 397.513 probing probe 2.50
+    11340 417.388 probing probe 5.00
+    11460 377.533 backing_off delay 2.61
+    11480 374.056 backing_off delay 3.48
+    11500 370.578 backing_off delay 4.35
+    11540 371.566 backing_off delay 4.09
+    11560 382.638 backing_off delay 1.32
+    11600 387.877 loaded clear 140.00
+    13600 397.574 probing probe 2.50
+    13720 417.453 probing probe 5.00";
+
+/// Nobody answers for 15 s: overdue answers halve the rate down to a tenth of the capacity, 3 s restore it, 10 s
+/// open the side. When answers come again, the line has the queue of an open side.
+#[test]
+fn silence_to_the_word() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(8_000);
+    line.silent = vec![0, 1, 2];
+    line.run(15_000);
+    line.silent.clear();
+    line.run(500);
+    assert_said(&line, Egress, 10_000, SILENCE);
+}
+
+const SILENCE: &str = "\
+    10040 36.699 backing_off delay 2.58
+    10060 37.359 backing_off delay 2.58
+    10080 37.888 backing_off delay 2.58
+    10100 38.310 backing_off delay 2.58
+    10120 38.648 backing_off delay 2.58
+    10140 38.766 backing_off delay 2.58
+    10160 19.383 backing_off overdue 115.00
+    10260 9.692 backing_off overdue 215.00
+    10360 4.846 backing_off overdue 315.00
+    10460 4.000 backing_off overdue 415.00
+    13040 38.766 stalled silence 3.00
+    20040 - stalled silence 10.00
+    25260 38.800 loaded resume 12.22
+    25280 19.400 backing_off overdue 198.00
+    25380 9.700 backing_off overdue 178.00
+    25480 4.850 backing_off overdue 195.00";
+
+/// A line was four times slower for the last 3 s of its load. Ten seconds after the last measurement its capacity
+/// begins to return to the usual one, and is reported by the per cent.
+#[test]
+fn an_idle_line_to_the_word() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(20_000);
+    line.capacity[0] /= 4.0;
+    line.run(3_000);
+    line.demand = [0.0; 2];
+    line.run(10_000);
+    assert_said(&line, Egress, 24_900, IDLE);
+}
+
+const IDLE: &str = "\
+    26080 9.721 idle idle 0.00
+    33380 9.835 idle age 10.08
+    33500 9.935 idle age 10.20
+    33640 10.050 idle age 10.34
+    33780 10.166 idle age 10.48
+    33920 10.280 idle age 10.62
+    34060 10.395 idle age 10.76
+    34200 10.508 idle age 10.90
+    34340 10.621 idle age 11.04
+    34480 10.734 idle age 11.18
+    34620 10.846 idle age 11.32
+    34760 10.958 idle age 11.46
+    34900 11.069 idle age 11.60";
+
+/// A line changes between 20 and 40 Mbit/s every second. After a change a rate is held for 200 ms only; the queue
+/// of a change for the worse is gone after 660 ms.
+#[test]
+fn a_varying_line_to_the_word() {
+    let mut line = loaded(Mode::Ping, Egress);
+    for turn in 0..9 {
+        line.capacity[0] = if turn % 2 == 0 { 20e6 } else { 40e6 };
+        line.run(1_000);
+    }
+    assert_said(&line, Egress, 8_500, VARYING);
+}
+
+const VARYING: &str = "\
+    8800 19.747 probing probe 2.50
+    8920 20.734 probing probe 5.00
+    9040 22.808 probing probe 10.00
+    9160 27.369 probing probe 20.00
+    9280 34.212 probing probe 25.00
+    9400 42.765 probing probe 25.00
+    9500 12.104 backing_off delay 2.76
+    9520 38.766 backing_off delay 4.15
+    9540 38.766 backing_off delay 5.53
+    9580 38.622 loaded clear 80.00
+    9780 39.588 probing probe 2.50
+    9900 41.567 probing probe 5.00
+    10020 36.793 backing_off delay 2.35
+    10040 37.527 backing_off delay 3.13
+    10060 38.022 backing_off delay 3.13
+    10080 36.202 backing_off delay 3.92
+    10100 32.781 backing_off delay 3.92
+    10120 22.864 backing_off delay 29.40
+    10140 22.229 backing_off delay 29.40
+    10160 17.186 backing_off delay 46.20
+    10180 17.673 backing_off delay 46.20
+    10200 14.422 backing_off delay 63.72
+    10220 12.090 backing_off delay 81.75
+    10240 13.781 backing_off delay 81.75
+    10260 12.606 backing_off delay 97.95
+    10280 12.047 backing_off delay 110.73
+    10300 12.085 backing_off delay 113.59
+    10320 12.026 backing_off delay 113.59
+    10340 12.085 backing_off delay 113.01
+    10360 11.889 backing_off delay 105.10
+    10380 12.755 backing_off delay 97.19
+    10400 13.470 backing_off delay 83.58
+    10420 14.309 backing_off delay 67.71
+    10440 15.207 backing_off delay 59.74
+    10460 15.937 backing_off delay 43.71
+    10480 16.629 backing_off delay 36.47
+    10500 17.183 backing_off delay 24.25
+    10520 17.686 backing_off delay 19.45
+    10540 18.104 backing_off delay 15.39
+    10560 18.451 backing_off delay 12.02
+    10580 18.737 backing_off delay 9.20
+    10600 18.972 backing_off delay 6.89
+    10620 19.166 backing_off delay 4.99
+    10640 19.324 backing_off delay 3.44
+    10660 19.374 backing_off delay 2.18
+    10680 19.410 loaded clear 660.00
+    10900 19.896 probing probe 2.50";
+
+/// Both ways are full, and only round trips are known: the way with more traffic is suspected first.
+#[test]
+fn both_ways_full_to_the_word() {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.run(2_000);
+    line.demand = [60e6, 150e6];
+    line.run(1_200);
+    assert_said(&line, Egress, 0, BOTH_EGRESS);
+    assert_said(&line, Ingress, 0, BOTH_INGRESS);
+}
+
+const BOTH_EGRESS: &str = "\
+    20 - idle start 0.00
+    2020 - loaded load 12.00
+    2420 30.000 backing_off overdue 115.00
+    2520 15.000 backing_off overdue 155.00
+    2620 7.500 backing_off overdue 195.00
+    2720 3.750 backing_off overdue 160.00
+    2760 3.206 backing_off delay 111.50
+    2780 39.334 loaded clear 360.00
+    3100 40.317 probing probe 2.50";
+
+const BOTH_INGRESS: &str = "\
+    20 - idle start 0.00
+    2020 - loaded load 20.00
+    2120 76.966 backing_off delay 20.00
+    2140 56.966 backing_off delay 40.00
+    2200 36.966 backing_off delay 60.00
+    2240 19.966 backing_off delay 80.00
+    2260 19.675 backing_off delay 100.00
+    2280 19.471 backing_off delay 100.00
+    2300 18.855 backing_off delay 120.00
+    2320 18.088 backing_off delay 125.39
+    2340 17.343 backing_off delay 126.79
+    2360 16.569 backing_off delay 128.18
+    2380 15.595 backing_off delay 128.18
+    2400 14.467 backing_off delay 126.97
+    2420 63.117 loaded clear 300.00
+    2760 12.590 backing_off delay 111.50
+    2780 39.234 backing_off delay 30.25
+    2800 57.093 loaded clear 40.00";
+
+/// The law of cake-autorate raises a rate that is used by 4 % every 200 ms, lowers it by up to a quarter when
+/// there is a queue, returns to its base by 1 % a second, and falls to its least in silence.
+#[test]
+fn cake_autorate_to_the_word() {
+    let bounds = |base: u64| Bounds { min_bps: base / 4, base_bps: base, max_bps: base * 4 };
+    let mut line = Line::told(AutoSettings::default(), [40.0, 100.0]);
+    line.controller =
+        Control::CakeAutorate { egress: bounds(32_000_000), ingress: bounds(50_000_000) }.build();
+    line.run(2_000);
+    line.demand[0] = 80e6;
+    line.run(4_000);
+    line.demand[0] = 0.0;
+    line.run(3_000);
+    line.silent = vec![0, 1, 2];
+    line.run(11_000);
+    assert_said(&line, Egress, 0, CAKE_AUTORATE_EGRESS);
+    assert_said(&line, Ingress, 0, CAKE_AUTORATE_INGRESS);
+}
+
+const CAKE_AUTORATE_EGRESS: &str = "\
+    20 32.000 idle start 0.00
+    2080 32.000 loaded age 1.00
+    2240 33.280 probing probe 4.00
+    2440 34.611 probing probe 4.00
+    2680 35.996 probing probe 4.00
+    2840 37.435 probing probe 4.00
+    3040 38.933 probing probe 4.00
+    3280 40.490 probing probe 4.00
+    3440 42.110 probing probe 4.00
+    3640 43.794 probing probe 4.00
+    3860 45.546 probing probe 4.00
+    4080 46.631 probing probe 2.38
+    4260 46.817 probing probe 0.40
+    4320 45.699 backing_off delay 31.99
+    4660 36.012 backing_off delay 55.51
+    4980 27.009 backing_off delay 71.50
+    5280 23.856 backing_off delay 43.79
+    5580 24.810 probing probe 4.00
+    5680 25.802 probing probe 4.00
+    5840 26.835 probing probe 4.00
+    6040 27.908 probing probe 4.00
+    7080 28.187 idle age 1.00
+    8140 28.469 idle age 1.00
+    19040 8.000 stalled silence 10.00";
+
+const CAKE_AUTORATE_INGRESS: &str = "\
+    20 50.000 idle start 0.00
+    4320 48.800 backing_off delay 31.99
+    4660 38.449 backing_off delay 55.51
+    4980 28.837 backing_off delay 71.50
+    5280 25.463 backing_off delay 43.79
+    6340 25.718 idle age 1.00
+    7380 25.975 idle age 1.00
+    8440 26.235 idle age 1.00
+    19040 12.500 stalled silence 10.00";
