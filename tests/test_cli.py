@@ -154,7 +154,7 @@ def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> Non
     assert [list(column.cells)[1] for column in table.columns[1:]] == ["0.000"] * 3
 
 
-@pytest.mark.parametrize("what", ["tests", "links", "queues", "markers", "congestion-controls"])
+@pytest.mark.parametrize("what", ["tests", "links", "queues", "markers", "congestion-controls", "schemas"])
 def test_list(weir_here: Weir, what: str) -> None:
     done = weir_here("list", what)
     assert done.returncode == 0, done.stderr

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from weirlab.cli import weir
 from weirlab.errors import UsageError
-from weirlab.forms import faults
+from weirlab.forms import Model, faults
 from weirlab.forms.faults import line_of
 from weirlab.scenario import ScenarioSpec, TestSpec, load_link, load_scenario
 from weirlab.scenario.catalogue import check
+from weirlab.shape import ShapeWords, rules_text, shipped_rules
+from weirlab.shape.rules import RulesSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,3 +219,78 @@ def test_a_line_is_found_with_work_that_grows_as_the_text_does(
     monkeypatch.setattr(faults, "_parse", counted)
     assert line_of(path, text) == line
     assert parsed <= 40 * len(text), parsed / len(text)
+
+
+SCHEMAS = {
+    name: json.loads(CliRunner().invoke(weir, ["list", "schemas", name]).output)
+    for name in ("rules", "shaper")
+}
+
+
+def said_of(schema: dict[str, Any], value: object, whole: dict[str, Any]) -> list[str]:
+    """What a schema says against a value, as far as schemas of models go."""
+    if "$ref" in schema:
+        return said_of(whole["$defs"][schema["$ref"].rpartition("/")[2]], value, whole)
+    if "anyOf" in schema:
+        found = [said_of(one, value, whole) for one in schema["anyOf"]]
+        return [] if [] in found else found[0]
+    kind = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}[schema["type"]]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        return [f"{value!r} is no {schema['type']}"]
+    if isinstance(value, list):
+        return [told for one in value for told in said_of(schema["items"], one, whole)]
+    if not isinstance(value, dict):
+        return [] if value in schema.get("enum", [value]) else [f"{value!r} is none of {schema['enum']}"]
+    properties, more = schema.get("properties", {}), schema["additionalProperties"]
+    names = schema.get("propertyNames", {}).get("enum", value)
+    told = [f"`{key}` is missing" for key in schema.get("required", []) if key not in value]
+    for key, one in value.items():
+        of = properties.get(key, more)
+        told += said_of(of, one, whole) if of and key in names else [f"`{key}` is unknown"]
+    return told
+
+
+def test_schemas_of_a_shaper_take_what_is_read_and_nothing_else() -> None:
+    for name in shipped_rules():
+        assert said_of(SCHEMAS["rules"], tomllib.loads(rules_text(name)), SCHEMAS["rules"]) == []
+    for kind, text, fault in (
+        ("rules", 'mark = true\n[class.bulk]\nup_max = "2mbit"', None),
+        ("rules", 'rule = [{name = "a", class = "bulk", port = [53, "80-90"]}]', None),
+        ("rules", 'rule = [{name = "a"}]', "`class` is missing"),
+        ("rules", 'rule = [{name = "a", class = "fast", acks = true}]', "'fast' is none of"),
+        ("rules", '[class.fast]\nup_max = "2mbit"', "`fast` is unknown"),
+        ("rules", "marks = true", "`marks` is unknown"),
+        ("shaper", 'up = "8mbit"\nreflectors = ["192.0.2.1"]\nmode = "bandwidth"', None),
+        ("shaper", "up = 8", "8 is no string"),
+        ("shaper", 'mode = "fast"', "'fast' is none of"),
+    ):
+        value = tomllib.loads(text)
+        told = said_of(SCHEMAS[kind], value, SCHEMAS[kind])
+        model: type[Model] = RulesSpec if kind == "rules" else ShapeWords
+        if fault is None:
+            assert told == []
+            check(model, value, "file")
+        else:
+            assert told[0].startswith(fault)
+            with pytest.raises(UsageError):
+                check(model, value, "file")
+
+
+def test_schemas_of_a_shaper_say_of_every_key_what_it_means() -> None:
+    for schema in SCHEMAS.values():
+        for one in (schema, *schema.get("$defs", {}).values()):
+            assert one["description"]
+            for key, of in one["properties"].items():
+                assert of.get("description"), key
+                assert "null" not in str(of)
+
+
+def test_schemas_are_those_of_each_kind_of_file() -> None:
+    listed = json.loads(CliRunner().invoke(weir, ["list", "schemas", "--json"]).output)
+    assert [one["name"] for one in listed] == ["scenario", "test", "link", "rules", "shaper"]
+    for one in listed:
+        assert one["schema"]["$schema"].startswith("https://json-schema.org/")
+        if "$ref" in one["schema"]:
+            name = one["schema"]["$ref"].removeprefix("#/$defs/")
+            assert name == f"{one['name'].capitalize()}Spec"
+            assert "name" in one["schema"]["$defs"]["LinkSpec"]["properties"]

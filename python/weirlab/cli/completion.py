@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from click.shell_completion import CompletionItem
 
 from weirlab import _native
+from weirlab.cli.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -63,6 +64,7 @@ def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[
         "markers": lambda: [one["name"] for one in _native.markers()],
         "congestion-controls": lambda: [one["name"] for one in _native.congestion_controls()],
         "flent-tests": lambda: list(flent_names()),
+        "schemas": lambda: list(SCHEMAS),
     }
     what = names.get(context.params.get("what", ""))
     return _beginning(what() if what else [], begun)

@@ -1,4 +1,4 @@
-"""`weir list`: the tests, links, queues, markers and congestion controls that there are."""
+"""`weir list`: the tests, links, queues, markers, congestion controls and schemas of files that there are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.text import Text
 from weirlab import _native
 from weirlab.cli import completion
 from weirlab.cli.options import option
+from weirlab.cli.schemas import described_schemas
 from weirlab.errors import UsageError
 from weirlab.flent.tests import flent_tests
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument(
-    "what", type=click.Choice(["tests", "links", "queues", "markers", "congestion-controls", "flent-tests"])
+    "what",
+    type=click.Choice(
+        ["tests", "links", "queues", "markers", "congestion-controls", "flent-tests", "schemas"]
+    ),
 )
 @click.argument("name", required=False, shell_complete=completion.listed)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
@@ -35,6 +39,8 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
 
     The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
     commands for which it stands are shown.
+
+    A schema is the JSON Schema of a kind of TOML file, by which editors complete and check it.
     """
     entries = {
         "tests": _tests,
@@ -43,6 +49,7 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
         "markers": _markers,
         "congestion-controls": _congestion_controls,
         "flent-tests": _flent_tests,
+        "schemas": described_schemas,
     }[what]()
     if what == "queues" and name is not None:
         entries = [_with_expansion(name)]
@@ -52,6 +59,8 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
         click.echo(json.dumps(entries, indent=2))
     elif what == "flent-tests":
         _show_flent_tests(entries)
+    elif name is not None and what == "schemas":
+        click.echo(json.dumps(entries[0]["schema"], indent=2))
     elif name is None:
         _show_many(what, entries)
         if what == "tests":

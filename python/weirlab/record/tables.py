@@ -1,4 +1,4 @@
-"""The tables of a record and their columns, as `crates/scenario/src/rows.rs` declares them for all languages."""
+"""The tables of a record and their columns, declared by `crates/scenario/src/rows.rs` for all languages."""
 
 from __future__ import annotations
 

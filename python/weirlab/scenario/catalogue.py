@@ -70,6 +70,15 @@ def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSp
     return None if said is None else ScenarioSpec.known(said)
 
 
+def schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schemas of files of scenarios, tests and links, by these names."""
+    whole = _native.scenario_schema()
+    return {
+        kind.lower(): {**whole, "title": f"{kind} of Weir", "$ref": f"#/$defs/{kind}Spec"}
+        for kind in ("Scenario", "Test", "Link")
+    }
+
+
 def check(
     kind: type[ModelT],
     data: object,

@@ -1,7 +1,7 @@
 """From what was written to what a world runs.
 
-The compiled part (`crates/scenario`) looks names up, fills defaults in and converts to base units. The
-result is the JSON that worlds take (`crates/scenario/src/scenario.rs`) and that the manifest of a record keeps.
+The compiled part (`crates/scenario`) looks names up, fills defaults in and converts to base units. The result
+is the JSON that worlds take (`crates/scenario/src/scenario.rs`) and that the manifest of a record keeps.
 """
 
 from __future__ import annotations

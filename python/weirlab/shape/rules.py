@@ -25,6 +25,7 @@ class RuleSpec(Model):
 
     Attributes:
         name: for people.
+        class_: the class of such packets.
         program: names of programs of this machine.
         cgroup: groups of processes, those within them included.
         protocol: `tcp`, `udp`, `icmp` or a number.
@@ -48,7 +49,11 @@ class RuleSpec(Model):
 
 
 class CapSpec(Model):
-    """The greatest rates of a class, out of the device and into it, such as `2mbit`."""
+    """Greatest rates of a class.
+
+    Attributes:
+        up_max, down_max: the greatest rate out of the device and into it, such as `2mbit`.
+    """
 
     up_max: RateWords | None = None
     down_max: RateWords | None = None
