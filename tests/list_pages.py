@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab import _native
 from weirlab.plots import KINDS
+from weirlab.scenario import load_link, load_test, shipped_links, shipped_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +26,15 @@ def charts() -> Rows:
 def methods() -> Rows:
     """Every foreign speed test."""
     known = [
-        (f"`{one['name']}`", one["summary"], "TLS" if one["needs_tls"] else "") for one in _native.methods()
+        (
+            f"`{one['name']}`",
+            one["summary"],
+            "TLS" if one["needs_tls"] else "",
+            one["congestion_control"] or "",
+        )
+        for one in _native.methods()
     ]
-    return [("method", "runs", "needs"), *known]
+    return [("method", "runs", "needs", "its servers ask for"), *known]
 
 
 def services() -> Rows:
@@ -35,10 +42,24 @@ def services() -> Rows:
     return [("word", "what it is"), *((f"`{one['name']}`", one["summary"]) for one in _native.services())]
 
 
+def links() -> Rows:
+    """Every shipped link."""
+    known = map(load_link, shipped_links())
+    return [("name", "line", "what it is"), *((f"`{one.name}`", one.title, one.summary) for one in known)]
+
+
+def tests() -> Rows:
+    """Every shipped test."""
+    known = map(load_test, shipped_tests())
+    return [("name", "title", "what runs"), *((f"`{one.name}`", one.title, one.summary) for one in known)]
+
+
 LISTS: Mapping[tuple[str, str], Callable[[], Rows]] = {
     ("cli.md", "charts"): charts,
     ("test.md", "methods"): methods,
     ("serve.md", "services"): services,
+    ("links.md", "links"): links,
+    ("scenarios.md", "tests"): tests,
 }
 """What makes each list, by page and name."""
 

@@ -6,7 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 import weirlab
+from weirlab import _native
+from weirlab.scenario import shipped_tests
 
 ROOT = Path(__file__).parent.parent
 
@@ -29,3 +33,29 @@ def test_the_readme_quotes_what_the_demo_measures(tmp_path: Path) -> None:
     assert shaped.increase_ms is not None
     found = [plain.increase_ms.mean, shaped.increase_ms.mean]
     assert [f"{mean:.0f}" for mean in found] == list(said.groups())
+
+
+NAMED = {
+    "queues, with `tc` syntax": [one["name"] for one in _native.disciplines() if not one["preset"]],
+    "tests as data": shipped_tests(),
+    "TCP": [one["name"] for one in _native.congestion_controls()],
+    # `page` is its page for browsers, `metrics` are for those who run it.
+    "the server": [one["name"] for one in _native.services() if one["name"] not in {"page", "metrics"}],
+}
+"""What rows of the README name, by how each begins."""
+
+
+@pytest.mark.parametrize("row", NAMED)
+def test_the_readme_names_what_the_registries_have(row: str) -> None:
+    (line,) = (one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(f"| {row}"))
+    words = {word.lower() for word in re.findall(r"[\w-]+", line)}
+    assert [name for name in NAMED[row] if name.lower() not in words] == []
+
+
+def test_the_readme_names_no_test_and_no_queue_that_is_not_there() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    for row in ("tests as data", "queues, with `tc` syntax"):
+        (line,) = (one for one in lines if one.startswith(f"| {row}"))
+        listed = re.split(r"[(;]", line.split("|")[2].replace("; from papers ", ", "))[0]
+        names = [one.strip().removesuffix(" policing") for one in listed.split(",")]
+        assert set(names) == set(NAMED[row])
