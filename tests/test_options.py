@@ -133,6 +133,8 @@ def test_a_share_is_no_other_number() -> None:
         ("shape lo --egress-queue cake", "--queue-up"),
         ("shape lo --ingress-queue", "--queue-down"),
         ("shape lo --prove --measure 5s", "--load"),
+        ("shape lo --prove --most-cost 0.2", "--max-cost"),
+        ("test lo --most-flows 4", "--max-flows"),
         ("lab exec --record folder -- true", "--out"),
         ("study linux --seeds 5", "--repeat"),
         ("study cfosspeed --span 5s", "--idle and --load"),

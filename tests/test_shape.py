@@ -368,7 +368,7 @@ def led(
     idle_ms: float, before: tuple[float, float], after: tuple[float, float], *, own_traffic: bool = False
 ) -> Proof | str:
     """What comes of round trips (ms) and rates (Mbit/s) of the three kinds of stages."""
-    prover = Prover(rounds=2, measure_s=4, most_cost=0.1, own_traffic=own_traffic)
+    prover = Prover(rounds=2, measure_s=4, max_cost=0.1, own_traffic=own_traffic)
     idle_s = 0 if own_traffic else SETTLE_OPEN_S + 4
     assert prover.total_s == 2 * (SETTLE_OPEN_S + 4 + SETTLE_SHAPED_S + 4) + idle_s
     shown: dict[str | None, tuple[float, float]] = {"before": before, "after": after, "idle": (idle_ms, 0.01)}
@@ -392,7 +392,7 @@ def led(
 
 def test_a_proof_waits_for_its_load() -> None:
     def lasts_s(load_from_s: float) -> float:
-        prover, now = Prover(rounds=1, measure_s=4, most_cost=0.1), 0
+        prover, now = Prover(rounds=1, measure_s=4, max_cost=0.1), 0
         while prover.kind is not None:
             side = {"load_bps": 8e6 if now >= load_from_s * 1e9 else 1e4}
             view: Any = {"t_ns": now, "delays": [(now, 10**7, 0)], "sides": [side, None], "late_ns": 0}
@@ -407,7 +407,7 @@ def test_a_proof_waits_for_its_load() -> None:
 
 def test_a_proof_says_first_that_nothing_loaded_the_line() -> None:
     """Where nobody answers either: a line without load has nothing to answer for."""
-    prover, now = Prover(rounds=1, measure_s=1, most_cost=0.1), 0
+    prover, now = Prover(rounds=1, measure_s=1, max_cost=0.1), 0
     while prover.kind is not None:
         view: Any = {"t_ns": now, "delays": [], "sides": [{"load_bps": 1e3}, None], "late_ns": 0}
         prover.step(view)

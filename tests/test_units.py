@@ -197,7 +197,7 @@ def test_neither_python_nor_an_assertion_takes_a_bare_number() -> None:
         weirlab.run("rrul", phases={"load": 30})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="`10` is a time without its unit"):
         Assertion("up.goodput[10..20] > 1mbit")
-    words = {"idle": "4s", "load": "8s", "ping": "10ms", "most_flows": 1, "cc": "cubic", "seed": 1}
+    words = {"idle": "4s", "load": "8s", "ping": "10ms", "max_flows": 1, "cc": "cubic", "seed": 1}
     with pytest.raises(UsageError, match="load: `8` is a time without its unit"):
         plan_test("host", TestPlan(**(words | {"load": "8"})))  # type: ignore[arg-type]
 

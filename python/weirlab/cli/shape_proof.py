@@ -33,7 +33,7 @@ def prove(settings: dict[str, Any], options: StartOptions) -> None:
     measure_s = time_of("load", options.load) / 1e9
     own_traffic = options.run is None and options.server is None
     prover = Prover(
-        rounds=options.rounds, measure_s=measure_s, most_cost=options.most_cost, own_traffic=own_traffic
+        rounds=options.rounds, measure_s=measure_s, max_cost=options.max_cost, own_traffic=own_traffic
     )
     if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
         raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")

@@ -52,7 +52,7 @@ class StartOptions:
     server: str | None
     rounds: int
     load: str
-    most_cost: float
+    max_cost: float
     as_json: bool
 
 
@@ -97,7 +97,7 @@ def _check_proving(options: StartOptions) -> None:
     if options.server is not None:
         raise UsageError("--server goes with --prove; to probe a `weir serve` write --reflector udp:HOST")
     context = click.get_current_context()
-    for name in ("run", "rounds", "load", "most_cost"):
+    for name in ("run", "rounds", "load", "max_cost"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
@@ -196,7 +196,7 @@ def _proof_options() -> list[Callable[[Any], Any]]:
             help="With --prove: how long each stage is measured.",
         ),
         option(
-            "--most-cost",
+            "--max-cost",
             type=Share(),
             default=0.1,
             show_default=True,
@@ -241,5 +241,6 @@ FORMER_NAMES = {
     "--egress-queue": "--queue-up",
     "--ingress-queue": "--queue-down",
     "--measure": "--load",
+    "--most-cost": "--max-cost",
 }
 """What options were called before."""

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from weirlab.api import make_empty
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.cli.speed_test import SpeedTest, measure_speed
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @option("--idle", metavar="TIME", default="4s", show_default=True, help="Length of the phase without load.")
 @option("--load", metavar="TIME", default="8s", show_default=True, help="Length of each phase with load.")
 @option("--ping", metavar="TIME", default="10ms", show_default=True, help="Time between two pings.")
-@option("--most-flows", type=Whole(1, 24), default=16, show_default=True, help="Each way.")
+@option("--max-flows", type=Whole(1, 24), default=16, show_default=True, help="Each way.")
 @option(
     "--cc",
     metavar="NAME",
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 @note_options
 @option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
+@renamed("--most-flows", "--max-flows")
 def command(  # noqa: PLR0913 - one word each on the command line
     host: str,
     *,
@@ -220,7 +221,7 @@ def _has_figures(folder: Path) -> bool:
 def _check_words(method: str, *, truth: bool) -> None:
     """Refuses what a foreign test would pass over."""
     context = click.get_current_context()
-    own = ["idle", "load", "ping", "most_flows", "cc", "locate", "seed"]
+    own = ["idle", "load", "ping", "max_flows", "cc", "locate", "seed"]
     for name in own if truth else [*own, "charts"]:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             why = "goes with --truth" if name == "charts" else "is for Weir's own test"

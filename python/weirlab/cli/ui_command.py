@@ -32,15 +32,15 @@ def command(folder: Path, *, port: int) -> None:
 
     from weirlab.webapp import application  # noqa: PLC0415
 
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            door.bind(("127.0.0.1", port))
+            listener.bind(("127.0.0.1", port))
         except OSError as error:
             raise UsageError(f"--port {port}: 127.0.0.1:{port} cannot be used: {error.strerror}") from error
         # Who reads the link may open it at once.
-        door.listen()
-        chosen = door.getsockname()[1]
+        listener.listen()
+        chosen = listener.getsockname()[1]
         served = application(folder.resolve(), secrets.token_hex(16), chosen)
         config = uvicorn.Config(
             served.guard, log_level="warning", access_log=False, lifespan="off", server_header=False
@@ -49,6 +49,6 @@ def command(folder: Path, *, port: int) -> None:
         note("Ctrl-C ends it.")
         try:
             with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[door])
+                uvicorn.Server(config).run(sockets=[listener])
         finally:
             served.runs.end()

@@ -275,7 +275,7 @@ def _truth(folder: Path, began_s: float) -> Truth | None:
 IDLE_S = 3
 MAX_METHOD_S = 200
 """Longer than any method may take."""
-ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{MAX_METHOD_S}s", ping="10ms", most_flows=1, cc="default", seed=1)
+ALONE = TestPlan(idle=f"{IDLE_S}s", load=f"{MAX_METHOD_S}s", ping="10ms", max_flows=1, cc="default", seed=1)
 """Pings beside a foreign test."""
 CLIENTS_OF = {known["server_kind"]: name for name, known in KNOWN.items() if known["server_kind"]}
 """The method whose official client a kind of server is made for."""

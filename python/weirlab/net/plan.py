@@ -23,7 +23,7 @@ class TestPlan:
     Attributes:
         idle, load: lengths of the phase without load and of each with it, such as `4s`.
         ping: time between two pings.
-        most_flows: flows at most, each way.
+        max_flows: flows at most, each way.
         cc: congestion control of all loads; `default` for each machine's own.
         seed: seed of when pings begin.
         locate: whether the first routers are asked too.
@@ -34,7 +34,7 @@ class TestPlan:
     idle: str
     load: str
     ping: str
-    most_flows: int
+    max_flows: int
     cc: str
     seed: int
     locate: bool = False
@@ -102,7 +102,7 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
             {"phase": "upload", "down": False, "up": True},
             {"phase": "load", "down": True, "up": True},
         ],
-        "most": plan.most_flows,
+        "most": plan.max_flows,
         "interval_ns": INTERVAL_NS,
         "congestion": None if plan.cc == MACHINES_OWN else plan.cc,
     }

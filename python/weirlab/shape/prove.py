@@ -60,8 +60,8 @@ class Stage:
 class Prover:
     """Leads a shaper through the stages. It is shown views, and says what is to be done."""
 
-    def __init__(self, *, rounds: int, measure_s: float, most_cost: float, own_traffic: bool = False) -> None:
-        """So many rounds, in which each kind is measured so long; a cost above `most_cost` is too much.
+    def __init__(self, *, rounds: int, measure_s: float, max_cost: float, own_traffic: bool = False) -> None:
+        """So many rounds, in which each kind is measured so long; a cost above `max_cost` is too much.
 
         With `own_traffic` nobody makes a load, and nobody ends it: the line is never idle.
         """
@@ -70,7 +70,7 @@ class Prover:
         self._stages = [*one * rounds, *idle]
         self._own_traffic = own_traffic
         self._late_ns = 0
-        self._most_cost = most_cost
+        self._max_cost = max_cost
         self._stage = -1
         self._began = 0.0
         self._first: float | None = None
@@ -166,8 +166,8 @@ class Prover:
         if after >= before or (found.low is not None and found.low <= 1):
             what = f"the increase was {before:.1f} ms without it, {after:.1f} ms with it"
             return f"latency did not improve: {what}"
-        if cost > self._most_cost:
-            return f"throughput fell by {cost:.1%}, and {self._most_cost:.1%} is allowed"
+        if cost > self._max_cost:
+            return f"throughput fell by {cost:.1%}, and {self._max_cost:.1%} is allowed"
         return None
 
 

@@ -63,7 +63,7 @@ def own(server: str, folder: Path) -> Said:
         NetError: if the server goes away, or too little was measured.
     """
     load = f"{design.OWN_LOAD_NS / 1e9:g}s"
-    words = TestPlan(idle=f"{IDLE_S}s", load=load, ping="10ms", most_flows=16, cc="cubic", seed=1)
+    words = TestPlan(idle=f"{IDLE_S}s", load=load, ping="10ms", max_flows=16, cc="cubic", seed=1)
     plan = plan_test(server, words)
     NetWorld(server).measure(plan.run, folder, None, ramp=plan.ramp, said=plan.said)
     record = open_record(folder)
