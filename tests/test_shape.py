@@ -412,7 +412,9 @@ def test_a_proof_says_first_that_nothing_loaded_the_line() -> None:
         view: Any = {"t_ns": now, "delays": [], "sides": [{"load_bps": 1e3}, None], "late_ns": 0}
         prover.step(view)
         now += 200_000_000
-    assert str(prover.proof()).startswith("the line was not loaded")
+    said = str(prover.proof())
+    assert said.startswith("the line was not loaded")
+    assert "`--run` takes a command" in said
 
 
 def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
@@ -469,7 +471,9 @@ def test_with_nobody_to_make_a_load_the_least_delay_stands_for_the_idle_line() -
     assert proof.idle_ms == 10
     assert proof.before_ms == pytest.approx(25, abs=0.1)
     assert proof.factor.factor == pytest.approx(10, abs=0.3)
-    assert "your own traffic was 0.50 Mbit/s" in str(led(10, (60, 0.5), (15, 0.5), own_traffic=True))
+    refused = str(led(10, (60, 0.5), (15, 0.5), own_traffic=True))
+    assert "your own traffic was 0.50 Mbit/s" in refused
+    assert "a command that loads the line with `--run`" in refused
 
 
 @pytest.mark.parametrize(

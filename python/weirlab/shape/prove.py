@@ -126,12 +126,12 @@ class Prover:
         if self._own_traffic and rates[0] < MIN_OWN_MBPS:
             return (
                 f"your own traffic was {rates[0]:.2f} Mbit/s, which shows nothing: name a `weir serve` with "
-                "`--server`, or a command that loads the line with `--load`"
+                "`--server`, or a command that loads the line with `--run`"
             )
         if rates[0] < MIN_MBPS or rates[0] < MIN_LOAD_RATIO * rates[2]:
             return (
                 f"the line was not loaded: {rates[0]:.2f} Mbit/s crossed it, and {rates[2]:.2f} Mbit/s while "
-                "it was to be idle; `--load` takes a command that loads it"
+                "it was to be idle; `--run` takes a command that loads it"
             )
         idle = self._idle()
         if not idle:
