@@ -181,3 +181,25 @@ pub(crate) const REORDERING: u32 = 3;
 pub(crate) const MAX_REORDERING: u32 = 300;
 /// Recoveries for which a widened window is kept (`TCP_RACK_RECOVERY_THRESH`).
 const KEEP_RECOVERIES: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reordering_of_more_than_three_hundred_segments_is_not_believed() {
+        let mut reordering = Reordering::new(&Profile::named("linux").unwrap());
+        assert_eq!((reordering.degree, reordering.is_seen), (3, false));
+        for (distance, degree) in [(2, 3), (4, 4), (299, 299), (301, 300), (5, 300)] {
+            reordering.note(distance);
+            assert_eq!((reordering.degree, reordering.is_seen), (degree, true), "{distance}");
+        }
+    }
+
+    #[test]
+    fn where_losses_are_counted_three_segments_are_the_rule_for_good() {
+        let mut reordering = Reordering::new(&Profile::named("rfc").unwrap());
+        reordering.note(10);
+        assert_eq!((reordering.degree, reordering.is_seen), (3, false));
+    }
+}

@@ -271,3 +271,32 @@ fn reordering_timer_and_timeout(t: &mut Script) {
 fn all_again(numbers: std::ops::Range<u32>) -> Vec<crate::line::Line> {
     numbers.map(again).collect()
 }
+
+/// A short segment that was sent alone may have waited in the receiver for company, up to its delayed
+/// acknowledgement: a round trip above the smallest then says nothing of the path. Of two that were sent
+/// together the second shows that the receiver did not wait (`tcp_clean_rtx_queue`, `FLAG_ACK_MAYBE_DELAYED`).
+///
+/// The smallest round trip is that of the last 150 to 300 s (`tcp_min_rtt_wlen`).
+#[test]
+fn a_round_trip_that_may_hold_a_delayed_acknowledgement_is_no_minimum() {
+    let min_rtt = |together: bool| {
+        let mut t = linux().with(|profile| profile.timers = Timers::Exact).connected();
+        // The first half of the window passes; what follows belongs to the second.
+        t.at(ms(151_000)).writes(1).leaves(&[data(0)]);
+        t.at(ms(151_110)).arrives(ack(1)).leaves(&[]);
+        t.at(ms(302_000)).writes_bytes(10).leaves(&[data(1).len(10)]);
+        if together {
+            t.writes_bytes(10).leaves(&[data(2).len(10)]);
+            t.at(ms(302_120)).arrives(ack(2)).leaves(&[]);
+            t.at(ms(302_140)).arrives(ack(3)).leaves(&[]);
+        } else {
+            t.at(ms(302_140)).arrives(ack(2)).leaves(&[]);
+        }
+        let next = t.next();
+        t.at(ms(453_000)).writes(1).leaves(&[data(next)]);
+        t.at(ms(453_200)).arrives(ack(next + 1)).leaves(&[]);
+        t.info().min_rtt
+    };
+    // Without a believable one in the second half, that of the first is still the smallest.
+    assert_eq!([true, false].map(min_rtt), [Some(ms(140)), Some(ms(110))]);
+}
