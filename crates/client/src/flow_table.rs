@@ -43,7 +43,7 @@ impl FlowState {
         (row, segments.into())
     }
 
-    /// Its totals, as number `flow` of the record.
+    /// Totals of the flow, as number `flow` of the record.
     pub fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
         let down = spec.direction == weir_scenario::Direction::Down;
         let info = self.totals.and_then(|totals| totals.info);

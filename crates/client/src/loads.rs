@@ -17,7 +17,7 @@ use weir_speedtest::protocol::weir::{Direction, FLOW, FLOW_UPGRADE, Token};
 /// A load that the server is ready for.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// Its number in the record.
+    /// Number of the flow in the record.
     pub flow: u32,
     pub direction: Direction,
     pub ticket: Token,

@@ -59,7 +59,7 @@ pub struct RampPlan {
     pub congestion: Option<String>,
 }
 
-/// One of them.
+/// A phase of a [`RampPlan`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RampPhase {

@@ -151,9 +151,9 @@ pub enum RecordingError {
     Early {
         /// The packet.
         packet: u64,
-        /// Its departure, in nanoseconds since the first arrival.
+        /// Departure of the packet, in nanoseconds since the first arrival.
         left_ns: u64,
-        /// Its arrival, in nanoseconds since the first one.
+        /// Arrival of the packet, in nanoseconds since the first one.
         arrived_ns: u64,
     },
     /// A discipline of that age would not have the phase of the recording's clocks.

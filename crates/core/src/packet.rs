@@ -11,7 +11,7 @@ pub const ETHERNET_HEADER: u32 = 14;
 
 /// One IP packet on its way through queues and links.
 ///
-/// The same descriptor is used by the simulator and by the live data path; `handle` leads its owner
+/// Simulator and live data path use this descriptor; `handle` leads its owner
 /// to the TCP segment or to the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {

@@ -255,7 +255,7 @@ fn forward() -> Result<(), LinuxError> {
 
 /// The device by which packets come into a router, or back to the client.
 const IN: &str = "weir1";
-/// The one by which they leave it.
+/// The device by which packets leave a router.
 const OUT: &str = "weir2";
 /// A hardware address of local administration.
 const ADDRESS: [u8; 6] = [0x02, 0x77, 0x65, 0x69, 0x72, 0x02];

@@ -9,7 +9,7 @@ use crate::netlink::Netlink;
 /// One end of a TCP connection, as its kernel tells of it.
 #[derive(Clone, Debug)]
 pub struct TcpEnd {
-    /// Its own address.
+    /// Address of this end.
     pub local: SocketAddr,
     /// The address of the other end.
     pub remote: SocketAddr,

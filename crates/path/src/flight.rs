@@ -33,7 +33,7 @@ struct Reorder {
 pub struct Arrivals {
     /// The packet itself; `None` if it is lost.
     pub packet: Option<Time>,
-    /// Its copy, if it was doubled and the copy is not lost.
+    /// Copy of the packet, if it was doubled and the copy is not lost.
     pub copy: Option<Time>,
 }
 

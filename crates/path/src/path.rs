@@ -107,9 +107,9 @@ pub enum Place {
 
 /// A hop at work.
 pub struct Hop {
-    /// Its name with the direction, such as `up/modem`.
+    /// Name of the hop with the direction, such as `up/modem`.
     pub name: String,
-    /// Its queue.
+    /// Queue of the hop.
     pub port: Port,
     marker: Option<Marker>,
     direction: Direction,

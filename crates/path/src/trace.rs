@@ -101,7 +101,7 @@ impl Trace {
         self.opportunities_ms.len()
     }
 
-    /// Its rate on average.
+    /// Rate of the recording on average.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities_ms.len() as u64 * Self::OPPORTUNITY_BYTES * 8;

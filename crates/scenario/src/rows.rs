@@ -23,7 +23,7 @@ table! { "latency", "one row a ping":
         pub t: Time,
         /// Number of the probe in the scenario.
         pub probe: u32,
-        /// Its sequence number.
+        /// Sequence number of the ping.
         pub seq: u32,
         /// Round trip; null if it or its answer was lost.
         pub rtt: Option<Duration>,
@@ -200,9 +200,9 @@ table! { "method", "one row a speed test of the scenario, when it ends or the ru
     pub struct MethodRow<'a> {
         /// Number of the speed test in the scenario.
         pub method: u32,
-        /// Its name in the scenario, such as `speed test`.
+        /// Name of the speed test in the scenario, such as `speed test`.
         pub name: &'a str,
-        /// Its method, such as `ndt7`.
+        /// Method of the speed test, such as `ndt7`.
         pub kind: &'a str,
         /// When it began.
         pub began: Time,

@@ -55,11 +55,11 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// Its start.
+    /// Start of the phase.
     pub start_ns: u64,
-    /// Its end.
+    /// End of the phase.
     pub end_ns: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Path {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hop {
-    /// Its name, such as `modem`.
+    /// Name of the hop, such as `modem`.
     pub name: String,
     /// The marker in front of the queue, if there is one: its name and parameters.
     #[serde(default)]
@@ -156,7 +156,7 @@ pub enum LineRate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
     /// Delay between it and the far end of the path, each way, beyond the path's own.
     pub delay_ns: u64,
@@ -187,7 +187,7 @@ pub enum Opener {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Its name, such as `TCP download BE`.
+    /// Name of the flow, such as `TCP download BE`.
     pub name: String,
     /// Direction of its data, as the client sees it.
     pub direction: Direction,
@@ -204,7 +204,7 @@ pub struct Flow {
     pub opened_by: Opener,
     /// Differentiated services code point of its packets, both ways.
     pub dscp: u8,
-    /// Its TCP.
+    /// TCP of the flow.
     pub tcp: TcpSettings,
     /// When the connection is opened.
     pub start_ns: u64,
@@ -219,7 +219,7 @@ pub struct Flow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Its name, such as `Ping (ms) UDP EF`.
+    /// Name of the probe, such as `Ping (ms) UDP EF`.
     pub name: String,
     /// Protocol of the probes.
     pub kind: ProbeKind,

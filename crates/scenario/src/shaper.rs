@@ -70,7 +70,7 @@ pub enum TroubleKind {
     LateNs(u64),
     /// It answers late by anything up to that many ns, drawn evenly.
     ErraticNs(u64),
-    /// Its clock is set forward by so many ns, or back.
+    /// The machine's clock is set forward by so many ns, or back.
     ClockNs(i64),
 }
 
@@ -78,9 +78,9 @@ pub enum TroubleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// Its start.
+    /// Start of the span.
     pub from_ns: u64,
-    /// Its end.
+    /// End of the span.
     pub to_ns: u64,
 }
 

@@ -16,9 +16,9 @@ use crate::tcp::TcpSettings;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeedTest {
-    /// Its name, such as `speed test`.
+    /// Name of the speed test, such as `speed test`.
     pub name: String,
-    /// Its method, such as `ndt7`. Which there are is up to the world.
+    /// Method of the speed test, such as `ndt7`. Which there are is up to the world.
     pub kind: String,
     /// Number of the server.
     pub host: u32,

@@ -8,18 +8,18 @@ use weir_core::{Duration, Time};
 /// A table of the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name, which is that of its folder in a record.
+    /// Name of the table, which is that of its folder in a record.
     pub name: &'static str,
     /// What a row of it is.
     pub meaning: &'static str,
-    /// Its columns in order.
+    /// Columns of the table in order.
     pub columns: fn() -> Vec<Column>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, which ends in the unit of its numbers.
+    /// Name of the column, which ends in the unit of its numbers.
     pub name: String,
     /// What it holds.
     pub kind: Kind,

@@ -14,7 +14,7 @@ use crate::scenario::{IpVersion, ProbeKind, Scenario, ScenarioError};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
-    /// Its name.
+    /// Name of the tunnel.
     pub name: String,
     /// Protocol of the tunnel.
     pub kind: TunnelKind,

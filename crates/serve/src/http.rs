@@ -263,7 +263,7 @@ const CHUNK: u64 = 256 << 10;
 
 /// Headers of every answer: nobody keeps it, and pages of other sites may measure here.
 ///
-/// Those pages see all that the browser knows of times.
+/// Pages of other sites see all that the browser knows of times.
 const ALWAYS: [(HeaderName, &str); 4] = [
     (header::CACHE_CONTROL, "no-store, no-transform"),
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),

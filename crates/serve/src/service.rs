@@ -34,7 +34,7 @@ pub enum Service {
 /// A protocol with code of its own.
 #[derive(Debug)]
 pub struct Own {
-    /// Its name, as `--without` has it.
+    /// Name of the service, as `--without` has it.
     pub name: &'static str,
     /// What it is, in a few words.
     pub summary: &'static str,
@@ -79,7 +79,7 @@ impl Service {
         &SERVICES
     }
 
-    /// Its name, as `--without` has it.
+    /// Name of the service, as `--without` has it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -27,7 +27,7 @@ pub struct EchoSession {
 }
 
 impl Addresses {
-    /// Those of the scenario itself, which worlds use that make their own hosts.
+    /// The addresses of the scenario itself, which worlds use that make their own hosts.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         let hosts = 0..scenario.hosts.len() as u32;

@@ -96,10 +96,10 @@ impl Ends {
         Self::start_at(addresses, (scenario, seed, clock), client, server, samples)
     }
 
-    /// As [`Ends::start`], with ends that have other addresses than the scenario's.
+    /// Starts loads and probes as [`Ends::start`] does, with ends that have other addresses than the scenario's.
     ///
     /// # Errors
-    /// As there.
+    /// If a socket cannot be opened or lacks an option: the first one, by the flow's or probe's name.
     pub fn start_at(
         addresses: Addresses,
         (scenario, seed, clock): (&Arc<Scenario>, Seed, Clock),

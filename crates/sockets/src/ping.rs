@@ -191,7 +191,7 @@ pub fn run_pings(
     attend(settings, None, told)
 }
 
-/// The same to the echo of the `weir serve` at `settings.server`, in a session that is opened for it with the
+/// Pings the echo of the `weir serve` at `settings.server`, in a session that is opened for it with the
 /// secret that the server may ask for.
 ///
 /// # Errors

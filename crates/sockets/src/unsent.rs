@@ -40,7 +40,7 @@ impl Unsent {
 ///
 /// # Errors
 ///
-/// Those of `sendmsg`(2); `WouldBlock` where so much waits already.
+/// The errors of `sendmsg`(2); `WouldBlock` where so much waits already.
 pub fn write_apart(socket: &Socket, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     socket.send_vectored_with_flags(parts, libc::MSG_EOR | libc::MSG_NOSIGNAL)
 }

@@ -48,7 +48,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its name, by which it can be chosen."""
+        """Name of the experiment, by which it can be chosen."""
         line = f"{self.down_mbps}/{self.up_mbps} {self.rtt_ms}ms"
         return f"{line} {QUEUES[self.queue]} {self.congestion_control} {self.test}"
 

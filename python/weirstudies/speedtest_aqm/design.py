@@ -207,7 +207,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its name, by which it can be chosen."""
+        """Name of the experiment, by which it can be chosen."""
         sender = f" {self.client_cc}" if self.client_cc else ""
         return (
             f"{self.rate_mbps}mbit {self.rtt_ms}ms {self.queue} {self.burst} {self.cross} "

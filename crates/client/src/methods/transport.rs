@@ -26,7 +26,7 @@ use super::trust::Trust;
 /// An open connection, and how long its handshakes took.
 pub(super) struct Transport {
     pub stream: Stream,
-    /// The same connection, to ask its kernel.
+    /// The connection of `stream`, to ask its kernel.
     pub socket: Arc<Socket>,
     pub tcp: Duration,
     /// Brought to one round trip.

@@ -49,7 +49,7 @@ impl Trust {
     }
 }
 
-/// Those that were found, where `named` says. A store in use has some that cannot be read (of old forms),
+/// The authorities that were found, where `named` says. A store in use has some that cannot be read (of old forms),
 /// which are left out.
 fn authorities(found: CertificateResult, named: Option<&str>) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();

@@ -124,7 +124,7 @@ impl<'a> Requests<'a> {
         Self { family, table, messages: Vec::new() }
     }
 
-    /// The one that removes the table.
+    /// A list of the one request that removes the table.
     pub fn removal(family: Family, table: &'a str) -> Self {
         let mut requests = Self::within(family, table);
         requests.add(NFT_MSG_DELTABLE, 0, |message| message.put(NFTA_TABLE_NAME, &text(table)));

@@ -38,7 +38,7 @@ pub fn check_set_up(set_up: &SetUp) -> Result<(), String> {
 /// A line that holds packets back: its rate, and what a packet occupies on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// Its rate.
+    /// Rate of the line.
     pub rate: Rate,
     /// What a packet of IP becomes on it.
     pub framing: Framing,

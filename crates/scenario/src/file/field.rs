@@ -40,9 +40,9 @@ pub enum Form {
 /// A type with a name.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its name, such as `TestSpec`.
+    /// Name of the type, such as `TestSpec`.
     pub name: &'static str,
-    /// Its JSON Schema.
+    /// JSON Schema of the type.
     pub schema: Written,
     /// Reads one, and writes what was said of it in base units.
     pub read: fn(&Written) -> Result<Written, Vec<Fault>>,
@@ -168,7 +168,7 @@ impl<'w> Entries<'w> {
 pub struct Keys(Vec<&'static str>);
 
 impl Keys {
-    /// Those keys.
+    /// The keys `keys`.
     pub(crate) fn of(keys: &[&'static str]) -> Self {
         Self(keys.to_vec())
     }

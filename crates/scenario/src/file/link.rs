@@ -8,7 +8,7 @@ use crate::file::written::{Value, Written, table};
 spec! {
     /// A link: the hops of both directions, each in the order in which packets pass them.
     LinkSpec {
-        /// Its name.
+        /// Name of the link.
         name: Word,
         /// What a chart says.
         title: String,
@@ -28,7 +28,7 @@ spec! {
 spec! {
     /// A queue and the line behind it.
     HopSpec {
-        /// Its name.
+        /// Name of the hop.
         name: Word,
         /// `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
         place: PlaceWord = PlaceWord::Fixed,
@@ -253,7 +253,7 @@ spec! {
         rate: Option<LineRate>,
         /// The line carries nothing until it is given a rate again.
         down: bool = false,
-        /// Its propagation delay from then on.
+        /// The line's propagation delay from then on.
         delay: Option<Nanoseconds>,
     }
     check |change| match (change.rate, change.delay, change.down) {

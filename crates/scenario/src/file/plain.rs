@@ -375,9 +375,9 @@ impl Kinds for Word {
 /// Something by its name, or itself as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<N, T> {
-    /// Its name.
+    /// A name.
     Name(N),
-    /// Itself.
+    /// The thing itself.
     Given(Box<T>),
 }
 

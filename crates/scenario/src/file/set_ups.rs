@@ -7,7 +7,7 @@ use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
 use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
 
-/// One of the set-ups that a scenario compares.
+/// A set-up, of which a scenario compares several.
 pub(crate) struct SetUp<'s> {
     /// The link.
     pub link: &'s LinkSpec,

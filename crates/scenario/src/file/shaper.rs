@@ -116,7 +116,7 @@ spec! {
         late: Option<Nanoseconds>,
         /// It answers later by anything up to this.
         erratic: Option<Nanoseconds>,
-        /// Its clock is set forward by so much.
+        /// The machine's clock is set forward by so much.
         clock: Option<Nanoseconds>,
         /// When it begins.
         start: Nanoseconds,

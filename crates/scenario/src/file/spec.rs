@@ -13,7 +13,7 @@ use crate::file::written::{Value, Written, table};
 spec! {
     /// A scenario: a test on a link, with one or several queue set-ups to compare.
     ScenarioSpec {
-        /// Its name; made of test and link if nothing is said.
+        /// Name of the scenario; made of test and link if nothing is said.
         name: Option<String>,
         /// The name of a shipped test, a path to a test file, or the test itself.
         test: TestChoice,

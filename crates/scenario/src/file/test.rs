@@ -9,7 +9,7 @@ use crate::file::quantity::{
 spec! {
     /// A test: loads and probes on a time axis, on whatever link.
     TestSpec {
-        /// Its name.
+        /// Name of the test.
         name: Word,
         /// What a chart is headed with.
         title: String,
@@ -37,11 +37,11 @@ spec! {
 spec! {
     /// A number that a test leaves open.
     ParameterSpec {
-        /// Its value if nothing is said.
+        /// Value of the parameter if nothing is said.
         default: Integer,
-        /// Its least value.
+        /// Least value of the parameter.
         minimum: Integer,
-        /// Its greatest value.
+        /// Greatest value of the parameter.
         maximum: Integer,
         /// What it is.
         meaning: String,
@@ -82,7 +82,7 @@ impl PhasesSpec {
 spec! {
     /// A server.
     HostSpec {
-        /// Its name.
+        /// Name of the server.
         name: Word,
         /// Delay between it and the far end of the link, each way.
         delay: Nanoseconds = Nanoseconds(0),
@@ -129,7 +129,7 @@ spec! {
     /// A VPN between the client's network and a server (simulator only). Flows, probes and speed tests whose `tunnel`
     /// has its name go through it, and are one UDP flow to whoever is outside.
     TunnelSpec {
-        /// Its name.
+        /// Name of the tunnel.
         name: Word,
         /// What it speaks: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
         kind: TunnelWord,
@@ -157,7 +157,7 @@ choice! {
 spec! {
     /// One or several TCP loads.
     FlowSpec {
-        /// Its name; several are numbered `name::1`, `name::2` ...
+        /// Name of the flow; several are numbered `name::1`, `name::2` ...
         name: Word,
         /// Which way its data flows, as the client sees it.
         direction: DirectionWord,
@@ -181,7 +181,7 @@ spec! {
         stop: Option<Nanoseconds>,
         /// How much it sends; without end if nothing is said.
         bytes: Option<FlowBytes>,
-        /// Its TCP.
+        /// TCP of the flow.
         tcp: TcpSpec = blank(),
     }
 }
@@ -209,7 +209,7 @@ choice! {
 spec! {
     /// A train of pings.
     ProbeSpec {
-        /// Its name.
+        /// Name of the probe.
         name: Word,
         /// What is sent: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with ICMP time
         /// exceeded), `tcp` (requests and responses over one connection; live worlds only).
@@ -250,14 +250,14 @@ choice! {
 spec! {
     /// A foreign speed test, as its official client runs it: it ends when its method does.
     MethodSpec {
-        /// Its name; the record has two flows of it, `name down` and `name up`, and its own round trips as the probe
+        /// Name of the speed test; the record has two flows of it, `name down` and `name up`, and its own round trips as the probe
         /// `name in flow`.
         name: Word,
-        /// Its method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
+        /// Method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
         kind: String,
         /// When it begins; with the phase `load` if nothing is said.
         start: Option<Nanoseconds>,
-        /// Its server; that of its tunnel, if it has one.
+        /// Server of the speed test; that of its tunnel, if it has one.
         host: String = SERVER.to_owned(),
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,

@@ -20,7 +20,7 @@ use crate::sys::message::{self, Received};
 pub(super) struct Ttl {
     /// The socket of pings that carry a number.
     numbered: Option<Socket>,
-    /// Those of pings that carry none.
+    /// The sockets of pings that carry no number.
     lanes: Lanes,
     /// Whether the next ping's answer is expected to carry its number.
     by_number: bool,

@@ -30,7 +30,7 @@ pub struct Received {
 /// An ICMP error and who sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpError {
-    /// Its type and code.
+    /// Type and code of the message.
     pub icmp: Icmp,
     /// Who sent it, if the kernel says so.
     pub from: Option<IpAddr>,
@@ -41,9 +41,9 @@ pub struct IcmpError {
 /// Type and code of an ICMP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// Its type.
+    /// Type of the message.
     pub kind: u8,
-    /// Its code.
+    /// Code of the message.
     pub code: u8,
 }
 
@@ -76,8 +76,8 @@ pub fn send_to(socket: &Socket, payload: &[u8], peer: SocketAddr, tos: u8) -> io
     send_from(socket, payload, None, peer, tos)
 }
 
-/// The same from an address of this machine: on one with several, an answer has to come from the address
-/// that was asked.
+/// Sends `payload` to `peer` with `tos` in its IP header, from an address of this machine: on one with several,
+/// an answer has to come from the address that was asked.
 pub fn send_from(
     socket: &Socket,
     payload: &[u8],

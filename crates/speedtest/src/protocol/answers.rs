@@ -79,7 +79,7 @@ impl Receipt {
 /// A speed test that consists of plain HTTP requests, as its server answers them.
 #[derive(Debug)]
 pub struct HttpTest {
-    /// Its name, as `weir serve --without` and the metrics have it.
+    /// Name of the speed test, as `weir serve --without` and the metrics have it.
     pub name: &'static str,
     /// Summary in a few words.
     pub summary: &'static str,
