@@ -100,6 +100,16 @@ def test_a_run_in_figures(rrul: list[Record]) -> None:
     assert cured.down.throughput_mbps > cured.down.goodput_mbps
 
 
+def test_a_record_is_summarised_once(rrul: list[Record]) -> None:
+    """A report asks for the same figures in half a dozen places."""
+    one = with_tables(rrul[0])
+    assert summarise(one) is summarise(one)
+    assert summarise(with_tables(one, latency=one.latency.clear())).latency.loaded is None
+    before = summarise(one)
+    one.manifest = one.manifest.model_copy(update={"note": "said later"})
+    assert (before.note, summarise(one).note) == ("", "said later")
+
+
 def test_the_increase_of_probes_at_different_distances_is_taken_from_each_ones_own_idle(
     rrul: list[Record],
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from weirlab.record import Record
+    from weirlab.record.manifest import Manifest
     from weirlab.scenario import Direction
     from weirlab.stats.distribution import Distribution
 
@@ -122,12 +124,20 @@ class Summary:
 
 
 def summarise(record: Record) -> Summary:
-    """The figures of one run.
+    """The figures of one run, which are computed once for each record.
 
     Raises:
         UsageError: if it is no record, such as a path.
     """
     record = record_of(record, "summarise")
+    manifest, summary = _SUMMARIES.get(record, (None, None))
+    if summary is None or manifest is not record.manifest:
+        summary = _summarised(record)
+        _SUMMARIES[record] = (record.manifest, summary)
+    return summary
+
+
+def _summarised(record: Record) -> Summary:
     return Summary(
         path=str(record.path),
         test=record.manifest.title,
@@ -200,9 +210,7 @@ def goodputs_mbps(
         Nothing for flows that do not run in the span, nor for any if the run did not sample throughput.
     """
     start, end = span_ns or load_window_ns(record)
-    flows = record.flow_names.filter(
-        (pl.col("direction") == direction) & (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
-    )
+    flows = record.flow_names.filter(_runs_during(direction, start, end))
     if names is not None:
         flows = flows.filter(pl.Series([name in names for name in flows["name"]], dtype=pl.Boolean))
     if record.throughput.height == 0 or flows.height == 0:
@@ -255,15 +263,17 @@ def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
 
 def _flows_during(record: Record, direction: Direction) -> pl.DataFrame:
     """The flows of a direction that run during the load."""
-    start, end = load_window_ns(record)
-    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
-    return record.flow_names.filter((pl.col("direction") == direction) & during)
+    return record.flow_names.filter(_runs_during(direction, *load_window_ns(record)))
+
+
+def _runs_during(direction: Direction, start: int, end: int) -> pl.Expr:
+    """Whether a flow is of a direction and runs within a span."""
+    return (pl.col("direction") == direction) & (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     start, end = load_window_ns(record)
-    during = (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
-    flows = record.flows.filter((pl.col("direction") == direction) & during)
+    flows = record.flows.filter(_runs_during(direction, start, end))
     if flows.height == 0:
         return None
     shares = list(goodputs_mbps(record, direction, together=True).values())
@@ -351,3 +361,6 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
 
 COUNTED_SO_FAR = {"retransmitted_segments": "retransmits", "timeouts": "timeouts"}
 """Columns of `flows` that a sender also tells while it runs: their names in `tcp`."""
+
+_SUMMARIES: WeakKeyDictionary[Record, tuple[Manifest, Summary]] = WeakKeyDictionary()
+"""Summaries of the records that are in use. Reports, tables, charts and exports each ask for them."""
