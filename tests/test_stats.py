@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 
 import weirlab
 from conftest import SHORT
+from weirlab.errors import UsageError
 from weirlab.record import open_record
+from weirlab.record.manifest import Imported
 from weirlab.report import advice
 from weirlab.stats import (
     bypassed_queues,
@@ -23,6 +26,7 @@ from weirlab.stats import (
     jain_index,
     summarise,
 )
+from weirlab.stats.assertions import Assertion
 from weirlab.stats.comparison import factor
 
 if TYPE_CHECKING:
@@ -185,6 +189,50 @@ def test_unknown_is_never_nought(rrul: list[Record]) -> None:
     assert kernel is not None
     assert kernel.timeouts is None
     assert kernel.retransmitted_segments is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The run lasts 8 s.
+        "up.goodput[60s..70s] >= 0mbit",
+        "latency.loss[60s..70s] >= 0",
+        "up.utilisation[60s..70s] >= 0",
+        "up.rate.mean[60s..70s] >= 0mbit",
+    ],
+)
+def test_an_assertion_about_what_was_not_reached_does_not_hold(rrul: list[Record], text: str) -> None:
+    outcome = Assertion(text).of(rrul[0])
+    assert math.isnan(outcome.left)
+    assert not outcome.holds
+
+
+def test_a_span_that_is_cut_short_counts_as_far_as_it_was_measured(rrul: list[Record]) -> None:
+    seconds = rrul[0].reached_ns / 1e9
+    whole = Assertion(f"up.goodput[{seconds - 2}s..{seconds}s] >= 0mbit").of(rrul[0])
+    beyond = Assertion(f"up.goodput[{seconds - 2}s..{seconds + 9}s] >= 0mbit").of(rrul[0])
+    assert beyond.left == whole.left > 0
+
+
+@pytest.mark.parametrize("span", ["5s..5s", "6s..5s"])
+def test_a_span_without_time_is_refused(span: str) -> None:
+    with pytest.raises(UsageError, match=f"span `{re.escape(span)}`: it must end after its start"):
+        Assertion(f"up.goodput[{span}] >= 0mbit")
+
+
+def test_an_assertion_about_what_was_not_sampled_does_not_hold(rrul: list[Record]) -> None:
+    unsampled = with_tables(rrul[0], throughput=rrul[0].throughput.clear())
+    assert not Assertion("up.goodput < 1gbit").of(unsampled).holds
+
+
+def test_an_assertion_about_losses_that_no_file_told_does_not_hold(rrul: list[Record]) -> None:
+    """Means over intervals of Flent's older files do not tell what was lost: that is not no loss."""
+    of = Imported(tool="Flent", tool_version=None, format=1, test="rrul", file="a", losses_unknown=[1])
+    record = with_tables(rrul[0])
+    record.manifest = record.manifest.model_copy(update={"imported": of})
+    assert not Assertion("latency.loss < 100%").of(record).holds
+    known = record.probe_names[0]
+    assert Assertion(f"latency.loss[probe={known}] < 100%").of(record).holds
 
 
 def of_two_tests(record: Record) -> Record:

@@ -20,13 +20,14 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
-from weirlab.stats.distribution import describe
+from weirlab.stats.pings import pings_in
 from weirlab.stats.summary import busy_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from weirlab.record import Record
+    from weirlab.stats.pings import Pings
 
     _Value: TypeAlias = Callable[[Record], float]
     _Operation: TypeAlias = Callable[[float, float], float]
@@ -144,7 +145,12 @@ class _Reader:
             raise self._error(f"unknown figure `{name}` (known: {', '.join(FIGURES)})")
         figure, selection = FIGURES[name], self._selection(name, rest.removesuffix("]"))
         self._selections.append(selection)
-        return _Part(text=word, dimension=_dimension(name), value=lambda record: figure(record, selection))
+
+        def value(record: Record) -> float:
+            start, end = selection.window(record)
+            return figure(record, selection) if start < end else math.nan
+
+        return _Part(text=word, dimension=_dimension(name), value=value)
 
     def _selection(self, figure: str, text: str) -> _Selection:
         phase, span, pattern = "load", None, "*"
@@ -162,6 +168,8 @@ class _Reader:
                     span = (time_ns(start), time_ns(stop))
                 except ValueError as error:
                     raise self._error(str(error)) from error
+                if span[0] >= span[1]:
+                    raise self._error(f"span `{word}`: it must end after its start")
             elif re.fullmatch(r"\w+", word):
                 phase = word
             else:
@@ -306,8 +314,10 @@ class _Selection:
             )
 
     def window(self, record: Record) -> tuple[int, int]:
-        """Start and end in nanoseconds."""
-        found = self.span or record.phase(self.phase)
+        """Start and end in nanoseconds; of a span that was not reached the end is not after the start."""
+        if self.span is not None:
+            return self.span[0], min(self.span[1], record.reached_ns)
+        found = record.phase(self.phase)
         if found is None:
             raise UsageError(f"assertion `{self.text}`: the run ended before its phase `{self.phase}`")
         return found
@@ -355,25 +365,22 @@ def _tokens(text: str) -> list[str]:
 
 def _latency(figure: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
-        during = _pings(record, selection)
-        found = describe(during["rtt_ns"] / 1e6)
+        found = _pings(record, selection).distribution
         return float(getattr(found, figure)) if found else math.nan
 
     return of
 
 
 def _loss(record: Record, selection: _Selection) -> float:
-    during = _pings(record, selection)
-    return during["rtt_ns"].null_count() / during.height if during.height else math.nan
+    share = _pings(record, selection).loss_rate
+    return math.nan if share is None else share
 
 
-def _pings(record: Record, selection: _Selection) -> pl.DataFrame:
-    start, end = selection.window(record)
+def _pings(record: Record, selection: _Selection) -> Pings:
     wanted = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
-    at = pl.col("t_ns")
     # What a speed test saw within its own flow counts only where it is named.
     rows = record.pings if selection.pattern == "*" else record.latency
-    return rows.filter((at >= start) & (at < end) & pl.col("probe").is_in(wanted))
+    return pings_in(record, rows.filter(pl.col("probe").is_in(wanted)), selection.window(record))
 
 
 def _goodput(direction: str) -> Callable[[Record, _Selection], float]:
@@ -385,7 +392,8 @@ def _goodput(direction: str) -> Callable[[Record, _Selection], float]:
         ]
         at = pl.col("t_ns")
         arrived = record.throughput.filter((at > start) & (at <= end) & pl.col("flow").is_in(wanted))
-        return float(arrived["bytes"].sum()) * 8e3 / (end - start) if wanted else math.nan
+        known = wanted and record.throughput.height
+        return float(arrived["bytes"].sum()) * 8e3 / (end - start) if known else math.nan
 
     return of
 

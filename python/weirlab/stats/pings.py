@@ -97,6 +97,11 @@ def _idle_window_ns(record: Record) -> tuple[int, int] | None:
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
     rows = record.pings if probe is None else record.latency.filter(pl.col("probe") == probe)
+    return pings_in(record, rows, window)
+
+
+def pings_in(record: Record, rows: pl.DataFrame, window: tuple[int, int]) -> Pings:
+    """The pings of `rows` of `record.latency` that were sent from start to end of a window, in ns."""
     inside = _inside(rows, window)
     imported = record.manifest.imported
     known = imported is None or not inside["probe"].is_in(imported.losses_unknown).any()
