@@ -16,6 +16,7 @@ from scipy import stats as reference
 
 import weirlab
 from weirlab.cli import weir as group
+from weirlab.cli.verdicts import rules_of
 from weirlab.errors import AssertionBroken, UsageError
 from weirlab.record import find_records
 from weirlab.stats.assertions import Assertion, Figure
@@ -199,3 +200,12 @@ def test_the_workflow_of_the_examples_uses_options_that_there_are() -> None:
         assert set(re.findall(r"--[a-z-]+", line)) - {"--no-charts"} <= options
     for rule in re.findall(r"^#     (.+)$", text, re.MULTILINE):
         assert NotWorse(rule).text if "baseline" in rule else Assertion(rule).text
+
+
+def test_what_was_interrupted_is_not_compared_with_the_baseline(bloated: list[Record]) -> None:
+    """One repetition is too few for an interval; that must not hide that the run was interrupted."""
+    texts = ["latency.p95 < 1s", "latency.p95 not worse than baseline by 2ms"]
+    rules = rules_of(texts, None, bloated[0].path.parent)
+    found = rules.verdicts(bloated[:1], whole=False)
+    assert [len(found.outcomes[0]), len(found.compared), len(found.each)] == [1, 0, 1]
+    assert len(rules.verdicts(bloated, whole=True).compared) == 1

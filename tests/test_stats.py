@@ -207,6 +207,14 @@ def test_an_assertion_about_what_was_not_reached_does_not_hold(rrul: list[Record
     assert not outcome.holds
 
 
+def test_an_assertion_about_a_phase_that_an_interrupted_run_did_not_reach_does_not_hold(
+    rrul: list[Record],
+) -> None:
+    record = with_tables(rrul[0])
+    record.manifest = record.manifest.model_copy(update={"complete": False, "reached_ns": 100_000_000})
+    assert not Assertion("up.goodput < 1gbit").of(record).holds
+
+
 def test_a_span_that_is_cut_short_counts_as_far_as_it_was_measured(rrul: list[Record]) -> None:
     seconds = rrul[0].reached_ns / 1e9
     whole = Assertion(f"up.goodput[{seconds - 2}s..{seconds}s] >= 0mbit").of(rrul[0])

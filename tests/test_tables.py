@@ -19,6 +19,7 @@ from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
 from weirlab.cli.conformance_command import Line, verdict_table
 from weirlab.record import open_record
+from weirlab.record.set_ups import run_names
 from weirlab.report import (
     assertion_table,
     comparison_table,
@@ -79,8 +80,9 @@ def tables_of_records(records: list[Record]) -> Iterator[tuple[str, Table]]:
     ones = [records[0], records[2]]
     yield "comparison of single runs", comparison_table(ones, compare(ones))
     asserted = [Assertion("latency.p99 < latency.median[idle] + 10ms"), Assertion("down.goodput > 12.5mbit")]
-    yield "assertions", assertion_table(records, asserted)
-    yield "assertions of one run", assertion_table(records[:1], asserted)
+    outcomes = [[one.of(record) for one in asserted] for record in records]
+    yield "assertions", assertion_table(run_names(records), outcomes)
+    yield "assertions of one run", assertion_table(run_names(records[:1]), outcomes[:1])
     summary = summarise(records[0])
     yield "flows", flow_table(summary)
     yield "round trips", latency_table(summary)

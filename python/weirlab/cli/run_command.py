@@ -32,7 +32,7 @@ from weirlab.worlds.net import path_to
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from weirlab.cli.verdicts import Rules
+    from weirlab.cli.verdicts import Verdicts
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun, ScenarioSpec
     from weirlab.worlds import Datapath, World
@@ -127,18 +127,22 @@ def command(  # noqa: PLR0913 - one word each on the command line
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     if not records:
         raise Interrupted("interrupted before anything was measured")
+    expected = len(records) if wish else len(runs)
+    whole = len(records) == expected and all(record.manifest.complete for record in records)
+    verdicts = rules.verdicts(records, whole=whole)
     if as_json:
-        click.echo(json.dumps(_as_json(records, rules, folder), indent=2))
+        click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
     else:
-        _tell(records, rules)
+        _tell(records, verdicts)
     if charts:
         drawn = charts_of(records, folder / "charts", quiet=as_json)
         if not as_json:
             note(f"{_count(records, 'record')} in {folder}, {_count(drawn, 'chart')} in {folder / 'charts'}")
     elif not as_json:
         note(f"{_count(records, 'record')} in {folder}")
-    _say_if_cut_short(records, expected=len(records) if wish else len(runs))
-    found = rules.verdicts(records)
+    if not whole:
+        raise Interrupted("interrupted: the figures are those of what was measured until then")
+    found = verdicts.each
     if junit is not None:
         write_junit(found, junit)
     broken = sum(not one.holds for one in found)
@@ -155,18 +159,19 @@ def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
         return run_all(runs, place, folder, jobs=jobs, watcher=progress)
 
 
-def _as_json(records: list[Record], rules: Rules, folder: Path) -> dict[str, Any]:
-    asserted = rules.asserted
-    outcomes = {str(record.path): [asdict(one.of(record)) for one in asserted] for record in records}
+def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[str, Any]:
     shown: dict[str, Any] = {"out": str(folder), "set_ups": [one.as_dict() for one in compare(records)]}
-    shown |= {"assertions": outcomes} if asserted else {}
-    if rules.compared:
-        compared = rules.verdicts(records)[len(asserted) * len(records) :]
-        shown["baseline"] = [asdict(one) for one in compared]
+    if any(verdicts.outcomes):
+        shown["assertions"] = {
+            str(record.path): [asdict(one) for one in outcomes]
+            for record, outcomes in zip(records, verdicts.outcomes, strict=True)
+        }
+    if verdicts.compared:
+        shown["baseline"] = [asdict(one) for one in verdicts.compared]
     return shown | {"methods": {str(one.path): method_results(one) for one in records if one.methods.height}}
 
 
-def _tell(records: list[Record], rules: Rules) -> None:
+def _tell(records: list[Record], verdicts: Verdicts) -> None:
     comparisons = compare(records)
     for text in cautions(records):
         warn(text)
@@ -175,12 +180,11 @@ def _tell(records: list[Record], rules: Rules) -> None:
     for text in advice(records):
         console.print(text)
     _tell_methods(records)
-    if rules.asserted:
-        console.print(assertion_table(records, rules.asserted))
-    if rules.compared:
-        for one in rules.verdicts(records)[len(rules.asserted) * len(records) :]:
-            state = "holds" if one.holds else "broken"
-            console.print(f"{one.of}: {one.rule}: {state} ({one.found})", markup=False)
+    if any(verdicts.outcomes):
+        console.print(assertion_table(verdicts.runs, verdicts.outcomes))
+    for one in verdicts.compared:
+        state = "holds" if one.holds else "broken"
+        console.print(f"{one.of}: {one.rule}: {state} ({one.found})", markup=False)
 
 
 def _tell_methods(records: list[Record]) -> None:
@@ -209,8 +213,3 @@ def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
 
 def _count(things: Sized, name: str) -> str:
     return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"
-
-
-def _say_if_cut_short(records: list[Record], *, expected: int) -> None:
-    if len(records) < expected or not all(record.manifest.complete for record in records):
-        raise Interrupted("interrupted: the figures are those of what was measured until then")

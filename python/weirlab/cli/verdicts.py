@@ -14,11 +14,12 @@ from weirlab.stats import Assertion
 from weirlab.stats.repetition import NotWorse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
+    from weirlab.stats.assertions import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +85,18 @@ class Rules:
             text = self.compared[0].text
             raise UsageError(f"`{text}`: 95 % need two repetitions or more of the runs and of the baseline")
 
-    def verdicts(self, records: Sequence[Record]) -> list[Verdict]:
-        """What becomes of all rules: of assertions for each run, of comparisons for each set-up."""
-        found = []
-        for record, name in zip(records, run_names(records), strict=True):
-            for one in self.asserted:
-                outcome = one.of(record)
-                sides = f"left {outcome.left:.4g}, right {outcome.right:.4g}"
-                found.append(Verdict(of=name, rule=one.text, found=sides, holds=outcome.holds))
+    def verdicts(self, records: Sequence[Record], *, whole: bool) -> Verdicts:
+        """What becomes of all rules: of assertions for each run, of comparisons for each set-up.
+
+        Of runs that are not `whole`, since they were interrupted, set-ups are not compared.
+        """
+        return Verdicts(
+            runs=run_names(records),
+            outcomes=[[one.of(record) for one in self.asserted] for record in records],
+            compared=list(self._compared(records)) if self.compared and whole else [],
+        )
+
+    def _compared(self, records: Sequence[Record]) -> Iterator[Verdict]:
         for group in set_ups(records):
             for rule in self.compared:
                 result = rule.of(group.records, self.baseline)
@@ -99,8 +104,37 @@ class Rules:
                     f"worse by {result.worse_by:+.4g}, with 95 % by no more than {result.bound:+.4g}; "
                     f"allowed {result.margin:.4g}"
                 )
-                found.append(Verdict(of=group.name, rule=rule.text, found=words, holds=result.holds))
-        return found
+                yield Verdict(of=group.name, rule=rule.text, found=words, holds=result.holds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdicts:
+    """What became of all rules.
+
+    Attributes:
+        runs: the names of the runs.
+        outcomes: those of all assertions, a list for each run.
+        compared: those of comparisons with the baseline, for each set-up.
+    """
+
+    runs: list[str]
+    outcomes: list[list[Outcome]]
+    compared: list[Verdict]
+
+    @property
+    def each(self) -> list[Verdict]:
+        """All of them, one for each rule and run or set-up."""
+        asserted = [
+            Verdict(
+                of=name,
+                rule=one.text,
+                found=f"left {one.left:.4g}, right {one.right:.4g}",
+                holds=one.holds,
+            )
+            for name, outcomes in zip(self.runs, self.outcomes, strict=True)
+            for one in outcomes
+        ]
+        return asserted + self.compared
 
 
 def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> Rules:

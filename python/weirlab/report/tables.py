@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import Assertion, Comparison, Distribution, Interval, Summary
+    from weirlab.stats import Comparison, Distribution, Interval, Summary
+    from weirlab.stats.assertions import Outcome
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
@@ -51,21 +52,25 @@ def _subject(records: Sequence[Record]) -> str:
     return f"{tests}: {joined((record.manifest.link['title'] for record in records), 'links')}"
 
 
-def assertion_table(records: Sequence[Record], asserted: Sequence[Assertion]) -> Table:
-    """Table of assertions: the text, the figures of the runs, and whether it holds."""
+def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) -> Table:
+    """Table of assertions: the text, the figures of the runs, and whether it holds.
+
+    Args:
+        runs: the names of the runs.
+        outcomes: those of the assertions, for each run.
+    """
     table = Table(title="Assertions", **LOOK)
-    if len(records) > 1:
+    if len(runs) > 1:
         table.add_column("run", overflow="fold")
     table.add_column("assertion", overflow="fold")
     table.add_column("left", justify="right")
     table.add_column("right", justify="right")
     table.add_column("")
-    for record, run in zip(records, run_names(records), strict=True):
-        for one in asserted:
-            found = one.of(record)
+    for run, of_run in zip(runs, outcomes, strict=True):
+        for found in of_run:
             verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
             sides = (f"{found.left:.4g}", f"{found.right:.4g}")
-            table.add_row(*([run] if len(records) > 1 else []), Text(one.text), *sides, verdict)
+            table.add_row(*([run] if len(runs) > 1 else []), Text(found.text), *sides, verdict)
     return table
 
 
