@@ -52,7 +52,7 @@ def test_a_weir_file_is_the_record(records: list[Record], tmp_path: Path) -> Non
     assert compare(opened)[0].loaded_ms == compare(records[0])[0].loaded_ms
     # A packed record can be packed again, and is the same to the bit.
     again = tmp_path / "again.weir"
-    pack(target, again)
+    pack(opened, again)
     assert again.read_bytes() == target.read_bytes()
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
 

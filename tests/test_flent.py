@@ -285,7 +285,7 @@ def test_an_imported_record_is_compared_plotted_packed_and_exported(tmp_path: Pa
     assert [name.partition(" ")[0] for name in names] == ["before", "after"]
     for kind in ("three-plot", "cdf", "box", "ping"):
         assert draw(kind, first, tmp_path / f"{kind}.svg").exists()
-    pack(first.path, tmp_path / "one.weir")
+    pack(first, tmp_path / "one.weir")
     assert open_record(tmp_path / "one.weir").manifest == first.manifest
     for form in ("csv", "jsonl", "parquet"):
         export([first, second], tmp_path / form, form)

@@ -69,7 +69,7 @@ def test_bytes_in_intervals_are_the_bytes_of_flows(rrul: list[Record]) -> None:
 
 def test_a_packed_record_reads_like_its_folder(rrul: list[Record], tmp_path: Path) -> None:
     archive = tmp_path / "one.weir"
-    pack(rrul[0].path, archive)
+    pack(rrul[0], archive)
     packed = open_record(archive)
     assert packed.manifest == rrul[0].manifest
     assert packed.latency.equals(rrul[0].latency)
@@ -332,7 +332,7 @@ def test_an_archive_of_a_stranger_is_looked_at_first(
 
 def test_a_truncated_archive_is_damaged(rrul: list[Record], tmp_path: Path) -> None:
     archive = tmp_path / "one.weir"
-    pack(rrul[0].path, archive)
+    pack(rrul[0], archive)
     archive.write_bytes(archive.read_bytes()[:-1000])
     with pytest.raises(RecordError, match="is damaged: it is no whole zip archive"):
         open_record(archive)

@@ -161,7 +161,7 @@ def test_the_folders_of_two_records_that_differ_in_nothing_else(short: Record) -
 
 def test_one_run_given_twice_is_no_repetition(short: Record, tmp_path: Path) -> None:
     copy = tmp_path / "copy.weir"
-    weirlab.record.pack(short.path, copy)
+    weirlab.record.pack(short, copy)
     twice = [short, open_record(short.path), open_record(copy)]
     assert distinct(twice) == [short]
     assert [(other.path, counts.path) for other, counts in same_runs(twice)] == [

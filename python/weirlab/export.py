@@ -64,7 +64,7 @@ def export(
         if wanted == "flent":
             return _write(_for_flent(chosen, out, alone=alone))
         targets = [out] if alone else _names(chosen, out)
-        return _write({path: partial(pack, one.path) for path, one in zip(targets, chosen, strict=True)})
+        return _write({path: partial(pack, one) for path, one in zip(targets, chosen, strict=True)})
     if alone:
         return _write({out: _table(chosen, table or "runs", wanted)})
     tables = [table] if table else [name for name in NAMES if _any_rows(chosen, name)]
@@ -126,7 +126,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _any_rows(records: Sequence[Record], name: str) -> bool:
-    return name == "runs" or _content(records, name).height > 0
+    if name in TABLES:
+        return any(getattr(record, TABLES[name]).height for record in records)
+    return _content(records, name).height > 0
 
 
 def _content(records: Sequence[Record], name: str) -> pl.DataFrame:

@@ -75,7 +75,7 @@ def _import(file: Path, target: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             record = import_flent(file, Path(place) / "record")
             target.parent.mkdir(parents=True, exist_ok=True)
-            pack(record.path, target)
+            pack(record, target)
             _tell(record, target)
     else:
         _tell(import_flent(file, target), target)

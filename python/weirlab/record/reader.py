@@ -308,14 +308,14 @@ def record_paths(path: Path) -> list[Path]:
     return found
 
 
-def pack(record: Path, archive: Path | IO[bytes]) -> None:
+def pack(record: Record, archive: Path | IO[bytes]) -> None:
     """Writes a record as one `.weir` file; the same record gives the same bytes.
 
     Args:
-        record: the folder of a record, or a `.weir` file.
+        record: the record.
         archive: the file to write, which is replaced if it is there; or an open one.
     """
-    store = Record(record)._store  # noqa: SLF001 - of this module
+    store = record._store  # noqa: SLF001 - of this module
     with zipfile.ZipFile(archive, "w") as out:
         for name in (MANIFEST, *store.parts()):
             entry = zipfile.ZipInfo(name, date_time=EPOCH)

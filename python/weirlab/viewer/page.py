@@ -115,7 +115,7 @@ def _archives(records: Sequence[Record]) -> Iterator[str]:
     whole = 0
     for record in records:
         content = io.BytesIO()
-        pack(record.path, content)
+        pack(record, content)
         whole += content.tell()
         if whole > MAX_EMBEDDED_BYTES:
             raise UsageError(

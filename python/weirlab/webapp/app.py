@@ -105,7 +105,7 @@ class _Served:
     def record(self, request: Request) -> Response:
         (found,) = self.library.records(request.query_params.getlist("record")[:1])
         content = io.BytesIO()
-        pack(found.path, content)
+        pack(found, content)
         return Response(content.getvalue(), media_type="application/zip")
 
     def form(self, request: Request) -> Response:
