@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +22,7 @@ from weirlab.ui import console
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 @click.command("list")
@@ -42,33 +44,52 @@ def command(what: str, name: str | None, *, as_json: bool) -> None:
 
     A schema is the JSON Schema of a kind of TOML file, by which editors complete and check it.
     """
-    entries = {
-        "tests": _tests,
-        "links": _links,
-        "queues": _queues,
-        "markers": _markers,
-        "congestion-controls": _congestion_controls,
-        "flent-tests": _flent_tests,
-        "schemas": described_schemas,
-    }[what]()
-    if what == "queues" and name is not None:
+    kind = _kinds()[what]
+    if name is None:
+        entries = kind.entries()
+    elif what == "queues":
         entries = [_with_expansion(name)]
-    elif name is not None:
-        entries = [_named(name, what, entries)]
+    else:
+        entries = [_named(name, what, kind.entries())]
     if as_json:
         click.echo(json.dumps(entries, indent=2))
-    elif what == "flent-tests":
-        _show_flent_tests(entries)
-    elif name is not None and what == "schemas":
-        click.echo(json.dumps(entries[0]["schema"], indent=2))
     elif name is None:
-        _show_many(what, entries)
-        if what == "tests":
-            _show_flent_tests(_flent_tests())
-    elif what in {"queues", "markers", "congestion-controls"}:
-        _show_set_up(entries[0])
+        kind.show_all(entries)
     else:
-        _show_one(entries[0])
+        kind.show_one(entries[0])
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of things that can be listed.
+
+    Attributes:
+        entries: all of them, each with its name.
+        show_all: prints a table of them.
+        show_one: prints all about one.
+    """
+
+    entries: Callable[[], list[dict[str, Any]]]
+    show_all: Callable[[list[dict[str, Any]]], None]
+    show_one: Callable[[dict[str, Any]], None]
+
+
+def _kinds() -> dict[str, _Kind]:
+    return {
+        "tests": _Kind(_tests, _show_tests, _show_one),
+        "links": _Kind(_links, partial(_show_many, "links"), _show_one),
+        "queues": _Kind(_queues, partial(_show_many, "queues"), _show_parameters),
+        "markers": _Kind(_markers, partial(_show_many, "markers"), _show_parameters),
+        "congestion-controls": _Kind(
+            _congestion_controls, partial(_show_many, "congestion-controls"), _show_parameters
+        ),
+        "flent-tests": _Kind(_flent_tests, _show_flent_tests, lambda one: _show_flent_tests([one])),
+        "schemas": _Kind(
+            described_schemas,
+            partial(_show_many, "schemas"),
+            lambda one: click.echo(json.dumps(one["schema"], indent=2)),
+        ),
+    }
 
 
 def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -87,6 +108,12 @@ def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str,
 
 def _tests() -> list[dict[str, Any]]:
     return [load_test(name).model_dump(mode="json") for name in shipped_tests()]
+
+
+def _show_tests(entries: Sequence[Mapping[str, Any]]) -> None:
+    """Our own tests, and those of Flent that they stand for."""
+    _show_many("tests", entries)
+    _show_flent_tests(_flent_tests())
 
 
 def _flent_tests() -> list[dict[str, Any]]:
@@ -182,6 +209,7 @@ def _headed(name: str, words: str) -> Text:
 
 
 def _show_one(entry: Mapping[str, Any]) -> None:
+    """A test or link with its parts."""
     console.print(_headed(entry["name"], entry["title"]))
     console.print(entry["summary"])
     console.print(f"Source: {' '.join(entry['source'].split())}", style="dim")
@@ -194,7 +222,7 @@ def _show_one(entry: Mapping[str, Any]) -> None:
         for column in columns:
             table.add_column(column)
         for row in rows:
-            table.add_row(*(_cell(column, row[column]) for column in columns))
+            table.add_row(*(_cell(row[column]) for column in columns))
         console.print(table)
 
 
@@ -203,17 +231,14 @@ def _says(value: object) -> bool:
     return value not in (None, {}, "", [], 0, "0s")
 
 
-def _cell(column: str, value: object) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {one}" for key, one in value.items() if one is not None)
-    if column in {"delay", "jitter", "start", "stop", "period"} and isinstance(value, int):
-        return f"{value / 1e6:g} ms"
-    if column == "rate" and isinstance(value, int):
-        return f"{value / 1e6:g} Mbit/s"
     return "" if value is None else str(value)
 
 
-def _show_set_up(entry: Mapping[str, Any]) -> None:
+def _show_parameters(entry: Mapping[str, Any]) -> None:
+    """A discipline, marker or congestion control with its parameters."""
     console.print(_headed(entry["name"], entry["summary"]))
     console.print(f"  Source: {entry['source']}", style="dim")
     for heading, key in (("parameter", "params"), ("class parameter", "class_params")):

@@ -206,9 +206,9 @@ def _tell(target: PingTarget, plan: PingPlan, samples: Samples, *, as_json: bool
         table.add_row(*(f"{getattr(found, name):.3f}" for name in FIGURES))
         console.print(table)
     console.print(_losses(samples))
-    for by, count in samples.answered_by.most_common(MOST_NAMED):
+    for by, count in samples.answered_by.most_common(MAX_NAMED):
         console.print(f"answered by {by}: {count}", soft_wrap=True)
-    for by, count in list(samples.figures()["refused"].items())[:MOST_NAMED]:
+    for by, count in list(samples.figures()["refused"].items())[:MAX_NAMED]:
         console.print(f"refused, {by.lower()}: {count}", soft_wrap=True)
 
 
@@ -221,5 +221,5 @@ def _say_where(out: Path | None, chart: Path | None, *, quiet: bool) -> None:
 FIGURES = ("min", "mean", "max", "std", "median", "p5", "p95", "p99")
 """In the order of hrPing's report, and percentiles."""
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Routers that are named; a path that changes all the time has more."""

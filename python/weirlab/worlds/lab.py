@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weirlab.worlds.base import Datapath, Progress
 
 CLOCK = "monotonic, nanoseconds since the start of the run"
-OFFLOADS = "super-packets are cut before they meet a queue and joined behind the line"
+OFFLOADS = "GSO packets are segmented before they meet a queue and coalesced behind the line"
 KERNEL_OFFLOADS = "none: packets meet the kernel's queues one by one"
 
 
