@@ -72,3 +72,23 @@ def test_the_picture_shows_each_crate_at_its_level_with_its_nearest() -> None:
         for crate, arrows in re.findall(r"([\w-]+)(?: --> ((?:[\w-]+, )*[\w-]+))?(?:  |$)", crates):
             drawn[crate] = (int(number), set(filter(None, arrows.split(", "))))
     assert drawn == {crate: (level(crate), nearest(crate)) for crate in allowed()}
+
+
+LIBRARIES = sorted(
+    file.parent.parent for file in [*ROOT.glob("crates/*/src/lib.rs"), ROOT / "benches/src/lib.rs"]
+)
+
+
+@pytest.mark.parametrize("crate", LIBRARIES, ids=lambda crate: crate.name)
+def test_examples_in_documentation_are_run_where_there_are_any(crate: Path) -> None:
+    """A library without them says so, since to look for them takes seconds."""
+    manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
+    library = manifest.get("lib", {})
+    looked_for = library.get("doctest", True) and "cdylib" not in library.get("crate-type", [])
+    assert looked_for == any(has_example(file) for file in crate.glob("src/**/*.rs"))
+
+
+def has_example(file: Path) -> bool:
+    """Whether the documentation in a file has code that is no plain text. Every other fence opens a block."""
+    fences = re.findall(r"^\s*//[/!] ```(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return any(words.strip() != "text" for words in fences[::2])
