@@ -6,17 +6,17 @@
 
 use std::collections::VecDeque;
 
-use weir_core::{Draw, Packet, Rng, Time};
+use weir_core::{Draw, Packet, Rate, Rng, Time};
 
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
     BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedVerdict,
-    burst, required_size,
+    burst, size,
 };
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, Unless0, number, params};
 
 struct Choke {
     limit: u32,
@@ -36,13 +36,12 @@ struct Holed {
 
 impl Choke {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let limit = params.number("limit")? as u32;
+        let options: ChokeOptions = set_up.read(device)?;
         Ok(Self {
-            limit,
-            params: settings_of(&params, limit)?.for_kernel(&params)?,
+            limit: options.limit,
+            params: options.settings()?.for_kernel("choke")?,
             state: RedState::default(),
-            policy: Policy { ecn: params.switch("ecn"), ..Policy::default() },
+            policy: Policy { ecn: options.ecn, ..Policy::default() },
             rng: device.seed.stream("choke"),
             queue: Holed::default(),
             accounting: Accounting::default(),
@@ -120,30 +119,33 @@ fn same_flow(one: &Packet, other: &Packet) -> bool {
     key(one) == key(other)
 }
 
-/// The settings of `choke`, whose thresholds count packets, with what `tc` computes where nothing is
-/// written.
-fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
-    let written =
-        |name| params.try_number(name).map(|value| value.filter(|&n| n > 0).map(|n| n as u32));
-    let average_packet = required_size(params, "avpkt")?;
-    let max = written("max")?.unwrap_or(limit / 4);
-    let min = written("min")?.unwrap_or(max / 3);
-    if max > limit {
-        return Err(params.bad("max", &max.to_string(), &format!("it is above `limit` {limit}")));
+impl ChokeOptions {
+    /// The settings of `choke`, whose thresholds count packets, with what `tc` computes where nothing is
+    /// written.
+    fn settings(&self) -> Result<RedSettings, SetUpError> {
+        let Self { limit, min, max, avpkt, .. } = *self;
+        let max = max.0.unwrap_or(limit / 4);
+        let min = min.0.unwrap_or(max / 3);
+        let bad = |name: &str, value: u32, why: &str| {
+            Err(SetUpError::bad("choke", name, &value.to_string(), why))
+        };
+        if max > limit {
+            return bad("max", max, &format!("it is above `limit` {limit}"));
+        }
+        if min >= max {
+            return bad("min", min, &format!("it is not below `max` {max}"));
+        }
+        Ok(RedSettings {
+            min,
+            max,
+            unit: avpkt,
+            average_packet: avpkt,
+            burst: burst(self.burst, min, max, 1),
+            probability: self.probability,
+            bandwidth: Some(self.bandwidth),
+            gentle: false,
+        })
     }
-    if min >= max {
-        return Err(params.bad("min", &min.to_string(), &format!("it is not below `max` {max}")));
-    }
-    Ok(RedSettings {
-        min,
-        max,
-        unit: average_packet,
-        average_packet,
-        burst: burst(params, min, max, 1)?,
-        probability: params.probability("probability")?,
-        bandwidth: params.rate("bandwidth")?,
-        gentle: false,
-    })
 }
 
 impl Qdisc for Choke {
@@ -181,44 +183,29 @@ impl Qdisc for Choke {
     }
 }
 
+params! {
+    /// Parameters of `choke`.
+    struct ChokeOptions {
+        /// most packets that may wait
+        limit: u32 = number("packets", 1, MAX_PACKETS),
+        /// average queue up to which nothing is dropped
+        min: Unless0<u32> = number("packets", 0, MAX_PACKETS).absent_or_0("max / 3"),
+        /// average queue above which everything is dropped or marked
+        max: Unless0<u32> = number("packets", 0, MAX_PACKETS).absent_or_0("limit / 4"),
+        /// bytes of an average packet
+        avpkt: u32 = size().default("1000"),
+        burst: Unless0<u32> = BURST,
+        probability: f64 = PROBABILITY,
+        bandwidth: Rate = BANDWIDTH.required(),
+        ecn: bool = ECN,
+    }
+}
+
 pub(crate) static CHOKE: Discipline = Discipline {
     name: "choke",
     summary: "RED that drops an arrival together with a packet of its flow drawn from the queue",
     source: "Linux net/sched/sch_choke.c; Pan, Prabhakar, Psounis 2000",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, MAX_PACKETS) },
-            default: DefaultValue::Required,
-            meaning: "most packets that may wait",
-        },
-        Param {
-            name: "min",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, MAX_PACKETS) },
-            default: DefaultValue::Absent("max / 3"),
-            meaning: "average queue up to which nothing is dropped",
-        },
-        Param {
-            name: "max",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, MAX_PACKETS) },
-            default: DefaultValue::Absent("limit / 4"),
-            meaning: "average queue above which everything is dropped or marked",
-        },
-        Param {
-            name: "avpkt",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("1000"),
-            meaning: "bytes of an average packet",
-        },
-        BURST,
-        PROBABILITY,
-        Param { default: DefaultValue::Required, ..BANDWIDTH },
-        ECN,
-    ],
+    params: ChokeOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

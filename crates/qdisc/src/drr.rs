@@ -12,7 +12,7 @@ use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{self, Classifier, NoOptions, Record, SetUp, SetUpError, number, params};
 
 /// Deficit round robin over those classes that have packets.
 pub(crate) struct RoundRobin {
@@ -80,11 +80,11 @@ impl Schedule for RoundRobin {
 }
 
 fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    set_up.params(device)?;
+    set_up.read::<NoOptions>(device)?;
     let mut quanta = Vec::new();
     for class in &set_up.classes {
-        let params = Params::read("drr class", CLASS_PARAMS, &class.words, device)?;
-        quanta.push((params.number("quantum")? as u32).max(MIN_QUANTUM_BYTES));
+        let DrrClassOptions { quantum } = tc::read("drr class", &class.words, device)?;
+        quanta.push(quantum.max(MIN_QUANTUM_BYTES));
     }
     let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
     let leaves = Leaves::read(set_up, device)?;
@@ -96,7 +96,7 @@ pub(crate) static DRR: Discipline = Discipline {
     summary: "classes that take turns, each with a quantum of bytes",
     source: "Linux net/sched/sch_drr.c; Shreedhar and Varghese 1995",
     params: &[],
-    class_params: CLASS_PARAMS,
+    class_params: DrrClassOptions::PARAMS,
     takes_child: false,
     examples: &[
         "drr quantum 3000 fq_codel limit 30",
@@ -113,13 +113,14 @@ pub(crate) static DRR: Discipline = Discipline {
     build,
 };
 
-const CLASS_PARAMS: &[Param] = &[Param {
-    name: "quantum",
-    aliases: &[],
-    kind: Kind::Number { unit: "bytes", range: (1, 1 << 20) },
-    default: DefaultValue::Device("one full packet", |device| device.full_packet().to_string()),
-    meaning: "bytes that the class may send in its turn (256 at least)",
-}];
+params! {
+    /// Parameters of a class of `drr`.
+    struct DrrClassOptions {
+        /// bytes that the class may send in its turn (256 at least)
+        quantum: u32 = number("bytes", 1, 1 << 20)
+            .default_of("one full packet", |device| device.full_packet().to_string()),
+    }
+}
 
 /// `drr_change_class` and `ets_quantum_parse` raise smaller ones in silence.
 pub(crate) const MIN_QUANTUM_BYTES: u32 = 256;

@@ -7,9 +7,11 @@
 
 use weir_core::{Draw, Duration, Rate, Rng, Time};
 
-use crate::Device;
 use crate::contract::DropReason;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{
+    Declared, Kind, SetUpError, Text, choice, nonzero_size, one_of, params, probability, rate,
+    read_size, switch,
+};
 
 /// The average of a queue in bytes: an exponentially weighted one, which falls while the queue is empty as
 /// if small packets went by.
@@ -23,16 +25,15 @@ pub(crate) struct Average {
 }
 
 impl Average {
-    /// Reads `wq`, `avpkt` and `bandwidth`.
-    pub fn read(params: &Params) -> Result<Self, SetUpError> {
-        let rate = params.rate("bandwidth")?.expect("a default");
-        let bits = 8 * u64::from(typical_packet(params)?);
-        Ok(Self {
+    /// The average of a queue that is empty.
+    pub fn new(options: &EarlyOptions) -> Self {
+        let bits = 8 * u64::from(options.avpkt);
+        Self {
             bytes: 0.0,
-            weight: params.probability("wq")?,
-            packet_time: Duration::from_nanos(bits * 1_000_000_000 / rate.as_bps()),
+            weight: options.wq,
+            packet_time: Duration::from_nanos(bits * 1_000_000_000 / options.bandwidth.as_bps()),
             empty_since: Some(Time::ZERO),
-        })
+        }
     }
 
     /// Takes in a queue of `backlog` bytes.
@@ -103,6 +104,16 @@ pub(crate) struct EarlyDrop {
     count: Option<u64>,
 }
 
+/// A probability that rises from 0 at one threshold of the average up to `probability` at another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Curve {
+    /// Lower threshold in bytes, and the name of its parameter.
+    pub min: (u64, &'static str),
+    /// Upper threshold in bytes, and the name of its parameter.
+    pub max: (u64, &'static str),
+    pub probability: f64,
+}
+
 /// How the gaps between early drops are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {
@@ -117,25 +128,22 @@ pub(crate) enum Spacing {
 }
 
 impl EarlyDrop {
-    /// Reads the curve whose parameters have these names, and `spacing` and `gentle`.
-    pub fn read(params: &Params, [min, max, probability]: [&str; 3]) -> Result<Self, SetUpError> {
-        let bytes = |name: &str| params.size(name).map(|size| size.expect("a default").get());
-        let (low, high) = (bytes(min)?, bytes(max)?);
+    /// Early drops by `curve`, in the discipline or marker called `owner`.
+    ///
+    /// # Errors
+    /// If the thresholds are not in order.
+    pub fn new(owner: &str, curve: Curve, options: &EarlyOptions) -> Result<Self, SetUpError> {
+        let Curve { min: (low, min), max: (high, max), probability } = curve;
         if low >= high {
             let allowed = format!("write more than `{min}`, which is {low} bytes");
-            return Err(params.bad(max, &high.to_string(), &allowed));
+            return Err(SetUpError::bad(owner, max, &high.to_string(), &allowed));
         }
         Ok(Self {
             min: low as f64,
             max: high as f64,
-            probability: params.probability(probability)?,
-            gentle: params.switch("gentle"),
-            spacing: match params.choice("spacing")? {
-                "uniform" => Spacing::Uniform,
-                "wait" => Spacing::Wait,
-                "geometric" => Spacing::Geometric,
-                _ => Spacing::Never,
-            },
+            probability,
+            gentle: options.gentle,
+            spacing: options.spacing,
             count: None,
         })
     }
@@ -189,69 +197,49 @@ impl EarlyDrop {
     }
 }
 
-/// A typical packet's length as a queue counts it.
-pub(crate) fn typical_packet(params: &Params) -> Result<u32, SetUpError> {
-    let size = params.size("avpkt")?.expect("a default").get();
-    if (1..=MAX_AVPKT_BYTES).contains(&size) {
-        Ok(size as u32)
-    } else {
-        Err(params.bad("avpkt", &size.to_string(), "write from 1 to 65535 bytes"))
+params! {
+    /// Parameters of averages and early drops.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct EarlyOptions {
+        /// weight of the present queue in the average
+        wq: f64 = probability().default(WEIGHT),
+        /// a typical packet
+        pub avpkt: u32 = Declared::new(Kind::Size, read_typical_packet)
+            .default_of("one full packet", |device| device.full_packet().to_string()),
+        /// rate at which the average falls while the queue is empty
+        bandwidth: Rate = rate().default_of("the line's rate, else 10mbit", |device| {
+            // Where the line has no fixed rate: what `tc` takes.
+            format!("{}bit", device.line_rate.map_or(10_000_000, Rate::as_bps))
+        }),
+        /// gaps between early drops: even below 1/p packets, even from 1/p to 2/p, each by itself,
+        /// no drops
+        spacing: Spacing = one_of().default("uniform"),
+        /// above the upper threshold go on with a rising probability instead of dropping all
+        gentle: bool = switch().off_by("nogentle"),
     }
 }
 
-const MAX_AVPKT_BYTES: u64 = 65_535;
+choice! { Spacing {
+    "uniform" => Self::Uniform,
+    "wait" => Self::Wait,
+    "geometric" => Self::Geometric,
+    "never" => Self::Never,
+} }
+
+/// A typical packet's length as a queue counts it.
+fn read_typical_packet(text: &Text<'_>) -> Result<u32, SetUpError> {
+    let size = read_size(text)?;
+    let packet = u32::try_from(size).ok().filter(|bytes| (1..=MAX_AVPKT_BYTES).contains(bytes));
+    packet.ok_or_else(|| text.bad_value(&size.to_string(), "write from 1 to 65535 bytes"))
+}
+
+const MAX_AVPKT_BYTES: u32 = 65_535;
 
 /// Floyd and Jacobson 1993, section 6: averages over some hundred packets.
-pub(crate) const WQ: Param = Param {
-    name: "wq",
-    aliases: &[],
-    kind: Kind::Probability,
-    default: DefaultValue::Is("0.002"),
-    meaning: "weight of the present queue in the average",
-};
+const WEIGHT: &str = "0.002";
 
-pub(crate) const AVPKT: Param = Param {
-    name: "avpkt",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Device("one full packet", |device| device.full_packet().to_string()),
-    meaning: "a typical packet",
-};
-
-pub(crate) const BANDWIDTH: Param = Param {
-    name: "bandwidth",
-    aliases: &[],
-    kind: Kind::Rate,
-    // Where the line has no fixed rate: what `tc` takes.
-    default: DefaultValue::Device("the line's rate, else 10mbit", |device: &Device| {
-        format!("{}bit", device.line_rate.map_or(10_000_000, Rate::as_bps))
-    }),
-    meaning: "rate at which the average falls while the queue is empty",
-};
-
-pub(crate) const SPACING: Param = Param {
-    name: "spacing",
-    aliases: &[],
-    kind: Kind::Choice(&["uniform", "wait", "geometric", "never"]),
-    default: DefaultValue::Is("uniform"),
-    meaning: "gaps between early drops: even below 1/p packets, even from 1/p to 2/p, each by itself, no drops",
-};
-
-pub(crate) const GENTLE: Param = Param {
-    name: "gentle",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("nogentle") },
-    default: DefaultValue::Is("off"),
-    meaning: "above the upper threshold go on with a rising probability instead of dropping all",
-};
-
-pub(crate) const LIMIT: Param = Param {
-    name: "limit",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Is("1000000"),
-    meaning: "most bytes that may wait",
-};
+pub(crate) const LIMIT: Declared<u64> =
+    nonzero_size().default("1000000").means("most bytes that may wait");
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter, bands};
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, Text, band_count, number, params, words};
 
 struct Ets {
     strict: usize,
@@ -40,72 +40,59 @@ impl Schedule for Ets {
 }
 
 fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    let params = set_up.params(device)?;
-    let strict = params.number("strict")?;
-    let mut quanta = quanta(&params)?;
-    let needed = strict + quanta.len() as u64;
-    let count = params.try_number("bands")?.unwrap_or(needed);
-    if count == 0 {
+    let EtsOptions { bands: written, strict, quanta, priomap } = set_up.read(device)?;
+    let mut quanta = quanta.unwrap_or_default();
+    let needed = usize::from(strict) + quanta.len();
+    let wanted = written.map_or(needed, usize::from);
+    if wanted == 0 {
         return Err(SetUpError::new("ets: one of `bands`, `strict` and `quanta` is required"));
     }
-    if needed > count || count > MAX_BANDS {
+    let fits = needed <= wanted && wanted <= usize::from(MAX_BANDS);
+    let Some(count) = u8::try_from(wanted).ok().filter(|_| fits) else {
         return Err(SetUpError::new(format!(
             "ets: `strict {strict}` and {} quanta make {needed} bands; write as many `bands` at least, \
              and {MAX_BANDS} at most",
             quanta.len()
         )));
-    }
+    };
     // Bands without a quantum have that of a full packet; strict ones have none.
-    quanta.resize((count - strict) as usize, device.full_packet().max(MIN_QUANTUM_BYTES));
-    let map = PrioMap::all(count as u8 - 1).overwritten(&params, count as u8)?;
-    let sharing = RoundRobin::new(std::iter::repeat_n(0, strict as usize).chain(quanta));
-    let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count as usize);
-    let leaves = bands(set_up, count as u16, device)?;
-    Ok(Scheduler::boxed(Ets { strict: strict as usize, sharing }, sorter, leaves))
+    quanta.resize((count - strict).into(), device.full_packet().max(MIN_QUANTUM_BYTES));
+    let map = PrioMap::all(count - 1).overwritten("ets", &priomap.unwrap_or_default(), count)?;
+    let sharing = RoundRobin::new(std::iter::repeat_n(0, strict.into()).chain(quanta));
+    let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count.into());
+    let leaves = bands(set_up, count.into(), device)?;
+    Ok(Scheduler::boxed(Ets { strict: strict.into(), sharing }, sorter, leaves))
 }
 
-fn quanta(params: &Params) -> Result<Vec<u32>, SetUpError> {
-    let words = params.words("quanta");
-    let quantum = |word: &&str| {
+fn read_quanta(text: &Text<'_>) -> Result<Vec<u32>, SetUpError> {
+    let quantum = |word: &str| {
         let quantum = word.parse().ok().filter(|quantum| (1..=1 << 20).contains(quantum));
-        quantum.map(|quantum: u32| quantum.max(MIN_QUANTUM_BYTES)).ok_or_else(|| {
-            params.bad("quanta", word, "write bytes from 1 to 1048576, one number a band")
-        })
+        quantum
+            .map(|quantum: u32| quantum.max(MIN_QUANTUM_BYTES))
+            .ok_or_else(|| text.bad_value(word, "write bytes from 1 to 1048576, one number a band"))
     };
-    words.iter().map(quantum).collect()
+    text.words().into_iter().map(quantum).collect()
+}
+
+params! {
+    /// Parameters of `ets`.
+    struct EtsOptions {
+        /// number of bands, which are the classes 1: and on; band 0 is class 1
+        bands: Option<u8> = band_count(1, MAX_BANDS as u64).absent("strict + quanta"),
+        /// how many bands, from the first, go before all behind them
+        strict: u8 = number("bands", 0, MAX_BANDS as u64).default("0"),
+        /// bytes that each band behind the strict ones may send in its turn (256 at least)
+        quanta: Option<Vec<u32>> = words("bytes, a number a band", numbers, read_quanta)
+            .absent("one full packet each"),
+        priomap: Option<Vec<String>> = PRIOMAP.absent("the last band for all"),
+    }
 }
 
 pub(crate) static ETS: Discipline = Discipline {
     name: "ets",
     summary: "strict bands first, then bands that share what is left by their quanta",
     source: "Linux net/sched/sch_ets.c; iproute2 tc/q_ets.c; IEEE 802.1Qaz",
-    params: &[
-        Param {
-            name: "bands",
-            aliases: &[],
-            kind: Kind::Bands { range: (1, MAX_BANDS) },
-            default: DefaultValue::Absent("strict + quanta"),
-            meaning: "number of bands, which are the classes 1: and on; band 0 is class 1",
-        },
-        Param {
-            name: "strict",
-            aliases: &[],
-            kind: Kind::Number { unit: "bands", range: (0, MAX_BANDS) },
-            default: DefaultValue::Is("0"),
-            meaning: "how many bands, from the first, go before all behind them",
-        },
-        Param {
-            name: "quanta",
-            aliases: &[],
-            kind: Kind::Words { shape: "bytes, a number a band", takes: numbers },
-            default: DefaultValue::Absent("one full packet each"),
-            meaning: "bytes that each band behind the strict ones may send in its turn (256 at least)",
-        },
-        Param {
-            default: DefaultValue::Absent("the last band for all"),
-            ..PRIOMAP
-        },
-    ],
+    params: EtsOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -125,4 +112,4 @@ fn numbers(behind: &[&str]) -> usize {
 }
 
 /// `TCQ_ETS_MAX_BANDS`.
-const MAX_BANDS: u64 = 16;
+const MAX_BANDS: u8 = 16;

@@ -10,7 +10,7 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Record, nonzero_size, number, params};
 
 /// A FIFO.
 #[derive(Debug)]
@@ -87,36 +87,52 @@ impl Qdisc for Fifo {
     }
 }
 
+params! {
+    /// Parameters of `pfifo` and `pfifo_head_drop`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct PfifoOptions {
+        /// most packets that may wait
+        pub limit: u32 = number("packets", 1, u32::MAX as u64)
+            .default_of("txqueuelen", |device| device.tx_queue_len.to_string()),
+    }
+}
+
+params! {
+    /// Parameters of `bfifo`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct BfifoOptions {
+        /// most bytes that may wait
+        pub limit: u64 = nonzero_size().default_of("txqueuelen full packets", |device| {
+            (u64::from(device.tx_queue_len) * u64::from(device.full_packet())).to_string()
+        }),
+    }
+}
+
 pub(crate) static PFIFO: Discipline = Discipline {
     name: "pfifo",
     summary: "first in, first out, limited in packets",
     source: "Linux net/sched/sch_fifo.c",
-    params: &[PACKET_LIMIT],
+    params: PfifoOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &["pfifo limit 20"],
-    build: |set_up, device| Ok(Box::new(Fifo::new(Limit::Packets(packet_limit(set_up, device)?)))),
+    build: |set_up, device| {
+        let PfifoOptions { limit } = set_up.read(device)?;
+        Ok(Box::new(Fifo::new(Limit::Packets(limit))))
+    },
 };
 
 pub(crate) static BFIFO: Discipline = Discipline {
     name: "bfifo",
     summary: "first in, first out, limited in bytes",
     source: "Linux net/sched/sch_fifo.c",
-    params: &[Param {
-        name: "limit",
-        aliases: &[],
-        kind: Kind::Size,
-        default: DefaultValue::Device("txqueuelen full packets", |device| {
-            (u64::from(device.tx_queue_len) * u64::from(device.full_packet())).to_string()
-        }),
-        meaning: "most bytes that may wait",
-    }],
+    params: BfifoOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &["bfifo limit 30000"],
     build: |set_up, device| {
-        let limit = set_up.params(device)?.some_size("limit")?.expect("a default");
-        Ok(Box::new(Fifo::new(Limit::Bytes(limit.get()))))
+        let BfifoOptions { limit } = set_up.read(device)?;
+        Ok(Box::new(Fifo::new(Limit::Bytes(limit))))
     },
 };
 
@@ -124,30 +140,15 @@ pub(crate) static PFIFO_HEAD_DROP: Discipline = Discipline {
     name: "pfifo_head_drop",
     summary: "first in, first out, limited in packets; a full queue drops its oldest packet",
     source: "Linux net/sched/sch_fifo.c",
-    params: &[PACKET_LIMIT],
+    params: PfifoOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &["pfifo_head_drop limit 20"],
     build: |set_up, device| {
-        Ok(Box::new(Fifo::new(Limit::PacketsDropHead(packet_limit(set_up, device)?))))
+        let PfifoOptions { limit } = set_up.read(device)?;
+        Ok(Box::new(Fifo::new(Limit::PacketsDropHead(limit))))
     },
 };
-
-fn packet_limit(set_up: &SetUp, device: &Device) -> Result<u32, SetUpError> {
-    Ok(set_up.params(device)?.number("limit")? as u32)
-}
-
-/// The limit of a FIFO that counts packets.
-const PACKET_LIMIT: Param = Param {
-    name: "limit",
-    aliases: &[],
-    kind: Kind::Number { unit: "packets", range: (1, PACKETS_MAX) },
-    default: DefaultValue::Device("txqueuelen", |device| device.tx_queue_len.to_string()),
-    meaning: "most packets that may wait",
-};
-
-/// The kernel keeps limits in 32 bits.
-const PACKETS_MAX: u64 = u32::MAX as u64;
 
 /// The FIFO that Linux puts where nothing else was asked for (a class of HTB, say).
 pub(crate) fn default_leaf(device: &Device) -> Box<dyn Qdisc> {

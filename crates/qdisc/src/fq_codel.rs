@@ -2,7 +2,7 @@
 //!
 //! Follows Linux `net/sched/sch_fq_codel.c` and RFC 8290. Nothing is done differently.
 
-use weir_core::{Packet, Time};
+use weir_core::{Duration, Packet, Time};
 
 use crate::Device;
 use crate::accounting::Accounting;
@@ -14,7 +14,7 @@ use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, nonzero_size, number, params, switch};
 use crate::turns::Turns;
 
 struct FqCodel {
@@ -49,17 +49,18 @@ struct Store {
 
 impl FqCodel {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let flows = params.number("flows")? as usize;
+        let options: FqCodelOptions = set_up.read(device)?;
+        let FqCodelOptions { flows, target, interval, ce_threshold, ecn, .. } = options;
+        let full_packet = device.full_packet();
         Ok(Self {
-            limit: params.number("limit")? as u32,
-            memory_limit: params.some_size("memory_limit")?.expect("a default").get().min(1 << 31),
-            drop_batch: params.number("drop_batch")? as u32,
-            codel: CodelParams::read(&params, device)?,
+            limit: options.limit,
+            memory_limit: options.memory_limit.min(1 << 31),
+            drop_batch: options.drop_batch,
+            codel: CodelParams::new(target, interval, ce_threshold, full_packet, ecn),
             classifier: Classifier::new(&set_up.filters),
             major: set_up.major(),
             flows: vec![Flow::default(); flows],
-            turns: Turns::new(flows, params.number("quantum")? as u32),
+            turns: Turns::new(flows, options.quantum),
             store: Store {
                 pool: Pool::default(),
                 accounting: Accounting::default(),
@@ -180,59 +181,36 @@ fn longest(backlogs: &[u32]) -> usize {
     backlogs.iter().position(|&backlog| backlog == largest).expect("there is a flow")
 }
 
+params! {
+    /// Parameters of `fq_codel`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FqCodelOptions {
+        /// most packets that may wait in all flows together
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
+        /// number of queues over which flows are hashed
+        pub flows: usize = number("queues", 1, 65_536).default("1024"),
+        pub target: Duration = TARGET,
+        pub interval: Duration = INTERVAL,
+        /// bytes that a flow may send in one turn (256 at least)
+        pub quantum: u32 = number("bytes", 1, 1 << 20)
+            .default_of("one full packet", |device| { device.full_packet().to_string() }),
+        /// mark packets whose sender speaks ECN instead of dropping them
+        pub ecn: bool = switch().off_by("noecn").default("on"),
+        pub ce_threshold: Option<Duration> = CE_THRESHOLD,
+        /// most memory that waiting packets may take, as the kernel accounts it
+        pub memory_limit: u64 = nonzero_size().default("32Mb"),
+        /// most packets dropped at once from the longest flow when the queue is full
+        pub drop_batch: u32 = number("packets", 1, u32::MAX as u64)
+            .aliases(&["drop_batch_size"])
+            .default("64"),
+    }
+}
+
 pub(crate) static FQ_CODEL: Discipline = Discipline {
     name: "fq_codel",
     summary: "flows in queues of their own, served in turn, each under CoDel",
     source: "Linux net/sched/sch_fq_codel.c; RFC 8290",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("10240"),
-            meaning: "most packets that may wait in all flows together",
-        },
-        Param {
-            name: "flows",
-            aliases: &[],
-            kind: Kind::Number { unit: "queues", range: (1, 65_536) },
-            default: DefaultValue::Is("1024"),
-            meaning: "number of queues over which flows are hashed",
-        },
-        TARGET,
-        INTERVAL,
-        Param {
-            name: "quantum",
-            aliases: &[],
-            kind: Kind::Number { unit: "bytes", range: (1, 1 << 20) },
-            default: DefaultValue::Device("one full packet", |device| {
-                device.full_packet().to_string()
-            }),
-            meaning: "bytes that a flow may send in one turn (256 at least)",
-        },
-        Param {
-            name: "ecn",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("noecn") },
-            default: DefaultValue::Is("on"),
-            meaning: "mark packets whose sender speaks ECN instead of dropping them",
-        },
-        CE_THRESHOLD,
-        Param {
-            name: "memory_limit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("32Mb"),
-            meaning: "most memory that waiting packets may take, as the kernel accounts it",
-        },
-        Param {
-            name: "drop_batch",
-            aliases: &["drop_batch_size"],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("64"),
-            meaning: "most packets dropped at once from the longest flow when the queue is full",
-        },
-    ],
+    params: FqCodelOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

@@ -9,13 +9,10 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::peeked::{Peeked, TakesNext};
-use crate::pie::{
-    ALPHA, BETA, BYTEMODE, DQ_RATE_ESTIMATOR, ECN, PieParams, PieState, TARGET, TUPDATE,
-    UpdateTimer,
-};
+use crate::pie::{PieParams, PieState, Signals, Steering, UpdateTimer};
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, number, params, size};
 use crate::turns::Turns;
 
 struct FqPie {
@@ -45,21 +42,19 @@ struct Flow {
 
 impl FqPie {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let flows = params.number("flows")? as usize;
-        // Read so that a wrong value is refused; the kernel makes nothing of it but a statistic.
-        params.size("memory_limit")?;
+        let options: FqPieOptions = set_up.read(device)?;
+        let FqPieOptions { flows, steering, signals, .. } = options;
         Ok(Self {
-            limit: params.number("limit")? as u32,
-            params: PieParams::read(&params, params.number("ecn_prob")?, device)?,
-            timer: UpdateTimer::new(params.time("tupdate")?.expect("a default")),
+            limit: options.limit,
+            params: PieParams::new(&steering, &signals, options.ecn_prob, device),
+            timer: UpdateTimer::new(steering.tupdate),
             cursor: 0,
             changed: false,
             classifier: Classifier::new(&set_up.filters),
             major: set_up.major(),
             rng: device.seed.stream("fq_pie"),
             flows: vec![Flow::default(); flows],
-            turns: Turns::new(flows, params.number("quantum")? as u32),
+            turns: Turns::new(flows, options.quantum),
             pool: Pool::default(),
             accounting: Accounting::default(),
         })
@@ -150,56 +145,30 @@ impl TakesNext for FqPie {
     }
 }
 
+params! {
+    /// Parameters of `fq_pie`.
+    struct FqPieOptions {
+        /// most packets that may wait in all flows together
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
+        /// number of queues over which flows are hashed
+        flows: usize = number("queues", 1, 65_536).default("1024"),
+        steering: Steering,
+        /// bytes that a flow may send in one turn (256 at least)
+        quantum: u32 = number("bytes", 1, 1 << 20)
+            .default_of("one full packet", |device| { device.full_packet().to_string() }),
+        /// without effect, as in Linux, which counts what exceeds it and drops nothing
+        _memory_limit as "memory_limit": u64 = size().default("32Mb"),
+        /// probability above which packets are dropped even if they could be marked
+        ecn_prob: u8 = number("percent", 0, 100).default("10"),
+        signals: Signals,
+    }
+}
+
 pub(crate) static FQ_PIE: Discipline = Discipline {
     name: "fq_pie",
     summary: "flows in queues of their own, served in turn, each under PIE",
     source: "Linux net/sched/sch_fq_pie.c; RFC 8033",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("10240"),
-            meaning: "most packets that may wait in all flows together",
-        },
-        Param {
-            name: "flows",
-            aliases: &[],
-            kind: Kind::Number { unit: "queues", range: (1, 65_536) },
-            default: DefaultValue::Is("1024"),
-            meaning: "number of queues over which flows are hashed",
-        },
-        TARGET,
-        TUPDATE,
-        ALPHA,
-        BETA,
-        Param {
-            name: "quantum",
-            aliases: &[],
-            kind: Kind::Number { unit: "bytes", range: (1, 1 << 20) },
-            default: DefaultValue::Device("one full packet", |device| {
-                device.full_packet().to_string()
-            }),
-            meaning: "bytes that a flow may send in one turn (256 at least)",
-        },
-        Param {
-            name: "memory_limit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("32Mb"),
-            meaning: "without effect, as in Linux, which counts what exceeds it and drops nothing",
-        },
-        Param {
-            name: "ecn_prob",
-            aliases: &[],
-            kind: Kind::Number { unit: "percent", range: (0, 100) },
-            default: DefaultValue::Is("10"),
-            meaning: "probability above which packets are dropped even if they could be marked",
-        },
-        ECN,
-        BYTEMODE,
-        DQ_RATE_ESTIMATOR,
-    ],
+    params: FqPieOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

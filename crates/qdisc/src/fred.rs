@@ -11,11 +11,11 @@ use weir_core::{FlowLabel, Packet, Rng, Time};
 
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
-use crate::early::{
-    AVPKT, Average, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ, typical_packet,
-};
+use crate::early::{Average, Curve, EarlyDrop, EarlyOptions, EarlyVerdict, LIMIT};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{
+    Record, SetUpError, either, nonzero_size, number, params, probability, size, switch,
+};
 
 struct Fred {
     limit: u64,
@@ -62,14 +62,13 @@ pub(crate) struct Holding {
 }
 
 impl Fairness {
-    /// Reads `minq`, `strikes`, `above_max` and `avpkt`.
-    pub fn read(params: &Params) -> Result<Self, SetUpError> {
-        Ok(Self {
-            min_flow: params.number("minq")? as u32,
-            strikes: params.switch("strikes"),
-            spare_above_max: params.choice("above_max")? == "many_flows",
-            packet: f64::from(typical_packet(params)?),
-        })
+    pub fn new(options: &FairnessOptions, early: &EarlyOptions) -> Self {
+        Self {
+            min_flow: options.minq,
+            strikes: options.strikes,
+            spare_above_max: !options.drops_above_max,
+            packet: early.avpkt.into(),
+        }
     }
 
     /// Packets that a flow holds if all share an average of so many bytes: one at least.
@@ -114,15 +113,22 @@ impl ActiveFlows {
 }
 
 impl FredRules {
-    /// Reads all parameters of FRED but `limit`.
-    pub fn read(params: &Params, rng: Rng) -> Result<Self, SetUpError> {
-        // No flow may hold more than `min`, so that nothing would pass at 0.
-        params.some_size("min")?;
+    /// The rules of the discipline or marker called `owner`.
+    ///
+    /// # Errors
+    /// If the thresholds are not in order.
+    pub fn new(
+        owner: &str,
+        curve: Curve,
+        options: &FredOptions,
+        rng: Rng,
+    ) -> Result<Self, SetUpError> {
+        let FredOptions { early, fairness, on_departure } = options;
         Ok(Self {
-            drop: EarlyDrop::read(params, ["min", "max", "probability"])?,
-            average: Average::read(params)?,
-            on_departure: params.switch("on_departure"),
-            fairness: Fairness::read(params)?,
+            drop: EarlyDrop::new(owner, curve, early)?,
+            average: Average::new(early),
+            on_departure: *on_departure,
+            fairness: Fairness::new(fairness, early),
             flows: ActiveFlows::default(),
             rng,
         })
@@ -214,43 +220,25 @@ impl Qdisc for Fred {
     }
 }
 
+params! {
+    /// Parameters of `fred`.
+    struct Options {
+        limit: u64 = LIMIT,
+        /// average queue above which packets are dropped; also the most that a flow may hold
+        min: u64 = nonzero_size().default("10000"),
+        /// average queue above which only `above_max` decides
+        max: u64 = size().default("200000"),
+        /// probability of a drop just below `max`
+        probability: f64 = probability().default("0.1"),
+        rules: FredOptions,
+    }
+}
+
 pub(crate) static FRED: Discipline = Discipline {
     name: "fred",
     summary: "RED that counts each flow's packets: spares small flows, holds large ones to their share",
     source: "Lin and Morris 1997",
-    params: &[
-        LIMIT,
-        Param {
-            name: "min",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("10000"),
-            meaning: "average queue above which packets are dropped; also the most that a flow may hold",
-        },
-        Param {
-            name: "max",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("200000"),
-            meaning: "average queue above which only `above_max` decides",
-        },
-        Param {
-            name: "probability",
-            aliases: &[],
-            kind: Kind::Probability,
-            default: DefaultValue::Is("0.1"),
-            meaning: "probability of a drop just below `max`",
-        },
-        WQ,
-        AVPKT,
-        BANDWIDTH,
-        SPACING,
-        GENTLE,
-        MINQ,
-        STRIKES,
-        ABOVE_MAX,
-        ON_DEPARTURE,
-    ],
+    params: Options::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -258,48 +246,39 @@ pub(crate) static FRED: Discipline = Discipline {
         "fred min 2000 max 4000 probability 0.5 wq 0.3 above_max drop on_arrival nostrikes",
     ],
     build: |set_up, device| {
-        let params = set_up.params(device)?;
+        let Options { limit, min, max, probability, rules } = set_up.read(device)?;
+        let curve = Curve { min: (min, "min"), max: (max, "max"), probability };
         Ok(Box::new(Fred {
-            limit: params.some_size("limit")?.expect("a default").get(),
-            rules: FredRules::read(&params, device.seed.stream("fred"))?,
+            limit,
+            rules: FredRules::new("fred", curve, &rules, device.seed.stream("fred"))?,
             packets: VecDeque::new(),
             accounting: Accounting::default(),
         }))
     },
 };
 
-/// Lin and Morris 1997: 2, or 4 where buffers are large.
-pub(crate) const MINQ: Param = Param {
-    name: "minq",
-    aliases: &[],
-    kind: Kind::Number { unit: "packets", range: (0, 65_535) },
-    default: DefaultValue::Is("4"),
-    meaning: "packets that a flow may hold without being dropped from by chance",
-};
+params! {
+    /// Parameters of FRED's rules but for the thresholds.
+    pub(crate) struct FredOptions {
+        early: EarlyOptions,
+        fairness: FairnessOptions,
+        /// bring the average up to date as packets leave, too
+        on_departure: bool = switch().off_by("on_arrival").default("on"),
+    }
+}
 
-pub(crate) const STRIKES: Param = Param {
-    name: "strikes",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("nostrikes") },
-    default: DefaultValue::Is("on"),
-    meaning: "hold flows to their share that were above it more than once",
-};
-
-pub(crate) const ABOVE_MAX: Param = Param {
-    name: "above_max",
-    aliases: &[],
-    kind: Kind::Choice(&["many_flows", "drop"]),
-    default: DefaultValue::Is("many_flows"),
-    meaning: "above the upper threshold: still give each flow its few packets, or drop all",
-};
-
-pub(crate) const ON_DEPARTURE: Param = Param {
-    name: "on_departure",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("on_arrival") },
-    default: DefaultValue::Is("on"),
-    meaning: "bring the average up to date as packets leave, too",
-};
+params! {
+    /// Parameters of what each flow may hold. Lin and Morris 1997: `minq` is 2, or 4 where buffers are large.
+    pub(crate) struct FairnessOptions {
+        /// packets that a flow may hold without being dropped from by chance
+        minq: u32 = number("packets", 0, 65_535).default("4"),
+        /// hold flows to their share that were above it more than once
+        strikes: bool = switch().off_by("nostrikes").default("on"),
+        /// above the upper threshold: still give each flow its few packets, or drop all
+        drops_above_max as "above_max": bool =
+            either(&["many_flows", "drop"]).default("many_flows"),
+    }
+}
 
 /// Packets that each of many flows may hold above the upper threshold (Lin and Morris 1997, section 5).
 const MAX_PACKETS_PER_MANY_FLOW: u32 = 2;

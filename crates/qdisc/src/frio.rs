@@ -10,14 +10,11 @@ use weir_core::{Packet, Rng};
 
 use crate::Device;
 use crate::contract::DropReason;
-use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, EarlyVerdict, GENTLE, LIMIT, SPACING, WQ};
-use crate::fred::{ABOVE_MAX, ActiveFlows, Fairness, Holding, MINQ, STRIKES};
-use crate::in_out::{
-    EarlyRule, IN_CURVE, IN_MAX, IN_MIN, IN_PROBABILITY, InOut, InOutQueue, OUT_CURVE, OUT_MAX,
-    OUT_MIN, OUT_PROBABILITY, Side, UPDATE,
-};
+use crate::early::{EarlyDrop, EarlyVerdict};
+use crate::fred::{ActiveFlows, Fairness, FairnessOptions, Holding};
+use crate::in_out::{EarlyRule, InOut, InOutOptions, InOutQueue, Side};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{Record, SetUpError, either, params};
 
 struct Frio {
     for_in: EarlyDrop,
@@ -30,12 +27,13 @@ struct Frio {
 }
 
 impl Frio {
-    fn read(params: &Params, device: &Device) -> Result<Self, SetUpError> {
+    fn new(options: &FrioOptions, device: &Device) -> Result<Self, SetUpError> {
+        let FrioOptions { queue, fairness, out_only } = options;
         Ok(Self {
-            for_in: EarlyDrop::read(params, IN_CURVE)?,
-            for_out: EarlyDrop::read(params, OUT_CURVE)?,
-            fairness: Fairness::read(params)?,
-            out_only: params.choice("holds")? == "out",
+            for_in: queue.drops_of_in("frio")?,
+            for_out: queue.drops_of_out("frio")?,
+            fairness: Fairness::new(fairness, &queue.early),
+            out_only: *out_only,
             flows: ActiveFlows::default(),
             rng: device.seed.stream("frio"),
         })
@@ -100,35 +98,21 @@ impl EarlyRule for Frio {
     }
 }
 
+params! {
+    /// Parameters of `frio`.
+    struct FrioOptions {
+        queue: InOutOptions,
+        fairness: FairnessOptions,
+        /// which of a flow's packets in the queue count as what it holds
+        out_only as "holds": bool = either(&["all", "out"]).default("all"),
+    }
+}
+
 pub(crate) static FRIO: Discipline = Discipline {
     name: "frio",
     summary: "RIO that counts each flow's packets: an OUT packet is dropped only from a flow that can bear it",
     source: "a reconstruction after Lo Monaco's thesis (2000), Lin and Morris 1997, Clark and Fang 1998",
-    params: &[
-        LIMIT,
-        OUT_MIN,
-        OUT_MAX,
-        OUT_PROBABILITY,
-        IN_MIN,
-        IN_MAX,
-        IN_PROBABILITY,
-        WQ,
-        AVPKT,
-        BANDWIDTH,
-        SPACING,
-        GENTLE,
-        UPDATE,
-        MINQ,
-        STRIKES,
-        ABOVE_MAX,
-        Param {
-            name: "holds",
-            aliases: &[],
-            kind: Kind::Choice(&["all", "out"]),
-            default: DefaultValue::Is("all"),
-            meaning: "which of a flow's packets in the queue count as what it holds",
-        },
-    ],
+    params: FrioOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -137,9 +121,9 @@ pub(crate) static FRIO: Discipline = Discipline {
          above_max drop nostrikes",
     ],
     build: |set_up, device| {
-        let params = set_up.params(device)?;
-        let rule = Frio::read(&params, device)?;
-        Ok(Box::new(InOut::new(rule, InOutQueue::read(&params)?)))
+        let options: FrioOptions = set_up.read(device)?;
+        let rule = Frio::new(&options, device)?;
+        Ok(Box::new(InOut::new(rule, InOutQueue::new(&options.queue))))
     },
 };
 

@@ -8,8 +8,8 @@ use weir_core::{Packet, Time};
 use crate::accounting::Accounting;
 use crate::colour::Colour;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
-use crate::early::Average;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::early::{Average, Curve, EarlyDrop, EarlyOptions, LIMIT};
+use crate::tc::{SetUpError, either, params, probability, size};
 
 /// When an arriving packet is dropped early.
 pub(crate) trait EarlyRule: Send {
@@ -112,17 +112,17 @@ pub(crate) struct InOutQueue {
 }
 
 impl InOutQueue {
-    /// Reads `limit`, `update` and what averages need.
-    pub fn read(params: &Params) -> Result<Self, SetUpError> {
-        let average = Average::read(params)?;
-        Ok(Self {
-            limit: params.some_size("limit")?.expect("a default").get(),
+    /// A queue that is empty.
+    pub fn new(options: &InOutOptions) -> Self {
+        let average = Average::new(&options.early);
+        Self {
+            limit: options.limit,
             packets: VecDeque::new(),
             accounting: [Accounting::default(), Accounting::default()],
             averages: [average.clone(), average.clone()],
             total: average,
-            total_by_in: params.choice("update")? == "in",
-        })
+            total_by_in: options.update_by_in,
+        }
     }
 
     /// Brings the averages up to date with a packet that arrives and is not yet in the queue.
@@ -182,42 +182,44 @@ impl InOutQueue {
     }
 }
 
-/// Names of the parameters of IN's curve, and of OUT's.
-pub(crate) const IN_CURVE: [&str; 3] = ["in_min", "in_max", "in_probability"];
-pub(crate) const OUT_CURVE: [&str; 3] = ["out_min", "out_max", "out_probability"];
-
-/// The thresholds of Lo Monaco's thesis for 10 Mbit/s and a round trip of 200 ms, "appropriate" parameters.
-pub(crate) const OUT_MIN: Param =
-    size("out_min", "10000", "average of all packets above which OUT packets are dropped");
-pub(crate) const OUT_MAX: Param =
-    size("out_max", "200000", "average of all packets above which all OUT packets are dropped");
-pub(crate) const OUT_PROBABILITY: Param =
-    share("out_probability", "0.25", "probability of a drop just below `out_max`");
-pub(crate) const IN_MIN: Param =
-    size("in_min", "50000", "average of IN packets above which they are dropped");
-pub(crate) const IN_MAX: Param =
-    size("in_max", "490000", "average of IN packets above which all of them are dropped");
-pub(crate) const IN_PROBABILITY: Param =
-    share("in_probability", "0.005", "probability of a drop just below `in_max`");
-
-pub(crate) const UPDATE: Param = Param {
-    name: "update",
-    aliases: &[],
-    kind: Kind::Choice(&["all", "in"]),
-    default: DefaultValue::Is("all"),
-    meaning: "which arrivals bring the average of all packets up to date; `in` is ns-2's way",
-};
-
-const fn size(name: &'static str, default: &'static str, meaning: &'static str) -> Param {
-    Param { name, aliases: &[], kind: Kind::Size, default: DefaultValue::Is(default), meaning }
+params! {
+    /// Parameters of a queue that tells IN from OUT. The thresholds are those of Lo Monaco's thesis for
+    /// 10 Mbit/s and a round trip of 200 ms, "appropriate" parameters.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct InOutOptions {
+        limit: u64 = LIMIT,
+        /// average of all packets above which OUT packets are dropped
+        out_min: u64 = size().default("10000"),
+        /// average of all packets above which all OUT packets are dropped
+        out_max: u64 = size().default("200000"),
+        /// probability of a drop just below `out_max`
+        out_probability: f64 = probability().default("0.25"),
+        /// average of IN packets above which they are dropped
+        in_min: u64 = size().default("50000"),
+        /// average of IN packets above which all of them are dropped
+        in_max: u64 = size().default("490000"),
+        /// probability of a drop just below `in_max`
+        in_probability: f64 = probability().default("0.005"),
+        pub early: EarlyOptions,
+        /// which arrivals bring the average of all packets up to date; `in` is ns-2's way
+        update_by_in as "update": bool = either(&["all", "in"]).default("all"),
+    }
 }
 
-const fn share(name: &'static str, default: &'static str, meaning: &'static str) -> Param {
-    Param {
-        name,
-        aliases: &[],
-        kind: Kind::Probability,
-        default: DefaultValue::Is(default),
-        meaning,
+impl InOutOptions {
+    /// The early drops of IN packets, in the discipline called `owner`.
+    pub fn drops_of_in(&self, owner: &str) -> Result<EarlyDrop, SetUpError> {
+        let min = (self.in_min, "in_min");
+        let max = (self.in_max, "in_max");
+        let curve = Curve { min, max, probability: self.in_probability };
+        EarlyDrop::new(owner, curve, &self.early)
+    }
+
+    /// The early drops of OUT packets, in the discipline called `owner`.
+    pub fn drops_of_out(&self, owner: &str) -> Result<EarlyDrop, SetUpError> {
+        let min = (self.out_min, "out_min");
+        let max = (self.out_max, "out_max");
+        let curve = Curve { min, max, probability: self.out_probability };
+        EarlyDrop::new(owner, curve, &self.early)
     }
 }

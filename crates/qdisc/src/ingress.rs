@@ -11,7 +11,7 @@ use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::default_leaf;
 use crate::police::{Control, Police, police_words};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Filter, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Filter, Record, SetUp, SetUpError, as_words, params, words};
 
 struct Ingress {
     /// In the order in which they are asked, each with its policers.
@@ -23,12 +23,9 @@ struct Ingress {
 impl Ingress {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
         let mut written = set_up.filters.clone();
-        let params = set_up.params(device)?;
-        let for_all = params.words("police");
-        if !for_all.is_empty() {
-            let words = for_all.into_iter().map(str::to_owned).collect();
-            let estimator = params.words("estimator").into_iter().map(str::to_owned).collect();
-            written.push(Filter::of_all(vec![words], estimator));
+        let options: IngressOptions = set_up.read(device)?;
+        if let Some(words) = options.police {
+            written.push(Filter::of_all(vec![words], options.estimator.unwrap_or_default()));
         }
         written.sort_by_key(|filter| filter.priority);
         let mut filters = Vec::new();
@@ -109,30 +106,25 @@ impl Qdisc for Ingress {
     }
 }
 
+params! {
+    /// Parameters of `ingress`.
+    struct IngressOptions {
+        /// a policer for all packets
+        police: Option<Vec<String>> = words(POLICE_SHAPE, police_words, as_words)
+            .absent("by filters"),
+        /// how `avrate` is measured
+        estimator: Option<Vec<String>> = words("INTERVAL AVERAGE", |_| 2, as_words).absent("none"),
+    }
+}
+
+const POLICE_SHAPE: &str = "rate RATE burst SIZE [mtu SIZE] [peakrate RATE] [avrate RATE] \
+                            [conform-exceed EXCEED[/CONFORM]] ...";
+
 pub(crate) static INGRESS: Discipline = Discipline {
     name: "ingress",
     summary: "policers in front of a queue: packets beyond a rate are dropped as they come in",
     source: "Linux net/sched/sch_ingress.c, act_police.c; iproute2 tc/m_police.c",
-    params: &[
-        Param {
-            name: "police",
-            aliases: &[],
-            kind: Kind::Words {
-                shape: "rate RATE burst SIZE [mtu SIZE] [peakrate RATE] [avrate RATE] \
-                        [conform-exceed EXCEED[/CONFORM]] ...",
-                takes: police_words,
-            },
-            default: DefaultValue::Absent("by filters"),
-            meaning: "a policer for all packets",
-        },
-        Param {
-            name: "estimator",
-            aliases: &[],
-            kind: Kind::Words { shape: "INTERVAL AVERAGE", takes: |_| 2 },
-            default: DefaultValue::Absent("none"),
-            meaning: "how `avrate` is measured",
-        },
-    ],
+    params: IngressOptions::PARAMS,
     class_params: &[],
     takes_child: true,
     examples: &[

@@ -63,12 +63,14 @@ mod skbprio;
 mod tbf;
 
 pub use cake::{
-    CAKE_ACK_FILTERS, CAKE_FLOW_MODES, cake_diffserv, cake_interval, diffserv4_shares,
-    diffserv4_tin,
+    CakeAckFilter, CakeDiffserv, CakeFlowMode, CakeOptions, diffserv4_shares, diffserv4_tin,
 };
+pub use codel::CodelOptions;
 pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, DropSink, MarkReason, Qdisc, Stats};
-pub use htb::HtbClassParams;
+pub use fifo::{BfifoOptions, PfifoOptions};
+pub use fq_codel::FqCodelOptions;
+pub use htb::{HtbClassParams, HtbOptions};
 pub use linux::{Device, JIFFY, RateTable, truesize};
 pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSetUp};
 pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
@@ -77,6 +79,6 @@ pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay, replay_tcp};
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
-    ClassSetUp, Classifier, DefaultValue, Edit, Filter, Handle, Kind, Match, Param, Params, SetUp,
-    SetUpError, SizeTable,
+    ClassSetUp, Classifier, DefaultValue, Edit, Every, Filter, Handle, Kind, Match, Param, Params,
+    Placed, Record, SetUp, SetUpError, SizeTable, Unless0,
 };

@@ -4,12 +4,14 @@
 //! stands where packets come in, so that a packet's length is that of its IP packet; only `mtu` counts the
 //! Ethernet header too.
 
-use weir_core::{Duration, Packet, Time, units};
+use weir_core::{Duration, Packet, Rate, Time, units};
 
 use crate::Device;
 use crate::linux::{RateTable, burst_time};
-use crate::tbf::{LINK_LAYER, Lengths, MPU, OVERHEAD};
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tbf::Lengths;
+use crate::tc::{
+    self, Plain, Record, SetUpError, Text, Unless0, nonzero_size, params, rate, size, words,
+};
 
 /// A policer.
 pub(crate) struct Police {
@@ -54,16 +56,13 @@ impl Police {
     /// A policer as `words` say, with the `estimator` that the filter names.
     pub fn read(words: &[String], estimator: &[&str], device: &Device) -> Result<Self, SetUpError> {
         let words = with_control_named(words);
-        let params = Params::read("police", PARAMS, &words, device)?;
+        let options: PoliceOptions = tc::read("police", &words, device)?;
+        let PoliceOptions { rate, burst, mtu: Unless0(mtu), avrate: average, lengths, .. } =
+            options;
         let wrong = |what: &str| SetUpError::new(format!("police: {what}"));
-        let rate = params.rate("rate")?;
-        let average = params.rate("avrate")?;
         if rate.is_none() && average.is_none() {
             return Err(wrong("one of `rate` and `avrate` is required"));
         }
-        let lengths = Lengths::read(&params)?;
-        let mtu = params.size("mtu")?.map(weir_core::Bytes::get).filter(|&bytes| bytes > 0);
-        let burst = params.some_size("burst")?.map(weir_core::Bytes::get);
         let bucket = match (rate, burst) {
             (None, _) => None,
             (Some(_), None) => return Err(wrong("`rate` needs `burst`")),
@@ -72,7 +71,7 @@ impl Police {
                 Some(Bucket { table: lengths.table(rate), depth, tokens: depth })
             }
         };
-        let peak = match (params.rate("peakrate")?, mtu) {
+        let peak = match (options.peakrate, mtu) {
             (None, _) => None,
             (Some(_), _) if rate.is_none() => return Err(wrong("`peakrate` needs `rate`")),
             (Some(_), None) => return Err(wrong("`peakrate` needs `mtu`")),
@@ -89,7 +88,7 @@ impl Police {
             }
             Some(_) => return Err(wrong("`avrate` needs `estimator INTERVAL AVERAGE` before it")),
         };
-        let (exceed, conform) = read_controls(&params)?;
+        let Controls { exceed, conform } = options.controls;
         // Without `mtu`, or with 0, the kernel takes what its table of 256 steps of 8 bytes reaches.
         let mtu = mtu.unwrap_or(if rate.is_some() { 255 << 3 } else { u64::from(u32::MAX) });
         Ok(Self { mtu, rate: bucket, peak, checked_at: Time::ZERO, average, exceed, conform })
@@ -135,18 +134,22 @@ fn with_control_named(words: &[String]) -> Vec<String> {
     named
 }
 
-/// The value of `conform-exceed`.
-fn read_controls(params: &Params) -> Result<(Control, Control), SetUpError> {
-    let text = params.words("conform-exceed").join(" ");
-    let (exceed, conform) = text.split_once('/').unwrap_or((&text, "ok"));
+/// The value of `conform-exceed`: what becomes of packets that exceed, and of others.
+struct Controls {
+    exceed: Control,
+    conform: Control,
+}
+
+impl Plain for Controls {}
+
+fn read_controls(text: &Text<'_>) -> Result<Controls, SetUpError> {
+    let (exceed, conform) = text.text.split_once('/').unwrap_or((text.text, "ok"));
     let allowed = "write EXCEED or EXCEED/CONFORM of drop, ok, pipe, continue, reclassify";
-    let named =
-        |word| Control::named(word).ok_or_else(|| params.bad("conform-exceed", &text, allowed));
+    let named = |word| Control::named(word).ok_or_else(|| text.bad(allowed));
     if conform == "reclassify" {
-        let why = "a packet that conforms cannot be asked for again without end";
-        return Err(params.bad("conform-exceed", &text, why));
+        return Err(text.bad("a packet that conforms cannot be asked for again without end"));
     }
-    Ok((named(exceed)?, named(conform)?))
+    Ok(Controls { exceed: named(exceed)?, conform: named(conform)? })
 }
 
 impl Control {
@@ -230,7 +233,7 @@ impl Estimator {
 pub(crate) fn police_words(words: &[&str]) -> usize {
     let mut count = 0;
     while let Some((word, behind)) = words[count..].split_first() {
-        count += match PARAMS.iter().find(|param| param.answers_to(word)) {
+        count += match PoliceOptions::PARAMS.iter().find(|param| param.answers_to(word)) {
             Some(param) => 1 + param.kind.take(behind).unwrap_or(0),
             None if Control::named(word).is_some() => 1,
             None => break,
@@ -239,54 +242,27 @@ pub(crate) fn police_words(words: &[&str]) -> usize {
     count
 }
 
-/// The parameters of a policer.
-const PARAMS: &[Param] = &[
-    Param {
-        name: "rate",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Absent("any"),
-        meaning: "rate that packets may have",
-    },
-    Param {
-        name: "burst",
-        aliases: &["buffer", "maxburst"],
-        kind: Kind::Size,
-        default: DefaultValue::Absent("required with rate"),
-        meaning: "bytes that may come at once",
-    },
-    Param {
-        name: "mtu",
-        aliases: &["minburst"],
-        kind: Kind::Size,
-        default: DefaultValue::Absent("2040"),
-        meaning: "longest packet that may pass, Ethernet header included; depth of the bucket of peakrate",
-    },
-    Param {
-        name: "peakrate",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Absent("any"),
-        meaning: "rate of a second bucket of depth `mtu`",
-    },
-    Param {
-        name: "avrate",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Absent("any"),
-        meaning: "average rate that packets may have, as `estimator` sees it",
-    },
-    Param {
-        name: "conform-exceed",
-        aliases: &[],
-        kind: Kind::Words { shape: "EXCEED[/CONFORM]", takes: |_| 1 },
-        default: DefaultValue::Is("reclassify/ok"),
-        meaning: "what becomes of packets that exceed, and of others: drop, ok, pipe, continue, reclassify",
-    },
-    OVERHEAD,
-    MPU,
-    LINK_LAYER,
-];
+params! {
+    /// Parameters of a policer.
+    struct PoliceOptions {
+        /// rate that packets may have
+        rate: Option<Rate> = rate().absent("any"),
+        /// bytes that may come at once
+        burst: Option<u64> = nonzero_size()
+            .aliases(&["buffer", "maxburst"])
+            .absent("required with rate"),
+        /// longest packet that may pass, Ethernet header included; depth of the bucket of peakrate
+        mtu: Unless0<u64> = size().aliases(&["minburst"]).absent_or_0("2040"),
+        /// rate of a second bucket of depth `mtu`
+        peakrate: Option<Rate> = rate().absent("any"),
+        /// average rate that packets may have, as `estimator` sees it
+        avrate: Option<Rate> = rate().absent("any"),
+        /// what becomes of packets that exceed, and of others: drop, ok, pipe, continue, reclassify
+        controls as "conform-exceed": Controls = words("EXCEED[/CONFORM]", |_| 1, read_controls)
+            .default("reclassify/ok"),
+        lengths: Lengths,
+    }
+}
 
 const QUARTER: Duration = Duration::from_millis(250);
 

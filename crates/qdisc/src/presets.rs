@@ -11,7 +11,7 @@ use weir_core::Rate;
 use crate::Device;
 use crate::contract::Qdisc;
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, either, number, params, rate};
 
 /// A set-up with a name.
 #[derive(Debug)]
@@ -34,7 +34,8 @@ impl Preset {
     /// # Errors
     /// If its rate is missing, no rate, or too low for the preset.
     pub fn expand(&self, set_up: &SetUp, device: &Device) -> Result<String, SetUpError> {
-        (self.expand)(&Line::read(&set_up.params(device)?, device)?)
+        let options = set_up.read(device)?;
+        (self.expand)(&Line::new(self.discipline.name, &options, device))
     }
 }
 
@@ -58,25 +59,22 @@ struct Line {
 
 /// Framing: bytes that a packet occupies beyond its own.
 struct Overhead {
-    bytes: u64,
-    mpu: u64,
-    layer: String,
+    bytes: u16,
+    mpu: u16,
+    layer: &'static str,
 }
 
 impl Line {
-    fn read(params: &Params, device: &Device) -> Result<Self, SetUpError> {
-        let rate = params.rate("rate")?.expect("required");
-        let bytes = params.number("overhead")?;
-        let mpu = params.number("mpu")?;
-        let layer = params.choice("linklayer")?.to_owned();
-        let counts = bytes > 0 || mpu > 0 || layer != "ethernet";
-        Ok(Self {
-            name: params.owner(),
+    fn new(name: &'static str, options: &PresetOptions, device: &Device) -> Self {
+        let PresetOptions { rate, overhead: bytes, mpu, cells, inbound } = *options;
+        let layer = if cells { "atm" } else { "ethernet" };
+        Self {
+            name,
             kbit: rate.as_bps() / 1_000,
             mtu: u64::from(device.mtu),
-            overhead: counts.then_some(Overhead { bytes, mpu, layer }),
-            inbound: params.choice("direction")? == "ingress",
-        })
+            overhead: (bytes > 0 || mpu > 0 || cells).then_some(Overhead { bytes, mpu, layer }),
+            inbound,
+        }
     }
 
     /// Refuses a rate of which the tiers would have nothing.
@@ -134,7 +132,7 @@ impl Line {
     fn cake(&self, tins: &str) -> String {
         let cells =
             self.overhead.as_ref().map_or(String::new(), |Overhead { bytes, mpu, layer }| {
-                let atm = if layer == "ethernet" { "" } else { " atm" };
+                let atm = if *layer == "ethernet" { "" } else { " atm" };
                 format!("{atm} overhead {bytes} mpu {mpu}")
             });
         let wash = if self.inbound { " wash" } else { "" };
@@ -244,7 +242,7 @@ const fn preset(
         name,
         summary,
         source,
-        params: PARAMS,
+        params: PresetOptions::PARAMS,
         class_params: &[],
         takes_child: false,
         examples,
@@ -279,43 +277,21 @@ pub(crate) static LAYER_CAKE: Discipline = preset(
     &["layer_cake rate 95% linklayer atm overhead 40"],
 );
 
-const PARAMS: &[Param] = &[
-    Param {
-        name: "rate",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Required,
-        meaning: "rate to shape to, whole kbit/s",
-    },
-    Param {
-        name: "overhead",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (0, 256) },
-        default: DefaultValue::Is("0"),
-        meaning: "bytes that the line adds to every packet",
-    },
-    Param {
-        name: "mpu",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (0, 256) },
-        default: DefaultValue::Is("0"),
-        meaning: "the least that a packet occupies",
-    },
-    Param {
-        name: "linklayer",
-        aliases: &[],
-        kind: Kind::Choice(&["ethernet", "atm"]),
-        default: DefaultValue::Is("ethernet"),
-        meaning: "`atm`: a packet occupies whole cells",
-    },
-    Param {
-        name: "direction",
-        aliases: &[],
-        kind: Kind::Choice(&["egress", "ingress"]),
-        default: DefaultValue::Is("egress"),
-        meaning: "as sqm-scripts shapes what leaves, or what comes in: other quanta and guarantees",
-    },
-];
+params! {
+    /// Parameters of a preset.
+    struct PresetOptions {
+        /// rate to shape to, whole kbit/s
+        rate: Rate = rate(),
+        /// bytes that the line adds to every packet
+        overhead: u16 = number("bytes", 0, 256).default("0"),
+        /// the least that a packet occupies
+        mpu: u16 = number("bytes", 0, 256).default("0"),
+        /// `atm`: a packet occupies whole cells
+        cells as "linklayer": bool = either(&["ethernet", "atm"]).default("ethernet"),
+        /// as sqm-scripts shapes what leaves, or what comes in: other quanta and guarantees
+        inbound as "direction": bool = either(&["egress", "ingress"]).default("egress"),
+    }
+}
 
 const SQM: &str = "sqm-scripts of 2026, src/*.qos, functions.sh, defaults.sh";
 

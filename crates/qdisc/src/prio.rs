@@ -10,7 +10,7 @@ use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::scheduler::{Sorter, bands};
-use crate::tc::{Classifier, DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, band_count, params};
 
 struct Prio {
     bands: usize,
@@ -21,14 +21,13 @@ struct Prio {
 
 impl Prio {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let count = params.number("bands")?;
-        let map = PrioMap::default().overwritten(&params, count as u8)?;
+        let PrioOptions { bands: count, priomap } = set_up.read(device)?;
+        let map = PrioMap::default().overwritten("prio", &priomap, count)?;
         let filters = Classifier::with_priorities(set_up);
         Ok(Self {
-            bands: count as usize,
-            sorter: Sorter::Bands(filters, map, count as usize),
-            leaves: bands(set_up, count as u16, device)?,
+            bands: count.into(),
+            sorter: Sorter::Bands(filters, map, count.into()),
+            leaves: bands(set_up, count.into(), device)?,
             wake_at: None,
         })
     }
@@ -80,20 +79,20 @@ impl Qdisc for Prio {
     }
 }
 
+params! {
+    /// Parameters of `prio`.
+    struct PrioOptions {
+        /// number of bands, which are the classes 1: and on; band 0 is class 1
+        bands: u8 = band_count(2, 16).default("3"),
+        priomap: Vec<String> = PRIOMAP,
+    }
+}
+
 pub(crate) static PRIO: Discipline = Discipline {
     name: "prio",
     summary: "bands of which the first that has a packet sends",
     source: "Linux net/sched/sch_prio.c; iproute2 tc/q_prio.c",
-    params: &[
-        Param {
-            name: "bands",
-            aliases: &[],
-            kind: Kind::Bands { range: (2, 16) },
-            default: DefaultValue::Is("3"),
-            meaning: "number of bands, which are the classes 1: and on; band 0 is class 1",
-        },
-        PRIOMAP,
-    ],
+    params: PrioOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

@@ -3,25 +3,24 @@
 use weir_core::Packet;
 
 use crate::linux::priority_of;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{Declared, SetUpError, as_words, words};
 
 /// The band of each priority.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrioMap([u8; PRIORITIES]);
 
 impl PrioMap {
-    /// The value of [`PRIOMAP`], for a discipline with `bands` bands.
-    pub fn read(params: &Params, bands: u8) -> Result<Self, SetUpError> {
-        let words = params.words("priomap");
+    /// The map that `words`, the value of [`PRIOMAP`], say of `owner`, a discipline with `bands` bands.
+    pub fn read(owner: &str, words: &[String], bands: u8) -> Result<Self, SetUpError> {
         let bad = || {
             let allowed = format!("write {PRIORITIES} numbers from 0 to {}", bands - 1);
-            params.bad("priomap", &words.join(" "), &allowed)
+            SetUpError::bad(owner, "priomap", &words.join(" "), &allowed)
         };
         if words.len() != PRIORITIES {
             return Err(bad());
         }
         let mut map = [0; PRIORITIES];
-        for (band, word) in map.iter_mut().zip(&words) {
+        for (band, word) in map.iter_mut().zip(words) {
             *band = word.parse().ok().filter(|&number| number < bands).ok_or_else(bad)?;
         }
         Ok(Self(map))
@@ -32,15 +31,19 @@ impl PrioMap {
         Self([band; PRIORITIES])
     }
 
-    /// This map for a discipline with `bands` bands, with the bands that [`PRIOMAP`] says for the first
-    /// priorities.
-    pub fn overwritten(mut self, params: &Params, bands: u8) -> Result<Self, SetUpError> {
-        let words = params.words("priomap");
+    /// This map for `owner`, a discipline with `bands` bands, with the bands that `words`, the value of
+    /// [`PRIOMAP`], say for the first priorities.
+    pub fn overwritten(
+        mut self,
+        owner: &str,
+        words: &[String],
+        bands: u8,
+    ) -> Result<Self, SetUpError> {
         let bad = |word: &str| {
             let allowed = format!("write up to {PRIORITIES} numbers from 0 to {}", bands - 1);
-            params.bad("priomap", word, &allowed)
+            SetUpError::bad(owner, "priomap", word, &allowed)
         };
-        for (band, word) in self.0.iter_mut().zip(&words) {
+        for (band, word) in self.0.iter_mut().zip(words) {
             *band = word.parse().map_err(|_| bad(word))?;
         }
         match self.0.iter().find(|&&band| band >= bands) {
@@ -68,13 +71,9 @@ impl Default for PrioMap {
 }
 
 /// Bands by priority, for disciplines with three of them.
-pub(crate) const PRIOMAP: Param = Param {
-    name: "priomap",
-    aliases: &[],
-    kind: Kind::Words { shape: "up to 16 numbers", takes },
-    default: DefaultValue::Is("1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1"),
-    meaning: "band of each of Linux' priorities 0 to 15",
-};
+pub(crate) const PRIOMAP: Declared<Vec<String>> = words("up to 16 numbers", takes, as_words)
+    .default("1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1")
+    .means("band of each of Linux' priorities 0 to 15");
 
 fn takes(behind: &[&str]) -> usize {
     let number = |word: &&&str| word.starts_with(|c: char| c.is_ascii_digit());

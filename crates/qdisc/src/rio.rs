@@ -10,13 +10,10 @@ use weir_core::{Packet, Rng};
 
 use crate::Device;
 use crate::contract::DropReason;
-use crate::early::{AVPKT, BANDWIDTH, EarlyDrop, GENTLE, LIMIT, SPACING, WQ};
-use crate::in_out::{
-    EarlyRule, IN_CURVE, IN_MAX, IN_MIN, IN_PROBABILITY, InOut, InOutQueue, OUT_CURVE, OUT_MAX,
-    OUT_MIN, OUT_PROBABILITY, Side, UPDATE,
-};
+use crate::early::EarlyDrop;
+use crate::in_out::{EarlyRule, InOut, InOutOptions, InOutQueue, Side};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{Record, SetUpError, either, params};
 
 struct Rio {
     /// The curves for IN and for OUT.
@@ -27,10 +24,11 @@ struct Rio {
 }
 
 impl Rio {
-    fn read(params: &Params, device: &Device) -> Result<Self, SetUpError> {
+    fn new(options: &RioOptions, device: &Device) -> Result<Self, SetUpError> {
+        let RioOptions { queue, out_alone } = options;
         Ok(Self {
-            drops: [EarlyDrop::read(params, IN_CURVE)?, EarlyDrop::read(params, OUT_CURVE)?],
-            out_alone: params.choice("out_average")? == "out",
+            drops: [queue.drops_of_in("rio")?, queue.drops_of_out("rio")?],
+            out_alone: *out_alone,
             rng: device.seed.stream("rio"),
         })
     }
@@ -47,32 +45,20 @@ impl EarlyRule for Rio {
     }
 }
 
+params! {
+    /// Parameters of `rio`.
+    struct RioOptions {
+        queue: InOutOptions,
+        /// which packets OUT is judged by: all, or those that are OUT
+        out_alone as "out_average": bool = either(&["total", "out"]).default("total"),
+    }
+}
+
 pub(crate) static RIO: Discipline = Discipline {
     name: "rio",
     summary: "RED with IN and OUT: packets that a marker put out of profile are dropped first",
     source: "Clark and Fang 1998; ALTQ altq_rio.c; draft-clark-diff-svc-alloc-00, section 6.2",
-    params: &[
-        LIMIT,
-        OUT_MIN,
-        OUT_MAX,
-        OUT_PROBABILITY,
-        IN_MIN,
-        IN_MAX,
-        IN_PROBABILITY,
-        WQ,
-        AVPKT,
-        BANDWIDTH,
-        SPACING,
-        GENTLE,
-        UPDATE,
-        Param {
-            name: "out_average",
-            aliases: &[],
-            kind: Kind::Choice(&["total", "out"]),
-            default: DefaultValue::Is("total"),
-            meaning: "which packets OUT is judged by: all, or those that are OUT",
-        },
-    ],
+    params: RioOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -81,9 +67,9 @@ pub(crate) static RIO: Discipline = Discipline {
          spacing wait out_average out update in",
     ],
     build: |set_up, device| {
-        let params = set_up.params(device)?;
-        let rule = Rio::read(&params, device)?;
-        Ok(Box::new(InOut::new(rule, InOutQueue::read(&params)?)))
+        let options: RioOptions = set_up.read(device)?;
+        let rule = Rio::new(&options, device)?;
+        Ok(Box::new(InOut::new(rule, InOutQueue::new(&options.queue))))
     },
 };
 

@@ -13,7 +13,7 @@ use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::linux::priority_of;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, number, params};
 
 struct SkbPrio {
     limit: u32,
@@ -26,7 +26,7 @@ struct SkbPrio {
 impl SkbPrio {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
         Ok(Self {
-            limit: set_up.params(device)?.number("limit")? as u32,
+            limit: set_up.read::<SkbPrioOptions>(device)?.limit,
             queues: std::array::from_fn(|_| VecDeque::new()),
             waiting: 0,
             accounting: Accounting::default(),
@@ -90,17 +90,19 @@ impl TakesNext for SkbPrio {
     }
 }
 
+params! {
+    /// Parameters of `skbprio`.
+    struct SkbPrioOptions {
+        /// most packets that may wait
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("64"),
+    }
+}
+
 pub(crate) static SKBPRIO: Discipline = Discipline {
     name: "skbprio",
     summary: "the highest priority is sent first, and the lowest is dropped for a higher one",
     source: "Linux net/sched/sch_skbprio.c",
-    params: &[Param {
-        name: "limit",
-        aliases: &[],
-        kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-        default: DefaultValue::Is("64"),
-        meaning: "most packets that may wait",
-    }],
+    params: SkbPrioOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &["skbprio limit 10", "skbprio limit 1"],

@@ -12,7 +12,7 @@ use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, either, number, params, rate, size, time};
 
 struct Tbf {
     rate: Bucket,
@@ -65,14 +65,10 @@ impl TbfParams {
     /// # Errors
     /// If a value is missing, no value, or does not fit the others.
     pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let rate = params.rate("rate")?.expect("required");
-        let burst = params.size("burst")?.expect("required").get();
-        let peak = params.rate("peakrate")?;
-        let mtu = params.size("mtu")?.map(weir_core::Bytes::get);
-        let lengths = Lengths::read(&params)?;
-        let limit = byte_limit(&params, rate, burst, peak, mtu)?;
-        let peak = match (peak, mtu) {
+        let options: TbfOptions = set_up.read(device)?;
+        let TbfOptions { rate, burst, peakrate, mtu, lengths, .. } = options;
+        let limit = options.byte_limit()?;
+        let peak = match (peakrate, mtu) {
             (None, _) => None,
             (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
             (Some(_), None) => {
@@ -81,12 +77,8 @@ impl TbfParams {
                 ));
             }
             (Some(peak), Some(_)) => {
-                let text = peak.to_string();
-                return Err(params.bad(
-                    "peakrate",
-                    &text,
-                    &format!("it must be above the rate {rate}"),
-                ));
+                let allowed = format!("it must be above the rate {rate}");
+                return Err(SetUpError::bad("tbf", "peakrate", &peak.to_string(), &allowed));
             }
         };
         let read = Self { rate, burst, limit, peak, lengths };
@@ -116,27 +108,20 @@ impl TbfParams {
     }
 }
 
-/// Length in bytes that a shaper counts a packet as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lengths {
-    /// Bytes added to every packet.
-    pub overhead: u32,
-    /// The least.
-    pub mpu: u32,
-    /// Whether a packet occupies whole ATM cells.
-    pub cells: bool,
+params! {
+    /// Length in bytes that a shaper counts a packet as.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Lengths {
+        /// bytes added to every packet's length
+        pub overhead: u32 = number("bytes", 0, 65_535).default("0"),
+        /// least length that a packet counts as
+        pub mpu: u32 = number("bytes", 0, 65_535).default("0"),
+        /// `atm` (or `adsl`): a packet occupies whole cells of 53 bytes with 48 of payload
+        pub cells as "linklayer": bool = either(&["ethernet", "atm", "adsl"]).default("ethernet"),
+    }
 }
 
 impl Lengths {
-    /// The values of [`OVERHEAD`], [`MPU`] and [`LINK_LAYER`].
-    pub(crate) fn read(params: &Params) -> Result<Self, SetUpError> {
-        Ok(Self {
-            overhead: params.number("overhead")? as u32,
-            mpu: params.number("mpu")? as u32,
-            cells: params.choice("linklayer")? != "ethernet",
-        })
-    }
-
     /// The times that packets of these lengths take at `rate`.
     pub(crate) fn table(self, rate: Rate) -> RateTable {
         RateTable::new(rate, self.overhead, self.mpu, self.cells)
@@ -197,25 +182,24 @@ impl Tbf {
     }
 }
 
-/// The limit in bytes: given, or what arrives within `latency` at the rate and leaves the burst.
-fn byte_limit(
-    params: &Params,
-    rate: Rate,
-    burst: u64,
-    peak: Option<Rate>,
-    mtu: Option<u64>,
-) -> Result<u64, SetUpError> {
-    let within = |speed: Rate, latency: f64| (speed.as_bytes_per_sec() as f64 * latency) as u64;
-    match (params.size("limit")?, params.time("latency")?) {
-        (Some(limit), None) => Ok(limit.get()),
-        (None, Some(latency)) => {
-            let by_rate = within(rate, latency.as_secs_f64()) + burst;
-            let by_peak = peak.map(|peak| within(peak, latency.as_secs_f64()) + mtu.unwrap_or(0));
-            Ok(by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak)))
-        }
-        (None, None) => Err(SetUpError::new("tbf: one of `limit` and `latency` is required")),
-        (Some(_), Some(_)) => {
-            Err(SetUpError::new("tbf: `limit` and `latency` say the same thing; write one of them"))
+impl TbfOptions {
+    /// The limit in bytes: given, or what arrives within `latency` at the rate and leaves the burst.
+    fn byte_limit(&self) -> Result<u64, SetUpError> {
+        let within = |speed: Rate, latency: Duration| {
+            (speed.as_bytes_per_sec() as f64 * latency.as_secs_f64()) as u64
+        };
+        match (self.limit, self.latency) {
+            (Some(limit), None) => Ok(limit),
+            (None, Some(latency)) => {
+                let by_rate = within(self.rate, latency) + self.burst;
+                let by_peak =
+                    self.peakrate.map(|peak| within(peak, latency) + self.mtu.unwrap_or(0));
+                Ok(by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak)))
+            }
+            (None, None) => Err(SetUpError::new("tbf: one of `limit` and `latency` is required")),
+            (Some(_), Some(_)) => Err(SetUpError::new(
+                "tbf: `limit` and `latency` say the same thing; write one of them",
+            )),
         }
     }
 }
@@ -254,57 +238,30 @@ impl TakesNext for Tbf {
     }
 }
 
+params! {
+    /// Parameters of `tbf`.
+    struct TbfOptions {
+        /// rate at which tokens come in
+        rate: Rate = rate(),
+        /// depth of the bucket; a longer packet never passes
+        burst: u64 = size().aliases(&["buffer", "maxburst"]),
+        /// most bytes that may wait
+        limit: Option<u64> = size().absent("from latency"),
+        /// longest time that a packet may wait, in place of `limit`
+        latency: Option<Duration> = time().absent("from limit"),
+        /// rate of a second bucket of depth `mtu`
+        peakrate: Option<Rate> = rate().absent("unlimited"),
+        /// depth of the bucket of `peakrate`
+        mtu: Option<u64> = size().aliases(&["minburst"]).absent("none"),
+        lengths: Lengths,
+    }
+}
+
 pub(crate) static TBF: Discipline = Discipline {
     name: "tbf",
     summary: "a token bucket that holds packets back to a rate",
     source: "Linux net/sched/sch_tbf.c",
-    params: &[
-        Param {
-            name: "rate",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Required,
-            meaning: "rate at which tokens come in",
-        },
-        Param {
-            name: "burst",
-            aliases: &["buffer", "maxburst"],
-            kind: Kind::Size,
-            default: DefaultValue::Required,
-            meaning: "depth of the bucket; a longer packet never passes",
-        },
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("from latency"),
-            meaning: "most bytes that may wait",
-        },
-        Param {
-            name: "latency",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("from limit"),
-            meaning: "longest time that a packet may wait, in place of `limit`",
-        },
-        Param {
-            name: "peakrate",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Absent("unlimited"),
-            meaning: "rate of a second bucket of depth `mtu`",
-        },
-        Param {
-            name: "mtu",
-            aliases: &["minburst"],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("none"),
-            meaning: "depth of the bucket of `peakrate`",
-        },
-        OVERHEAD,
-        MPU,
-        LINK_LAYER,
-    ],
+    params: TbfOptions::PARAMS,
     class_params: &[],
     takes_child: true,
     examples: &[
@@ -313,31 +270,4 @@ pub(crate) static TBF: Discipline = Discipline {
         "tbf rate 1mbit burst 1600 limit 10000000 codel limit 30",
     ],
     build: |set_up, device| Ok(Box::new(Peeked::new(Tbf::new(set_up, device)?))),
-};
-
-/// Bytes that the shaper adds to every packet.
-pub(crate) const OVERHEAD: Param = Param {
-    name: "overhead",
-    aliases: &[],
-    kind: Kind::Number { unit: "bytes", range: (0, 65_535) },
-    default: DefaultValue::Is("0"),
-    meaning: "bytes added to every packet's length",
-};
-
-/// The least that the shaper counts.
-pub(crate) const MPU: Param = Param {
-    name: "mpu",
-    aliases: &[],
-    kind: Kind::Number { unit: "bytes", range: (0, 65_535) },
-    default: DefaultValue::Is("0"),
-    meaning: "least length that a packet counts as",
-};
-
-/// Whether packets travel in cells.
-pub(crate) const LINK_LAYER: Param = Param {
-    name: "linklayer",
-    aliases: &[],
-    kind: Kind::Choice(&["ethernet", "atm", "adsl"]),
-    default: DefaultValue::Is("ethernet"),
-    meaning: "`atm` (or `adsl`): a packet occupies whole cells of 53 bytes with 48 of payload",
 };

@@ -266,8 +266,8 @@ impl KernelShaper {
         self.sides[0].as_ref().and_then(|side| match &side.queue {
             // To the tin of the highest priority (sch_cake.c, `cake_select_tin`).
             KernelQueue::Cake(set_up) => {
-                let params = set_up.params(&Device::default()).ok()?;
-                Some(OURS | cake::highest_tin(&params))
+                let options = set_up.read(&Device::default()).ok()?;
+                Some(OURS | cake::highest_tin(&options))
             }
             // Past all classes (sch_htb.c, `HTB_DIRECT`).
             KernelQueue::Htb { .. } => Some(OURS),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use weir_core::Framing;
-use weir_qdisc::{Device, SetUp, cake_diffserv};
+use weir_qdisc::{CakeDiffserv, CakeOptions, Device, SetUp};
 
 use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
 use crate::LinuxError;
@@ -68,8 +68,8 @@ impl KernelQueue {
     fn has_tiers(&self) -> bool {
         match self {
             Self::Cake(set_up) => set_up
-                .params(&Device::default())
-                .is_ok_and(|params| cake_diffserv(&params) == "diffserv4"),
+                .read::<CakeOptions>(&Device::default())
+                .is_ok_and(|options| options.diffserv.value == CakeDiffserv::Diffserv4),
             Self::Htb { tiers, .. } => *tiers,
         }
     }
@@ -132,8 +132,8 @@ pub(super) fn put_cake(
     framing: Framing,
     nat: bool,
 ) -> Result<(), LinuxError> {
-    let params = set_up.params(&Device::default()).map_err(LinuxError::plain)?;
-    cake::put(message, &params, framing, nat)
+    let options = set_up.read(&Device::default()).map_err(LinuxError::plain)?;
+    cake::put(message, &options, framing, nat)
 }
 
 /// In front of the discipline beneath each of four tiers.

@@ -1,85 +1,81 @@
 //! Options of `cake` as the kernel takes them: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
 
-use weir_core::Cells;
-use weir_core::{Duration, Framing, Rate};
-use weir_qdisc::{CAKE_ACK_FILTERS, CAKE_FLOW_MODES, Params, cake_diffserv, cake_interval};
+use weir_core::{Cells, Duration, Framing, Rate};
+use weir_qdisc::{CakeDiffserv, CakeOptions};
 
 use super::options::{TCA_OPTIONS, microseconds, short};
 use crate::LinuxError;
 use crate::message::Message;
 
-/// Adds the options of a `cake` of those words to the message that makes it, in `tc`'s order. Rate and
+/// Adds the options of such a `cake` to the message that makes it, in `tc`'s order. Rate and
 /// framing are whose shaper it is to say; addresses are those before their translation if the words or,
 /// where they do not say it, `nat` does.
 ///
 /// # Errors
-/// If the words say what is not theirs to say, or a value is none.
+/// If the words say what is not theirs to say.
 pub(crate) fn put(
     message: &mut Message,
-    params: &Params,
+    options: &CakeOptions,
     framing: Framing,
     nat: bool,
 ) -> Result<(), LinuxError> {
-    if let Some((word, _)) = params.written().find(|(word, _)| NOT_THEIRS.contains(word)) {
+    if let Some(word) = options.about_the_link() {
         return Err(LinuxError::new(format!(
             "cake: `{word}` cannot be written in the kernel's cake, whose rate the shaper sets and whose \
              bytes `framing` counts: leave it out"
         )));
     }
-    let written = |name: &str| params.written().any(|(word, _)| word == name);
-    let place = |words: &[&str], word: &str| {
-        words.iter().position(|one| *one == word).expect("one of the words") as u32
-    };
     let mut values: Vec<(u16, u32)> = Vec::new();
-    if written("diffserv3") {
-        values.push((TCA_CAKE_DIFFSERV_MODE, place(&DIFFSERV, cake_diffserv(params))));
+    if options.diffserv.is_written() {
+        values.push((TCA_CAKE_DIFFSERV_MODE, options.diffserv.value as u32));
     }
     match framing.cells {
         Cells::None => {}
         Cells::Atm => values.push((TCA_CAKE_ATM, 1)),
         Cells::Ptm => values.push((TCA_CAKE_ATM, 2)),
     }
-    if written("triple-isolate") {
-        values.push((TCA_CAKE_FLOW_MODE, place(&CAKE_FLOW_MODES, params.word("triple-isolate"))));
+    if options.flow_mode.is_written() {
+        values.push((TCA_CAKE_FLOW_MODE, options.flow_mode.value as u32));
     }
     values.push((TCA_CAKE_OVERHEAD, framing.overhead_bytes));
     if framing.minimum_bytes > 0 {
         values.push((TCA_CAKE_MPU, framing.minimum_bytes));
     }
-    if written("rtt") || written("internet") {
-        let interval = cake_interval(params).map_err(LinuxError::plain)?;
+    if options.has_interval() {
+        let interval = options.interval();
         let target = Duration::from_nanos(interval.as_nanos() / TARGETS);
         values.push((TCA_CAKE_RTT, microseconds(interval)));
         values.push((TCA_CAKE_TARGET, microseconds(target).max(1)));
     }
     values.push((TCA_CAKE_AUTORATE, 0));
-    if let Some(limit) = params.size("memlimit").map_err(LinuxError::plain)? {
-        values.push((TCA_CAKE_MEMORY, short(limit.get())));
+    if let Some(bytes) = options.memlimit {
+        values.push((TCA_CAKE_MEMORY, short(bytes)));
     }
-    if written("fwmark") {
-        let mask = params.number("fwmark").map_err(LinuxError::plain)?;
-        values.push((TCA_CAKE_FWMARK, mask as u32));
+    if let Some(mask) = options.fwmark {
+        values.push((TCA_CAKE_FWMARK, mask));
     }
     // A kernel without tables of connections refuses the attribute, whatever it says.
-    if written("nat") {
-        values.push((TCA_CAKE_NAT, u32::from(params.switch("nat"))));
+    if options.nat.is_written() {
+        values.push((TCA_CAKE_NAT, options.nat.value.into()));
     } else if nat {
         values.push((TCA_CAKE_NAT, 1));
     }
-    for (name, attribute) in
-        [("wash", TCA_CAKE_WASH), ("split-gso", TCA_CAKE_SPLIT_GSO), ("ingress", TCA_CAKE_INGRESS)]
-    {
-        if written(name) {
-            values.push((attribute, u32::from(params.switch(name))));
+    for (switch, attribute) in [
+        (options.wash, TCA_CAKE_WASH),
+        (options.split_gso, TCA_CAKE_SPLIT_GSO),
+        (options.ingress, TCA_CAKE_INGRESS),
+    ] {
+        if switch.is_written() {
+            values.push((attribute, switch.value.into()));
         }
     }
-    if written("no-ack-filter") {
-        values.push((TCA_CAKE_ACK_FILTER, place(&CAKE_ACK_FILTERS, params.word("no-ack-filter"))));
+    if options.ack_filter.is_written() {
+        values.push((TCA_CAKE_ACK_FILTER, options.ack_filter.value as u32));
     }
-    message.nest(TCA_OPTIONS, |options| {
-        options.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(None));
+    message.nest(TCA_OPTIONS, |attributes| {
+        attributes.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(None));
         for (attribute, value) in values {
-            options.put_u32(attribute, value);
+            attributes.put_u32(attribute, value);
         }
     });
     Ok(())
@@ -94,12 +90,12 @@ pub(crate) fn put_rate(message: &mut Message, rate: Option<Rate>) {
 }
 
 /// The number of the tin of the highest priority that such a `cake` has, counted from 1.
-pub(crate) fn highest_tin(params: &Params) -> u32 {
-    match cake_diffserv(params) {
-        "besteffort" => 1,
-        "diffserv3" => 3,
-        "diffserv4" => 4,
-        _ => 8,
+pub(crate) const fn highest_tin(options: &CakeOptions) -> u32 {
+    match options.diffserv.value {
+        CakeDiffserv::Besteffort => 1,
+        CakeDiffserv::Diffserv3 => 3,
+        CakeDiffserv::Diffserv4 => 4,
+        CakeDiffserv::Diffserv8 | CakeDiffserv::Precedence => 8,
     }
 }
 
@@ -108,11 +104,6 @@ fn bytes_per_second(rate: Option<Rate>) -> u64 {
     rate.map_or(0, |rate| rate.as_bytes_per_sec().max(1))
 }
 
-/// Words of a `cake` that are said elsewhere.
-const NOT_THEIRS: [&str; 7] =
-    ["bandwidth", "unlimited", "autorate-ingress", "overhead", "raw", "noatm", "mpu"];
-/// A word's place is its number in the kernel.
-const DIFFSERV: [&str; 5] = ["diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"];
 /// `tc` sets the target to a twentieth of the interval.
 const TARGETS: u64 = 20;
 // include/uapi/linux/pkt_sched.h
@@ -140,11 +131,14 @@ mod tests {
     use super::*;
     use crate::message::{About, attributes, read};
 
+    fn options(text: &str) -> CakeOptions {
+        SetUp::parse(text).unwrap().read(&Device::default()).unwrap()
+    }
+
     /// The options that the kernel is told.
     fn told(text: &str, framing: Framing) -> Result<Vec<u8>, LinuxError> {
         let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
-        let params = SetUp::parse(text).unwrap().params(&Device::default()).unwrap();
-        put(&mut message, &params, framing, true)?;
+        put(&mut message, &options(text), framing, true)?;
         Ok(options_of(message))
     }
 
@@ -202,9 +196,7 @@ mod tests {
     fn diffserv_is_diffserv4() {
         let say = |text| told(text, Framing::NONE).unwrap();
         assert_eq!(say("cake diffserv"), say("cake diffserv4"));
-        let tin = |text: &str| {
-            highest_tin(&SetUp::parse(text).unwrap().params(&Device::default()).unwrap())
-        };
+        let tin = |text: &str| highest_tin(&options(text));
         assert_eq!((tin("cake diffserv"), tin("cake"), tin("cake precedence")), (4, 3, 8));
     }
 

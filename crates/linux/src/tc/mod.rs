@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use weir_core::{Cells, Framing};
 use weir_core::{ETHERNET_HEADER, Rate};
-use weir_qdisc::{ClassSetUp, Device, Lengths, SetUp, SetUpError, SizeTable, TbfParams};
+use weir_qdisc::{
+    ClassSetUp, Device, HtbOptions, Lengths, SetUp, SetUpError, SizeTable, TbfParams,
+};
 
 pub(crate) use self::stats::counts_of;
 pub use self::stats::{CodelCounts, Counts, wire_bytes};
@@ -155,7 +157,7 @@ impl Queue {
         class: &ClassSetUp,
         device: &Device,
     ) -> Result<(), SetUpError> {
-        let r2q = set_up.params(device)?.number("r2q")?;
+        let HtbOptions { r2q, .. } = set_up.read(device)?;
         options::put_class(message, class, r2q, device, self.uncounted)
     }
 

@@ -3,7 +3,8 @@
 
 use weir_core::{Duration, Rate};
 use weir_qdisc::{
-    ClassSetUp, Device, HtbClassParams, Lengths, SetUp, SetUpError, SizeTable, TbfParams,
+    BfifoOptions, ClassSetUp, CodelOptions, Device, FqCodelOptions, HtbClassParams, HtbOptions,
+    Lengths, PfifoOptions, SetUp, SetUpError, SizeTable, TbfParams,
 };
 
 use super::TCA_STAB;
@@ -18,18 +19,18 @@ pub(crate) fn put(
 ) -> Result<(), SetUpError> {
     match set_up.discipline.name {
         "pfifo" | "pfifo_head_drop" => {
-            let limit = set_up.params(device)?.number("limit")? as u32;
+            let PfifoOptions { limit } = set_up.read(device)?;
             message.put_u32(TCA_OPTIONS, limit);
         }
         "bfifo" => {
-            let limit = set_up.params(device)?.size("limit")?.expect("a default").get();
-            message.put_u32(TCA_OPTIONS, limit.try_into().unwrap_or(u32::MAX));
+            let BfifoOptions { limit } = set_up.read(device)?;
+            message.put_u32(TCA_OPTIONS, short(limit));
         }
         "pfifo_fast" => {}
         "tbf" => put_tbf(message, &TbfParams::read(set_up, device)?, added),
         "htb" => put_htb(message, set_up, device)?,
-        "codel" => put_codel(message, set_up, device, &CODEL)?,
-        "fq_codel" => put_codel(message, set_up, device, &FQ_CODEL)?,
+        "codel" => put_codel(message, &set_up.read(device)?),
+        "fq_codel" => put_fq_codel(message, &set_up.read(device)?),
         name => unreachable!("{name} was refused"),
     }
     Ok(())
@@ -86,10 +87,8 @@ pub(crate) fn put_htb_default(message: &mut Message, class: u32) {
 }
 
 fn put_htb(message: &mut Message, set_up: &SetUp, device: &Device) -> Result<(), SetUpError> {
-    let params = set_up.params(device)?;
-    let default = u32::from(params.minor("default")?.unwrap_or(0));
-    let direct = params.number("direct_qlen")? as u32;
-    put_htb_init(message, [params.number("r2q")? as u32, default], Some(direct));
+    let HtbOptions { default, r2q, direct_qlen } = set_up.read(device)?;
+    put_htb_init(message, [r2q, default.unwrap_or(0).into()], Some(direct_qlen));
     Ok(())
 }
 
@@ -107,7 +106,7 @@ fn put_htb_init(message: &mut Message, [r2q, default]: [u32; 2], direct: Option<
 pub(super) fn put_class(
     message: &mut Message,
     class: &ClassSetUp,
-    r2q: u64,
+    r2q: u32,
     device: &Device,
     added: u32,
 ) -> Result<(), SetUpError> {
@@ -134,42 +133,34 @@ pub(crate) fn put_htb_class(message: &mut Message, params: &HtbClassParams, adde
     });
 }
 
-/// The types of the attributes of a discipline with CoDel.
-struct CodelAttributes {
-    ce_threshold: u16,
-    /// Parameters that are whole numbers: our names, with the types of their attributes.
-    numbers: &'static [(&'static str, u16)],
-    memory_limit: Option<u16>,
-}
-
-fn put_codel(
-    message: &mut Message,
-    set_up: &SetUp,
-    device: &Device,
-    attributes: &CodelAttributes,
-) -> Result<(), SetUpError> {
-    let params = set_up.params(device)?;
-    let mut values = Vec::new();
-    for (name, attribute) in [("target", TCA_CODEL_TARGET), ("interval", TCA_CODEL_INTERVAL)] {
-        values.push((attribute, microseconds(params.time(name)?.expect("a default"))));
-    }
-    values.push((TCA_CODEL_ECN, u32::from(params.switch("ecn"))));
-    for &(name, attribute) in attributes.numbers {
-        values.push((attribute, params.number(name)? as u32));
-    }
-    if let Some(threshold) = params.time("ce_threshold")? {
-        values.push((attributes.ce_threshold, microseconds(threshold)));
-    }
-    if let Some(attribute) = attributes.memory_limit {
-        let limit = params.size("memory_limit")?.expect("a default").get();
-        values.push((attribute, short(limit)));
-    }
-    message.nest(TCA_OPTIONS, |options| {
-        for (attribute, value) in values {
-            options.put_u32(attribute, value);
+fn put_codel(message: &mut Message, options: &CodelOptions) {
+    let CodelOptions { limit, target, interval, ce_threshold, ecn } = *options;
+    message.nest(TCA_OPTIONS, |attributes| {
+        attributes.put_u32(TCA_CODEL_TARGET, microseconds(target));
+        attributes.put_u32(TCA_CODEL_INTERVAL, microseconds(interval));
+        attributes.put_u32(TCA_CODEL_ECN, ecn.into());
+        attributes.put_u32(TCA_CODEL_LIMIT, limit);
+        if let Some(threshold) = ce_threshold {
+            attributes.put_u32(TCA_CODEL_CE_THRESHOLD, microseconds(threshold));
         }
     });
-    Ok(())
+}
+
+fn put_fq_codel(message: &mut Message, options: &FqCodelOptions) {
+    let FqCodelOptions { limit, flows, target, interval, ce_threshold, .. } = *options;
+    message.nest(TCA_OPTIONS, |attributes| {
+        attributes.put_u32(TCA_FQ_CODEL_TARGET, microseconds(target));
+        attributes.put_u32(TCA_FQ_CODEL_INTERVAL, microseconds(interval));
+        attributes.put_u32(TCA_FQ_CODEL_ECN, options.ecn.into());
+        attributes.put_u32(TCA_FQ_CODEL_LIMIT, limit);
+        attributes.put_u32(TCA_FQ_CODEL_FLOWS, short(flows as u64));
+        attributes.put_u32(TCA_FQ_CODEL_QUANTUM, options.quantum);
+        attributes.put_u32(TCA_FQ_CODEL_DROP_BATCH_SIZE, options.drop_batch);
+        if let Some(threshold) = ce_threshold {
+            attributes.put_u32(TCA_FQ_CODEL_CE_THRESHOLD, microseconds(threshold));
+        }
+        attributes.put_u32(TCA_FQ_CODEL_MEMORY_LIMIT, short(options.memory_limit));
+    });
 }
 
 const fn with(lengths: Lengths, added: u32) -> Lengths {
@@ -196,13 +187,6 @@ pub(super) fn microseconds(time: Duration) -> u32 {
     short(time.as_nanos() / 1_000)
 }
 
-const CODEL: CodelAttributes =
-    CodelAttributes { ce_threshold: 5, numbers: &[("limit", 2)], memory_limit: None };
-const FQ_CODEL: CodelAttributes = CodelAttributes {
-    ce_threshold: 7,
-    numbers: &[("limit", 2), ("flows", 5), ("quantum", 6), ("drop_batch", 8)],
-    memory_limit: Some(9),
-};
 const KNOWN: &[&str] =
     &["pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "tbf", "htb", "codel", "fq_codel"];
 /// A tick of the kernel's traffic control, of which `tc` counts 15.625 a microsecond.
@@ -227,10 +211,21 @@ pub(crate) const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_DIRECT_QLEN: u16 = 5;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
-/// Attributes of `fq_codel` (include/uapi/linux/pkt_sched.h).
+// include/uapi/linux/pkt_sched.h
 const TCA_CODEL_TARGET: u16 = 1;
+const TCA_CODEL_LIMIT: u16 = 2;
 const TCA_CODEL_INTERVAL: u16 = 3;
 const TCA_CODEL_ECN: u16 = 4;
+const TCA_CODEL_CE_THRESHOLD: u16 = 5;
+const TCA_FQ_CODEL_TARGET: u16 = 1;
+const TCA_FQ_CODEL_LIMIT: u16 = 2;
+const TCA_FQ_CODEL_INTERVAL: u16 = 3;
+const TCA_FQ_CODEL_ECN: u16 = 4;
+const TCA_FQ_CODEL_FLOWS: u16 = 5;
+const TCA_FQ_CODEL_QUANTUM: u16 = 6;
+const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
+const TCA_FQ_CODEL_DROP_BATCH_SIZE: u16 = 8;
+const TCA_FQ_CODEL_MEMORY_LIMIT: u16 = 9;
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,10 @@ use weir_core::{Packet, TcpFlags, TcpHeader, comes_before};
 use crate::contract::DropSink;
 use crate::pool::{Cursor, List, Pool};
 
-/// How much is filtered.
+/// How much `cake` filters acknowledgements, in the order of the kernel's numbers (include/uapi/linux/pkt_sched.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AckFilter {
+pub enum AckFilter {
+    /// Nothing.
     Off,
     /// Two superfluous acknowledgements must be there for one to go, so that a sender which counts them
     /// goes on.
@@ -24,7 +25,7 @@ pub(super) enum AckFilter {
 
 impl AckFilter {
     /// Takes the packet out of `list` that the last packet of it, `newest`, makes superfluous.
-    pub fn apply(
+    pub(super) fn apply(
         self,
         pool: &mut Pool,
         list: &mut List,

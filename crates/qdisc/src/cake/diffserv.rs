@@ -3,6 +3,7 @@
 use weir_core::Dscp;
 
 use super::longest::TINS;
+use super::options::CakeDiffserv;
 
 /// A division of traffic into tins.
 #[derive(Debug)]
@@ -46,15 +47,13 @@ impl Share {
 }
 
 impl Preset {
-    /// The preset of that name.
-    pub fn named(name: &str) -> &'static Self {
-        match name {
-            "besteffort" => &BESTEFFORT,
-            "precedence" => &PRECEDENCE,
-            "diffserv8" => &DIFFSERV8,
-            "diffserv4" => &DIFFSERV4,
-            "diffserv3" => &DIFFSERV3,
-            _ => unreachable!("{name} is not one of the words"),
+    pub const fn of(diffserv: CakeDiffserv) -> &'static Self {
+        match diffserv {
+            CakeDiffserv::Besteffort => &BESTEFFORT,
+            CakeDiffserv::Precedence => &PRECEDENCE,
+            CakeDiffserv::Diffserv8 => &DIFFSERV8,
+            CakeDiffserv::Diffserv4 => &DIFFSERV4,
+            CakeDiffserv::Diffserv3 => &DIFFSERV3,
         }
     }
 
@@ -207,9 +206,14 @@ const TOS4: u8 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tc::Choice;
+
+    fn preset_named(word: &str) -> &'static Preset {
+        Preset::of(CakeDiffserv::named(word).unwrap())
+    }
 
     fn tin(preset: &str, point: &str) -> &'static str {
-        let preset = Preset::named(preset);
+        let preset = preset_named(preset);
         preset.plans[preset.tin_of(Dscp::parse(point).unwrap())].name
     }
 
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn thresholds_are_those_that_tc_shows_at_ten_mbit() {
         let shares = |preset: &str| -> Vec<u64> {
-            let plans = Preset::named(preset).plans;
+            let plans = preset_named(preset).plans;
             plans.iter().map(|plan| plan.share.of(1_250_000) * 8).collect()
         };
         assert_eq!(shares("diffserv3"), [10_000_000, 625_000, 2_500_000]);

@@ -7,6 +7,7 @@
 use weir_core::{Draw, FlowLabel, Rng};
 
 use super::cobalt::CobaltState;
+use super::options::CakeFlowMode;
 use crate::pool::List;
 
 /// The queues of one tin.
@@ -79,6 +80,19 @@ impl Isolation {
     pub const DUAL_SRCHOST: Self = Self { by_flow: true, by_host: [true, false] };
     pub const DUAL_DSTHOST: Self = Self { by_flow: true, by_host: [false, true] };
     pub const TRIPLE_ISOLATE: Self = Self { by_flow: true, by_host: [true, true] };
+
+    pub const fn of(mode: CakeFlowMode) -> Self {
+        match mode {
+            CakeFlowMode::Flowblind => Self::FLOWBLIND,
+            CakeFlowMode::Srchost => Self::SRCHOST,
+            CakeFlowMode::Dsthost => Self::DSTHOST,
+            CakeFlowMode::Hosts => Self::HOSTS,
+            CakeFlowMode::Flows => Self::FLOWS,
+            CakeFlowMode::DualSrchost => Self::DUAL_SRCHOST,
+            CakeFlowMode::DualDsthost => Self::DUAL_DSTHOST,
+            CakeFlowMode::TripleIsolate => Self::TRIPLE_ISOLATE,
+        }
+    }
 
     /// Whether hosts on that side are to get equal shares.
     const fn fair_to(self, side: usize) -> bool {

@@ -12,29 +12,28 @@ mod config;
 mod diffserv;
 mod flows;
 mod longest;
+mod options;
 mod shaper;
 mod tin;
 mod turns;
 
 use weir_core::{Duration, Packet, Time};
 
+pub use self::ack_filter::AckFilter as CakeAckFilter;
 use self::capacity::Capacity;
-pub use self::config::{
-    ACK_FILTERS as CAKE_ACK_FILTERS, FLOW_MODES as CAKE_FLOW_MODES, diffserv as cake_diffserv,
-    interval as cake_interval,
-};
-use self::config::{Config, PARAMS};
+use self::config::Config;
 use self::diffserv::Preset;
 pub use self::diffserv::{diffserv4_shares, diffserv4_tin};
 use self::flows::{FLOWS, Hashes};
 use self::longest::Longest;
+pub use self::options::{CakeDiffserv, CakeFlowMode, CakeOptions};
 use self::shaper::{ByteTime, Shaper};
 use self::tin::{Common, Rates, Tin};
 use crate::Device;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::pool::Pool;
 use crate::registry::Discipline;
-use crate::tc::{Classifier, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError};
 
 struct Cake {
     preset: &'static Preset,
@@ -312,7 +311,7 @@ pub(crate) static CAKE: Discipline = Discipline {
     name: "cake",
     summary: "shaper, priorities, fairness among flows and hosts, and COBALT in one",
     source: "Linux net/sched/sch_cake.c; Høiland-Jørgensen et al., LANMAN 2018",
-    params: PARAMS,
+    params: CakeOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

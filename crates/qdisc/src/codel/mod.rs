@@ -7,7 +7,7 @@ mod algorithm;
 
 use std::collections::VecDeque;
 
-use weir_core::{Packet, Time};
+use weir_core::{Duration, Packet, Time};
 
 pub(crate) use algorithm::{CodelParams, CodelQueue, CodelState, codel_dequeue};
 
@@ -16,7 +16,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Declared, Record, SetUp, SetUpError, number, params, switch, time};
 
 struct Codel {
     limit: u32,
@@ -48,10 +48,11 @@ impl CodelQueue for Queue {
 
 impl Codel {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
+        let CodelOptions { limit, target, interval, ce_threshold, ecn } = set_up.read(device)?;
+        let full_packet = device.full_packet();
         Ok(Self {
-            limit: params.number("limit")? as u32,
-            params: CodelParams::read(&params, device)?,
+            limit,
+            params: CodelParams::new(target, interval, ce_threshold, full_packet, ecn),
             state: CodelState::default(),
             queue: Queue { packets: VecDeque::new(), accounting: Accounting::default() },
         })
@@ -85,70 +86,38 @@ impl TakesNext for Codel {
     }
 }
 
+params! {
+    /// Parameters of `codel`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct CodelOptions {
+        /// most packets that may wait
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        pub target: Duration = TARGET,
+        pub interval: Duration = INTERVAL,
+        pub ce_threshold: Option<Duration> = CE_THRESHOLD,
+        /// mark packets whose sender speaks ECN instead of dropping them
+        pub ecn: bool = switch().off_by("noecn"),
+    }
+}
+
 pub(crate) static CODEL: Discipline = Discipline {
     name: "codel",
     summary: "controlled delay: drops from a queue whose sojourn time stays above a target",
     source: "Linux net/sched/sch_codel.c, include/net/codel_impl.h; RFC 8289",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("1000"),
-            meaning: "most packets that may wait",
-        },
-        TARGET,
-        INTERVAL,
-        CE_THRESHOLD,
-        Param {
-            name: "ecn",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("noecn") },
-            default: DefaultValue::Is("off"),
-            meaning: "mark packets whose sender speaks ECN instead of dropping them",
-        },
-    ],
+    params: CodelOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &["codel limit 50 target 2ms interval 20ms", "codel ecn ce_threshold 1ms limit 40"],
     build: |set_up, device| Ok(Box::new(Peeked::new(Codel::new(set_up, device)?))),
 };
 
-impl CodelParams {
-    /// CoDel's parameters of a discipline that has them under their usual names.
-    pub(crate) fn read(params: &Params, device: &Device) -> Result<Self, SetUpError> {
-        Ok(Self::new(
-            params.time("target")?.expect("a default"),
-            params.time("interval")?.expect("a default"),
-            params.time("ce_threshold")?,
-            device.full_packet(),
-            params.switch("ecn"),
-        ))
-    }
-}
-
 /// RFC 8289, section 4.3: 5 ms is 5 % of the interval and suits paths from 10 ms to 1 s.
-pub(crate) const TARGET: Param = Param {
-    name: "target",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Is("5ms"),
-    meaning: "sojourn time that a standing queue may reach",
-};
+pub(crate) const TARGET: Declared<Duration> =
+    time().default("5ms").means("sojourn time that a standing queue may reach");
 
 /// RFC 8289, section 4.2: about the largest ordinary round trip.
-pub(crate) const INTERVAL: Param = Param {
-    name: "interval",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Is("100ms"),
-    meaning: "how long the target must be exceeded before the first drop",
-};
+pub(crate) const INTERVAL: Declared<Duration> =
+    time().default("100ms").means("how long the target must be exceeded before the first drop");
 
-pub(crate) const CE_THRESHOLD: Param = Param {
-    name: "ce_threshold",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Absent("never"),
-    meaning: "sojourn time above which every ECN packet is marked",
-};
+pub(crate) const CE_THRESHOLD: Declared<Option<Duration>> =
+    time().absent("never").means("sojourn time above which every ECN packet is marked");

@@ -16,7 +16,10 @@ use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{
+    Classifier, Plain, Record, SetUp, SetUpError, Text, nonzero_size, number, params, percent,
+    real, switch, time, words,
+};
 
 struct DualPi2 {
     limit: u32,
@@ -72,25 +75,25 @@ struct Credit {
 
 impl DualPi2 {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        if !params.switch("split_gso") {
+        let options: DualPi2Options = set_up.read(device)?;
+        if !options.split_gso {
             return Err(SetUpError::new(
                 "dualpi2: `no_split_gso`: every packet is on its own here; write `split_gso`",
             ));
         }
-        let limit = params.number("limit")? as u32;
+        let limit = options.limit;
         let full_packet = device.full_packet();
         let by_limit = (u64::from(limit) * 2 * u64::from(full_packet)).min(u32::MAX.into());
-        let protection = params.percent("classic_protection")?.round() as i64;
+        let protection = options.classic_protection.round() as i64;
         Ok(Self {
             limit,
-            memory_limit: params.some_size("memlimit")?.map_or(by_limit, weir_core::Bytes::get),
-            drop_at_enqueue: params.switch("drop_enqueue"),
-            any_ect: params.switch("any_ect"),
-            step: Step::read(&params)?,
-            min_qlen_step: params.number("min_qlen_step")? as usize,
+            memory_limit: options.memlimit.unwrap_or(by_limit),
+            drop_at_enqueue: options.drop_enqueue,
+            any_ect: options.any_ect,
+            step: options.step_thresh,
+            min_qlen_step: options.min_qlen_step,
             full_packet,
-            controller: Controller::new(controller_params(&params)?),
+            controller: Controller::new(options.controller()?),
             classifier: Classifier::new(&set_up.filters),
             rng: device.seed.stream("dualpi2"),
             low_latency: VecDeque::new(),
@@ -173,20 +176,19 @@ impl Credit {
     }
 }
 
-impl Step {
-    /// A time or, with a unit that says so, packets.
-    fn read(params: &Params) -> Result<Self, SetUpError> {
-        let text = params.words("step_thresh").join(" ");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        if ["p", "pkt", "pkts", "packet", "packets"].contains(&&text[digits.len()..])
-            && let Ok(packets) = digits.parse()
-        {
-            return Ok(Self::Packets(packets));
-        }
-        units::parse_time(&text).map(|time| Self::Sojourn(whole_micros(time))).map_err(|_| {
-            params.bad("step_thresh", &text, "write a time such as 1ms, or packets such as 5p")
-        })
+impl Plain for Step {}
+
+/// A time or, with a unit that says so, packets.
+fn read_step(text: &Text<'_>) -> Result<Step, SetUpError> {
+    let digits = text.text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if ["p", "pkt", "pkts", "packet", "packets"].contains(&&text.text[digits.len()..])
+        && let Ok(packets) = digits.parse()
+    {
+        return Ok(Step::Packets(packets));
     }
+    let time = units::parse_time(text.text);
+    time.map(|time| Step::Sojourn(whole_micros(time)))
+        .map_err(|_| text.bad("write a time such as 1ms, or packets such as 5p"))
 }
 
 impl TakesNext for DualPi2 {
@@ -247,36 +249,38 @@ impl TakesNext for DualPi2 {
     }
 }
 
-/// The controller's parameters: as written, or derived from round trips.
-fn controller_params(params: &Params) -> Result<controller::Params, SetUpError> {
-    let (alpha, beta) = (params.real("alpha")?, params.real("beta")?);
-    let (target, tupdate) = (params.time("target")?, params.time("tupdate")?);
-    let weight =
-        |written: Option<f64>, default| written.map_or(default, |it| (it * WEIGHT_STEPS) as u32);
-    let given = controller::Params {
-        target: target.map_or(TARGET, whole_micros),
-        tupdate: tupdate.map_or(TUPDATE, whole_micros),
-        alpha: weight(alpha, ALPHA),
-        beta: weight(beta, BETA),
-        coupling: params.number("coupling_factor")? as u8,
-        drop_on_overload: params.switch("drop_on_overload"),
-    };
-    let (max_rtt, typical_rtt) = match (params.time("max_rtt")?, params.time("typical_rtt")?) {
-        (None, None) if given.tupdate == Duration::ZERO => {
-            return Err(SetUpError::new("dualpi2: `tupdate`: write at least 1us"));
+impl DualPi2Options {
+    /// The controller's parameters: as written, or derived from round trips.
+    fn controller(&self) -> Result<controller::Params, SetUpError> {
+        let Self { alpha, beta, target, tupdate, .. } = *self;
+        let weight = |written: Option<f64>, default| {
+            written.map_or(default, |it| (it * WEIGHT_STEPS) as u32)
+        };
+        let given = controller::Params {
+            target: target.map_or(TARGET, whole_micros),
+            tupdate: tupdate.map_or(TUPDATE, whole_micros),
+            alpha: weight(alpha, ALPHA),
+            beta: weight(beta, BETA),
+            coupling: self.coupling_factor,
+            drop_on_overload: self.drop_on_overload,
+        };
+        let (max_rtt, typical_rtt) = match (self.max_rtt, self.typical_rtt) {
+            (None, None) if given.tupdate == Duration::ZERO => {
+                return Err(SetUpError::new("dualpi2: `tupdate`: write at least 1us"));
+            }
+            (None, None) => return Ok(given),
+            (Some(max), None) => (max, max / TYPICAL_OF_MAX),
+            (None, Some(typical)) => (typical * TYPICAL_OF_MAX, typical),
+            (Some(max), Some(typical)) => (max, typical),
+        };
+        if alpha.is_some() || beta.is_some() || target.is_some() || tupdate.is_some() {
+            return Err(SetUpError::new(
+                "dualpi2: `max_rtt` and `typical_rtt` stand for alpha, beta, target and tupdate; write \
+                 either",
+            ));
         }
-        (None, None) => return Ok(given),
-        (Some(max), None) => (max, max / TYPICAL_OF_MAX),
-        (None, Some(typical)) => (typical * TYPICAL_OF_MAX, typical),
-        (Some(max), Some(typical)) => (max, typical),
-    };
-    if alpha.is_some() || beta.is_some() || target.is_some() || tupdate.is_some() {
-        return Err(SetUpError::new(
-            "dualpi2: `max_rtt` and `typical_rtt` stand for alpha, beta, target and tupdate; write \
-             either",
-        ));
+        derived(max_rtt, typical_rtt, given)
     }
-    derived(max_rtt, typical_rtt, given)
 }
 
 /// The controller for such round trips, as `tc` derives it (RFC 9332, figure 2).
@@ -311,124 +315,49 @@ fn whole_micros(time: Duration) -> Duration {
     Duration::from_micros(time.as_micros())
 }
 
+params! {
+    /// Parameters of `dualpi2`.
+    struct DualPi2Options {
+        /// most packets that may wait in both queues together
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("10000"),
+        /// most memory that waiting packets may take, as the kernel accounts it
+        memlimit: Option<u64> = nonzero_size().absent("limit x 2 full packets"),
+        /// marks of L4S packets for each square root of drops of Classic ones
+        coupling_factor: u8 = number("factor", 1, 255).default("2"),
+        /// wait, or length of the L-queue, above which every L4S packet is marked
+        step_thresh: Step = words("time, or packets such as 5p", |_| 1, read_step).default("1ms"),
+        /// packets that must wait in the L-queue for the step to apply to one that arrives
+        min_qlen_step: usize = number("packets", 0, u32::MAX as u64).default("0"),
+        /// on overload drop what could be marked, rather than let the queues grow
+        drop_on_overload: bool = switch().off_by("overflow").default("on"),
+        /// decide about packets when they arrive rather than when they leave (drop_early)
+        drop_enqueue: bool = switch().off_by("drop_dequeue"),
+        /// take ECT(0) for L4S too, not just ECT(1) and CE
+        any_ect: bool = switch().off_by("l4s_ect"),
+        /// share of the line that Classic traffic has for certain
+        classic_protection: f64 = percent().default("10%"),
+        /// largest round trip, from which alpha, beta, target and tupdate follow
+        max_rtt: Option<Duration> = time().absent("100ms, or from typical_rtt"),
+        /// typical round trip
+        typical_rtt: Option<Duration> = time().absent("a sixth of max_rtt"),
+        /// delay of the longer queue that the controller steers for
+        target: Option<Duration> = time().absent("15ms"),
+        /// time between updates of the probability
+        tupdate: Option<Duration> = time().absent("16ms"),
+        /// how strongly the distance from the target counts
+        alpha: Option<f64> = real("1/s", 1.0 / WEIGHT_STEPS, MAX_GAIN).absent("0.16"),
+        /// how strongly the change of the delay counts
+        beta: Option<f64> = real("1/s", 1.0 / WEIGHT_STEPS, MAX_GAIN).absent("3.2"),
+        /// cut joined packets apart first; the only way here
+        split_gso: bool = switch().off_by("no_split_gso").default("on"),
+    }
+}
+
 pub(crate) static DUALPI2: Discipline = Discipline {
     name: "dualpi2",
     summary: "a queue for L4S and one for Classic traffic, coupled so that both get their share",
     source: "Linux net/sched/sch_dualpi2.c (since 6.16), iproute2 tc/q_dualpi2.c; RFC 9332",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("10000"),
-            meaning: "most packets that may wait in both queues together",
-        },
-        Param {
-            name: "memlimit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("limit x 2 full packets"),
-            meaning: "most memory that waiting packets may take, as the kernel accounts it",
-        },
-        Param {
-            name: "coupling_factor",
-            aliases: &[],
-            kind: Kind::Number { unit: "factor", range: (1, 255) },
-            default: DefaultValue::Is("2"),
-            meaning: "marks of L4S packets for each square root of drops of Classic ones",
-        },
-        Param {
-            name: "step_thresh",
-            aliases: &[],
-            kind: Kind::Words { shape: "time, or packets such as 5p", takes: |_| 1 },
-            default: DefaultValue::Is("1ms"),
-            meaning: "wait, or length of the L-queue, above which every L4S packet is marked",
-        },
-        Param {
-            name: "min_qlen_step",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Is("0"),
-            meaning: "packets that must wait in the L-queue for the step to apply to one that arrives",
-        },
-        Param {
-            name: "drop_on_overload",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("overflow") },
-            default: DefaultValue::Is("on"),
-            meaning: "on overload drop what could be marked, rather than let the queues grow",
-        },
-        Param {
-            name: "drop_enqueue",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("drop_dequeue") },
-            default: DefaultValue::Is("off"),
-            meaning: "decide about packets when they arrive rather than when they leave (drop_early)",
-        },
-        Param {
-            name: "any_ect",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("l4s_ect") },
-            default: DefaultValue::Is("off"),
-            meaning: "take ECT(0) for L4S too, not just ECT(1) and CE",
-        },
-        Param {
-            name: "classic_protection",
-            aliases: &[],
-            kind: Kind::Percent,
-            default: DefaultValue::Is("10%"),
-            meaning: "share of the line that Classic traffic has for certain",
-        },
-        Param {
-            name: "max_rtt",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("100ms, or from typical_rtt"),
-            meaning: "largest round trip, from which alpha, beta, target and tupdate follow",
-        },
-        Param {
-            name: "typical_rtt",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("a sixth of max_rtt"),
-            meaning: "typical round trip",
-        },
-        Param {
-            name: "target",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("15ms"),
-            meaning: "delay of the longer queue that the controller steers for",
-        },
-        Param {
-            name: "tupdate",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("16ms"),
-            meaning: "time between updates of the probability",
-        },
-        Param {
-            name: "alpha",
-            aliases: &[],
-            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, MAX_GAIN) },
-            default: DefaultValue::Absent("0.16"),
-            meaning: "how strongly the distance from the target counts",
-        },
-        Param {
-            name: "beta",
-            aliases: &[],
-            kind: Kind::Real { unit: "1/s", range: (1.0 / WEIGHT_STEPS, MAX_GAIN) },
-            default: DefaultValue::Absent("3.2"),
-            meaning: "how strongly the change of the delay counts",
-        },
-        Param {
-            name: "split_gso",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("no_split_gso") },
-            default: DefaultValue::Is("on"),
-            meaning: "cut joined packets apart first; the only way here",
-        },
-    ],
+    params: DualPi2Options::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

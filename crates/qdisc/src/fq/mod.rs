@@ -8,7 +8,7 @@ mod flows;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weir_core::{Duration, Packet, Time};
+use weir_core::{Duration, Packet, Rate, Time};
 
 use self::flows::{Flows, Place, jiffies};
 use crate::Device;
@@ -19,7 +19,9 @@ use crate::peeked::{Peeked, TakesNext};
 use crate::pool::{List, Pool};
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{
+    Plain, Record, SetUp, SetUpError, Text, number, params, rate, switch, time, words,
+};
 
 struct Fq {
     params: FqParams,
@@ -69,14 +71,12 @@ struct Band {
 
 impl Fq {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let weights = read_weights(&params)?;
-        let buckets = params.number("buckets")?.next_power_of_two() as usize;
+        let options: FqOptions = set_up.read(device)?;
         Ok(Self {
-            params: FqParams::read(&params)?,
-            priomap: PrioMap::read(&params, BANDS as u8)?,
-            flows: Flows::new(buckets),
-            bands: weights.map(|quantum| Band {
+            params: FqParams::new(&options),
+            priomap: PrioMap::read("fq", &options.priomap, BANDS as u8)?,
+            flows: Flows::new(options.buckets.next_power_of_two()),
+            bands: options.weights.0.map(|quantum| Band {
                 new: VecDeque::new(),
                 old: VecDeque::new(),
                 credit: 0,
@@ -207,24 +207,20 @@ impl Fq {
 }
 
 impl FqParams {
-    fn read(params: &Params) -> Result<Self, SetUpError> {
-        let rate = |name: &str| {
-            Ok::<_, SetUpError>(params.rate(name)?.map(weir_core::Rate::as_bytes_per_sec))
-        };
-        let time = |name: &str| Ok::<_, SetUpError>(params.time(name)?.expect("a default"));
-        let paces = params.switch("pacing");
-        Ok(Self {
-            limit: params.number("limit")? as u32,
-            flow_limit: params.number("flow_limit")? as u32,
-            quantum: params.number("quantum")?.clamp(256, QUANTUM_MAX) as i64,
-            initial_quantum: params.number("initial_quantum")? as i64,
-            refill_jiffies: time("refill_delay")?.as_nanos().div_ceil(JIFFY.as_nanos()),
-            orphan_mask: params.number("orphan_mask")? as u32,
-            max_rate: rate("maxrate")?.filter(|_| paces),
-            low_rate: rate("low_rate_threshold")?.expect("a default"),
-            ce_threshold: params.time("ce_threshold")?,
-            timer_slack: time("timer_slack")?,
-        })
+    fn new(options: &FqOptions) -> Self {
+        let max_rate = options.maxrate.map(Rate::as_bytes_per_sec);
+        Self {
+            limit: options.limit,
+            flow_limit: options.flow_limit,
+            quantum: options.quantum.clamp(256, QUANTUM_MAX) as i64,
+            initial_quantum: options.initial_quantum.into(),
+            refill_jiffies: options.refill_delay.as_nanos().div_ceil(JIFFY.as_nanos()),
+            orphan_mask: options.orphan_mask,
+            max_rate: max_rate.filter(|_| options.pacing),
+            low_rate: options.low_rate_threshold.as_bytes_per_sec(),
+            ce_threshold: options.ce_threshold,
+            timer_slack: options.timer_slack,
+        }
     }
 }
 
@@ -331,143 +327,71 @@ impl TakesNext for Fq {
     }
 }
 
-/// The value of `weights`.
-fn read_weights(params: &Params) -> Result<[i64; BANDS], SetUpError> {
-    let words = params.words("weights");
-    let weights: Vec<i64> = words
+/// Bytes that each band may send in its turn.
+struct Weights([i64; BANDS]);
+
+impl Plain for Weights {}
+
+fn read_weights(text: &Text<'_>) -> Result<Weights, SetUpError> {
+    let weights: Vec<i64> = text
+        .words()
         .iter()
         .filter_map(|word| word.parse().ok())
         .filter(|weight| (MIN_BAND_WEIGHT..=i64::from(i32::MAX)).contains(weight))
         .collect();
-    <[i64; BANDS]>::try_from(weights).map_err(|_| {
-        let allowed = format!("write {BANDS} numbers from {MIN_BAND_WEIGHT} to {}", i32::MAX);
-        params.bad("weights", &words.join(" "), &allowed)
+    <[i64; BANDS]>::try_from(weights).map(Weights).map_err(|_| {
+        let (low, high) = (MIN_BAND_WEIGHT, i32::MAX);
+        text.bad(&format!("write {BANDS} numbers from {low} to {high}"))
     })
+}
+
+params! {
+    /// Parameters of `fq`.
+    struct FqOptions {
+        /// most packets that may wait in a band
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("10000"),
+        /// most packets of one flow that may wait
+        flow_limit: u32 = number("packets", 1, u32::MAX as u64).default("100"),
+        /// bytes that a flow may send in its turn; the kernel keeps it within 256 and 1048576
+        quantum: u64 = number("bytes", 1, u32::MAX as u64)
+            .default_of("2 full packets", |device| (2 * device.full_packet()).to_string()),
+        /// bytes that a flow may send in its first turn
+        initial_quantum: u32 = number("bytes", 0, QUANTUM_MAX)
+            .default_of("10 full packets", |device| (10 * device.full_packet()).to_string()),
+        /// greatest rate of each flow
+        maxrate: Option<Rate> = rate().absent("unlimited"),
+        /// up to this `maxrate` a flow waits after each packet, above it after each quantum
+        low_rate_threshold: Rate = rate().default("550kbit"),
+        /// whether flows are held to `maxrate`
+        pacing: bool = switch().off_by("nopacing").default("on"),
+        /// a flow that was empty for longer starts with a whole quantum
+        refill_delay: Duration = time().default("40ms"),
+        /// packets that leave so much later than they might have are marked
+        ce_threshold: Option<Duration> = time().absent("off"),
+        /// by how much a flow that waits for its rate may be served late
+        timer_slack: Duration = time().default("10us"),
+        /// how far ahead a packet's departure time may lie; no packet here has one
+        _horizon as "horizon": Duration = time().default("10s"),
+        /// whether a packet beyond the horizon is dropped; no packet here is
+        _horizon_drop as "horizon_drop": bool = switch().off_by("horizon_cap").default("on"),
+        /// lists in which flows are looked up, rounded up to a power of two
+        buckets: usize = number("buckets", 1, 1 << 18).default("1024"),
+        /// bits of a packet's hash that tell flows apart
+        orphan_mask: u32 = number("mask", 0, u32::MAX as u64).default("1023"),
+        /// bands of flows
+        _bands as "bands": u32 = number("bands", BANDS as u64, BANDS as u64).default("3"),
+        priomap: Vec<String> = PRIOMAP,
+        /// bytes that each band may send in its turn
+        weights: Weights = words("3 numbers", |behind| BANDS.min(behind.len()), read_weights)
+            .default("589824 196608 65536"),
+    }
 }
 
 pub(crate) static FQ: Discipline = Discipline {
     name: "fq",
     summary: "flows in queues of their own, served in turn, each at a greatest rate",
     source: "Linux net/sched/sch_fq.c; iproute2 tc/q_fq.c",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("10000"),
-            meaning: "most packets that may wait in a band",
-        },
-        Param {
-            name: "flow_limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("100"),
-            meaning: "most packets of one flow that may wait",
-        },
-        Param {
-            name: "quantum",
-            aliases: &[],
-            kind: Kind::Number { unit: "bytes", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Device("2 full packets", |device| {
-                (2 * device.full_packet()).to_string()
-            }),
-            meaning: "bytes that a flow may send in its turn; the kernel keeps it within 256 and 1048576",
-        },
-        Param {
-            name: "initial_quantum",
-            aliases: &[],
-            kind: Kind::Number { unit: "bytes", range: (0, QUANTUM_MAX) },
-            default: DefaultValue::Device("10 full packets", |device| {
-                (10 * device.full_packet()).to_string()
-            }),
-            meaning: "bytes that a flow may send in its first turn",
-        },
-        Param {
-            name: "maxrate",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Absent("unlimited"),
-            meaning: "greatest rate of each flow",
-        },
-        Param {
-            name: "low_rate_threshold",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Is("550kbit"),
-            meaning: "up to this `maxrate` a flow waits after each packet, above it after each quantum",
-        },
-        Param {
-            name: "pacing",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("nopacing") },
-            default: DefaultValue::Is("on"),
-            meaning: "whether flows are held to `maxrate`",
-        },
-        Param {
-            name: "refill_delay",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Is("40ms"),
-            meaning: "a flow that was empty for longer starts with a whole quantum",
-        },
-        Param {
-            name: "ce_threshold",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Absent("off"),
-            meaning: "packets that leave so much later than they might have are marked",
-        },
-        Param {
-            name: "timer_slack",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Is("10us"),
-            meaning: "by how much a flow that waits for its rate may be served late",
-        },
-        Param {
-            name: "horizon",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Is("10s"),
-            meaning: "how far ahead a packet's departure time may lie; no packet here has one",
-        },
-        Param {
-            name: "horizon_drop",
-            aliases: &[],
-            kind: Kind::Switch { off: Some("horizon_cap") },
-            default: DefaultValue::Is("on"),
-            meaning: "whether a packet beyond the horizon is dropped; no packet here is",
-        },
-        Param {
-            name: "buckets",
-            aliases: &[],
-            kind: Kind::Number { unit: "buckets", range: (1, 1 << 18) },
-            default: DefaultValue::Is("1024"),
-            meaning: "lists in which flows are looked up, rounded up to a power of two",
-        },
-        Param {
-            name: "orphan_mask",
-            aliases: &[],
-            kind: Kind::Number { unit: "mask", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Is("1023"),
-            meaning: "bits of a packet's hash that tell flows apart",
-        },
-        Param {
-            name: "bands",
-            aliases: &[],
-            kind: Kind::Number { unit: "bands", range: (BANDS as u64, BANDS as u64) },
-            default: DefaultValue::Is("3"),
-            meaning: "bands of flows",
-        },
-        PRIOMAP,
-        Param {
-            name: "weights",
-            aliases: &[],
-            kind: Kind::Words { shape: "3 numbers", takes: |behind| BANDS.min(behind.len()) },
-            default: DefaultValue::Is("589824 196608 65536"),
-            meaning: "bytes that each band may send in its turn",
-        },
-    ],
+    params: FqOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

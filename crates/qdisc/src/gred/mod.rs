@@ -10,17 +10,20 @@
 
 use std::collections::VecDeque;
 
-use weir_core::{Packet, Rng, Time};
+use weir_core::{Packet, Rate, Rng, Time};
 
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
-    Average, BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, Policy, RedParams,
-    RedSettings, RedState, burst, required_size, size,
+    Average, BANDWIDTH, BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings,
+    RedState, burst, size, size_or_0,
 };
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{
+    self, Classifier, Declared, Param, Record, SetUp, SetUpError, Unless0, count, joined, number,
+    params, switch,
+};
 
 struct Gred {
     /// Most bytes of packets without a virtual queue together with all others.
@@ -64,27 +67,26 @@ impl Gred {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
         let mut parts = parts_of(set_up).into_iter();
         let first = parts.next().unwrap_or_default();
-        let common = Params::read("gred", SETUP_PARAMS, &first, device)?;
-        let count = common.number("vqs")? as usize;
-        let default = common.number("default")? as usize;
-        if default >= count {
-            let allowed = format!("write a number below `vqs` {count}");
-            return Err(common.bad("default", &default.to_string(), &allowed));
-        }
+        let SetupOptions { gred, limit, ecn, harddrop } = tc::read("gred", &first, device)?;
+        let GredOptions { vqs: count, default, grio, .. } = gred;
+        let common = Policy { ecn, harddrop, nodrop: false };
+        let below_count = |owner: &str, name: &str, number: usize| match number < count {
+            true => Ok(number),
+            false => {
+                let allowed = format!("write a number below `vqs` {count}");
+                Err(SetUpError::bad(owner, name, &number.to_string(), &allowed))
+            }
+        };
+        below_count("gred", "default", default)?;
         let whole = u64::from(device.tx_queue_len) * u64::from(device.full_packet());
-        let limit = size(&common, "limit")?.map_or(whole, u64::from);
-        let grio = common.switch("grio");
+        let limit = limit.0.map_or(whole, u64::from);
         let mut queues: Vec<Option<VirtualQueue>> =
             std::iter::repeat_with(|| None).take(count).collect();
         for words in parts {
-            let params = Params::read("gred vq", VQ_PARAMS, &words, device)?;
-            let number = params.number("vq")? as usize;
-            if number >= count {
-                let allowed = format!("write a number below `vqs` {count}");
-                return Err(params.bad("vq", &number.to_string(), &allowed));
-            }
+            let options: VqOptions = tc::read("gred vq", &words, device)?;
+            let number = below_count("gred vq", "vq", options.vq)?;
             let of_default = queues[default].as_ref().map(|queue| queue.priority);
-            let mut queue = VirtualQueue::read(&params, policy_of(&common))?;
+            let mut queue = VirtualQueue::new(&options, common)?;
             queue.limit = queue.limit.min(limit);
             if grio && queue.priority == 0 {
                 queue.priority = of_default.unwrap_or(DEFAULT_PRIORITY);
@@ -155,8 +157,9 @@ impl Averaging {
 }
 
 impl VirtualQueue {
-    fn read(params: &Params, common: Policy) -> Result<Self, SetUpError> {
-        let own = policy_of(params);
+    fn new(options: &VqOptions, common: Policy) -> Result<Self, SetUpError> {
+        let VqOptions { min, max, avpkt, ecn, harddrop, .. } = *options;
+        let own = Policy { ecn, harddrop, nodrop: false };
         let policy = if common == Policy::default() || common == own { own } else { common };
         if own != Policy::default() && own != policy {
             return Err(SetUpError::new(
@@ -164,23 +167,24 @@ impl VirtualQueue {
                  out here",
             ));
         }
-        let min = required_size(params, "min")?;
-        let max = required_size(params, "max")?;
-        let average_packet = required_size(params, "avpkt")?;
+        let Unless0(Some(limit)) = options.limit else {
+            let allowed = "write a size of at least 1 byte";
+            return Err(SetUpError::bad("gred vq", "limit", "0", allowed));
+        };
         let settings = RedSettings {
             min,
             max,
             unit: 1,
-            average_packet,
-            burst: burst(params, min, max, average_packet)?,
-            probability: params.probability("probability")?,
-            bandwidth: params.rate("bandwidth")?,
+            average_packet: avpkt,
+            burst: burst(options.burst, min, max, avpkt),
+            probability: options.probability,
+            bandwidth: Some(options.bandwidth),
             gentle: false,
         };
         Ok(Self {
-            limit: u64::from(required_size(params, "limit")?),
-            priority: params.number("prio")?,
-            params: settings.for_kernel(params)?,
+            limit: limit.into(),
+            priority: options.prio,
+            params: settings.for_kernel("gred vq")?,
             policy,
             state: RedState::default(),
             accounting: Accounting::default(),
@@ -193,17 +197,13 @@ impl VirtualQueue {
 fn parts_of(set_up: &SetUp) -> Vec<Vec<String>> {
     let mut parts = vec![Vec::new()];
     for word in &set_up.words {
-        if VQ.answers_to(word) {
+        if VQ.param("vq", "").answers_to(word) {
             parts.push(Vec::new());
         }
         parts.last_mut().expect("there is one").push(word.clone());
     }
     parts.extend(set_up.changes.iter().cloned());
     parts
-}
-
-fn policy_of(params: &Params) -> Policy {
-    Policy { ecn: params.switch("ecn"), harddrop: params.switch("harddrop"), nodrop: false }
 }
 
 impl Qdisc for Gred {
@@ -285,23 +285,7 @@ pub(crate) static GRED: Discipline = Discipline {
     name: "gred",
     summary: "generic RED: kinds of packets with a RED each in one FIFO; with `grio`, RIO",
     source: "Linux net/sched/sch_gred.c",
-    params: &[
-        SETUP,
-        VQS,
-        DEFAULT,
-        GRIO,
-        VQ,
-        PRIO,
-        LIMIT,
-        MIN,
-        MAX,
-        AVPKT,
-        BURST,
-        PROBABILITY,
-        BANDWIDTH,
-        ECN,
-        HARDDROP,
-    ],
+    params: &joined::<{ count(PARAMS) }>(PARAMS),
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -318,80 +302,61 @@ pub(crate) static GRED: Discipline = Discipline {
     build: |set_up, device| Ok(Box::new(Gred::new(set_up, device)?)),
 };
 
-/// Parameters of the discipline as a whole, before those of its virtual queues.
-static SETUP_PARAMS: &[Param] = &[SETUP, VQS, DEFAULT, GRIO, LIMIT, ECN, HARDDROP];
+params! {
+    /// Parameters of `gred` that only the discipline as a whole has.
+    struct GredOptions {
+        /// comes before `vqs`, `default`, `grio`, as in `tc`
+        _setup as "setup": bool = switch(),
+        /// how many virtual queues there may be
+        vqs: usize = number("virtual queues", 1, MAX_QUEUES as u64).aliases(&["DPs"]),
+        /// the virtual queue of packets that name none that there is
+        default: usize = number("virtual queue", 0, MAX_QUEUES as u64 - 1),
+        /// add the averages of lower prio; with equal prios, one average for all (WRED)
+        grio: bool = switch(),
+    }
+}
 
-/// Parameters of each virtual queue.
-static VQ_PARAMS: &[Param] =
-    &[VQ, PRIO, LIMIT, MIN, MAX, AVPKT, BURST, PROBABILITY, BANDWIDTH, ECN, HARDDROP];
+params! {
+    /// Parameters of the discipline as a whole, before those of its virtual queues.
+    struct SetupOptions {
+        gred: GredOptions,
+        limit: Unless0<u32> = LIMIT,
+        ecn: bool = ECN,
+        harddrop: bool = HARDDROP,
+    }
+}
 
-const SETUP: Param = Param {
-    name: "setup",
-    aliases: &[],
-    kind: Kind::Switch { off: None },
-    default: DefaultValue::Is("off"),
-    meaning: "comes before `vqs`, `default`, `grio`, as in `tc`",
-};
+params! {
+    /// Parameters of each virtual queue.
+    struct VqOptions {
+        vq: usize = VQ,
+        /// with `grio`: its place; 0: that of the default virtual queue, else 8
+        prio: u64 = number("priority", 0, 255).default("0"),
+        limit: Unless0<u32> = LIMIT,
+        /// average queue below which nothing is dropped
+        min: u32 = size(),
+        /// average queue from which everything is dropped or marked
+        max: u32 = size(),
+        /// bytes of an average packet
+        avpkt: u32 = size(),
+        burst: Unless0<u32> = BURST,
+        probability: f64 = PROBABILITY,
+        bandwidth: Rate = BANDWIDTH,
+        ecn: bool = ECN,
+        harddrop: bool = HARDDROP,
+    }
+}
 
-const VQS: Param = Param {
-    name: "vqs",
-    aliases: &["DPs"],
-    kind: Kind::Number { unit: "virtual queues", range: (1, MAX_QUEUES as u64) },
-    default: DefaultValue::Required,
-    meaning: "how many virtual queues there may be",
-};
+const VQ: Declared<usize> = number("virtual queue", 0, MAX_QUEUES as u64 - 1)
+    .aliases(&["DP"])
+    .means("the virtual queue that the next words are about");
 
-const DEFAULT: Param = Param {
-    name: "default",
-    aliases: &[],
-    kind: Kind::Number { unit: "virtual queue", range: (0, MAX_QUEUES as u64 - 1) },
-    default: DefaultValue::Required,
-    meaning: "the virtual queue of packets that name none that there is",
-};
+const LIMIT: Declared<Unless0<u32>> = size_or_0()
+    .absent_or_0("txqueuelen full packets; required of a virtual queue")
+    .means("most bytes that may wait, of a virtual queue or, before the first, of all");
 
-const GRIO: Param = Param {
-    name: "grio",
-    aliases: &[],
-    kind: Kind::Switch { off: None },
-    default: DefaultValue::Is("off"),
-    meaning: "add the averages of lower prio; with equal prios, one average for all (WRED)",
-};
-
-const VQ: Param = Param {
-    name: "vq",
-    aliases: &["DP"],
-    kind: Kind::Number { unit: "virtual queue", range: (0, MAX_QUEUES as u64 - 1) },
-    default: DefaultValue::Required,
-    meaning: "the virtual queue that the next words are about",
-};
-
-const PRIO: Param = Param {
-    name: "prio",
-    aliases: &[],
-    kind: Kind::Number { unit: "priority", range: (0, 255) },
-    default: DefaultValue::Is("0"),
-    meaning: "with `grio`: its place; 0: that of the default virtual queue, else 8",
-};
-
-const LIMIT: Param = Param {
-    name: "limit",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Absent("txqueuelen full packets; required of a virtual queue"),
-    meaning: "most bytes that may wait, of a virtual queue or, before the first, of all",
-};
-
-const MIN: Param = Param { default: DefaultValue::Required, ..MIN_BYTES };
-
-const MAX: Param = Param { default: DefaultValue::Required, ..MAX_BYTES };
-
-const AVPKT: Param = Param {
-    name: "avpkt",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Required,
-    meaning: "bytes of an average packet",
-};
+/// The parameters of all parts: `limit`, `ecn` and `harddrop` are of both.
+const PARAMS: &[&[Param]] = &[GredOptions::PARAMS, VqOptions::PARAMS];
 
 /// `MAX_DPs`.
 const MAX_QUEUES: usize = 16;

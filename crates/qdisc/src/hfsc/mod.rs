@@ -20,7 +20,8 @@ use crate::leaves::Leaves;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
-    ClassSetUp, Classifier, DefaultValue, Handle, Kind, Param, Params, SetUp, SetUpError,
+    self, ClassSetUp, Classifier, Declared, Handle, Plain, Record, SetUp, SetUpError, Text, minor,
+    params, words,
 };
 
 struct Hfsc {
@@ -42,8 +43,8 @@ impl Hfsc {
             classes.push((parent, read_curves(written, device)?));
         }
         let default_leaf = set_up
-            .params(device)?
-            .minor("default")?
+            .read::<HfscOptions>(device)?
+            .default
             .and_then(|minor| leaves.called(Handle { major: set_up.major(), minor }));
         Ok(Self {
             tree: Tree::new(&classes),
@@ -152,14 +153,8 @@ impl TakesNext for Hfsc {
 }
 
 fn read_curves(written: &ClassSetUp, device: &Device) -> Result<Curves, SetUpError> {
-    let params = Params::read("hfsc class", CLASS_PARAMS, &written.words, device)?;
-    let curve = |name| read_curve(&params, name);
-    let both = curve("sc")?;
-    let curves = Curves {
-        real_time: curve("rt")?.or(both),
-        link_share: curve("ls")?.or(both),
-        upper_limit: curve("ul")?,
-    };
+    let HfscClassOptions { sc, rt, ls, ul } = tc::read("hfsc class", &written.words, device)?;
+    let curves = Curves { real_time: rt.or(sc), link_share: ls.or(sc), upper_limit: ul };
     let wrong = |what| Err(SetUpError::new(format!("hfsc class `{}`: {what}", written.id)));
     if curves.upper_limit.is_some() && curves.link_share.is_none() {
         return wrong("`ul` limits link sharing: write `ls` or `sc` too");
@@ -170,25 +165,22 @@ fn read_curves(written: &ClassSetUp, device: &Device) -> Result<Curves, SetUpErr
     Ok(curves)
 }
 
-/// The curve behind `name`, in one of `tc`'s two forms.
-fn read_curve(params: &Params, name: &str) -> Result<Option<Shape>, SetUpError> {
-    let words = params.words(name);
-    let text = words.join(" ");
+/// A curve, in one of `tc`'s two forms.
+fn read_curve(text: &Text<'_>) -> Result<Shape, SetUpError> {
     let slope = |word: &str| {
         if units::parse_rate(word).is_ok_and(|rate| rate.as_bps() == 0) {
             return Ok(0);
         }
-        let bytes = params.rate_in(name, word)?.as_bytes_per_sec();
-        u32::try_from(bytes).map_err(|_| params.bad(name, &text, "the kernel takes up to 34gbit"))
+        let bytes = text.rate_in(word)?.as_bytes_per_sec();
+        u32::try_from(bytes).map_err(|_| text.bad("the kernel takes up to 34gbit"))
     };
     let time = |word: &str| {
-        let time = units::parse_time(word).map_err(|error| params.wrap(name, &error))?;
+        let time = units::parse_time(word).map_err(|error| text.wrap(&error))?;
         u32::try_from(time.as_nanos() / 1_000)
-            .map_err(|_| params.bad(name, &text, "times up to 4294 s are allowed"))
+            .map_err(|_| text.bad("times up to 4294 s are allowed"))
     };
-    let size = |word: &str| units::parse_size(word).map_err(|error| params.wrap(name, &error));
-    let curve = match words[..] {
-        [] => return Ok(None),
+    let size = |word: &str| units::parse_size(word).map_err(|error| text.wrap(&error));
+    let curve = match text.words()[..] {
         ["m2" | "rate", m2] => ServiceCurve { m1: 0, d: 0, m2: slope(m2)? },
         ["d", d, "m2", m2] => ServiceCurve { m1: 0, d: time(d)?, m2: slope(m2)? },
         ["m1", m1, "m2", m2] => ServiceCurve { m1: slope(m1)?, d: 0, m2: slope(m2)? },
@@ -196,28 +188,26 @@ fn read_curve(params: &Params, name: &str) -> Result<Option<Shape>, SetUpError> 
             ServiceCurve { m1: slope(m1)?, d: time(d)?, m2: slope(m2)? }
         }
         ["dmax", dmax, "rate", rate] => {
-            from_delay(Bytes::new(0), time(dmax)?, params.rate_in(name, rate).and(slope(rate))?)
+            from_delay(Bytes::new(0), time(dmax)?, text.rate_in(rate).and(slope(rate))?)
         }
         ["umax", umax, "dmax", dmax, "rate", rate] => {
             let dmax = time(dmax)?;
             if dmax == 0 {
-                return Err(params.bad(name, &text, "`umax` needs a `dmax` above 0"));
+                return Err(text.bad("`umax` needs a `dmax` above 0"));
             }
-            from_delay(size(umax)?, dmax, params.rate_in(name, rate).and(slope(rate))?)
+            from_delay(size(umax)?, dmax, text.rate_in(rate).and(slope(rate))?)
         }
-        _ => return Err(params.bad(name, &text, CURVE_FORMS)),
+        _ => return Err(text.bad(CURVE_FORMS)),
     };
     if curve.m1 == 0 && curve.m2 == 0 {
-        return Err(params.bad(name, &text, "one of the two slopes must be above 0"));
+        return Err(text.bad("one of the two slopes must be above 0"));
     }
     if curve.m2 == 0 {
-        return Err(params.bad(
-            name,
-            &text,
+        return Err(text.bad(
             "`m2` must be above 0: the kernel's times wrap around where a curve is flat at last",
         ));
     }
-    Ok(Some(Shape::new(curve)))
+    Ok(Shape::new(curve))
 }
 
 /// The curve that serves `umax` bytes within `dmax` microseconds and has `rate` in the long run
@@ -237,18 +227,20 @@ fn curve_words(words: &[&str]) -> usize {
     2 * words.chunks(2).take_while(|pair| names.contains(&pair[0])).count()
 }
 
+params! {
+    /// Parameters of `hfsc`.
+    struct HfscOptions {
+        /// class of packets that no filter takes
+        default: Option<u16> = minor().absent("none: dropped"),
+    }
+}
+
 pub(crate) static HFSC: Discipline = Discipline {
     name: "hfsc",
     summary: "classes with service curves, which promise delay apart from rate",
     source: "Linux net/sched/sch_hfsc.c; iproute2 tc/q_hfsc.c; Stoica, Zhang, Ng, SIGCOMM 1997",
-    params: &[Param {
-        name: "default",
-        aliases: &[],
-        kind: Kind::Minor,
-        default: DefaultValue::Absent("none: dropped"),
-        meaning: "class of packets that no filter takes",
-    }],
-    class_params: CLASS_PARAMS,
+    params: HfscOptions::PARAMS,
+    class_params: HfscClassOptions::PARAMS,
     takes_child: false,
     examples: &[
         "hfsc sc rate 2mbit ul rate 3mbit fq_codel limit 50",
@@ -268,22 +260,24 @@ pub(crate) static HFSC: Discipline = Discipline {
     build: |set_up, device| Ok(Box::new(Peeked::new(Hfsc::new(set_up, device)?))),
 };
 
-const CLASS_PARAMS: &[Param] = &[
-    curve_param("sc", "the two in one: `rt` and `ls` of the same curve"),
-    curve_param("rt", "real time: what the class, a leaf, is served by when at the latest"),
-    curve_param("ls", "link share: by what classes share the rest"),
-    curve_param("ul", "upper limit of what link sharing gives"),
-];
-
-const fn curve_param(name: &'static str, meaning: &'static str) -> Param {
-    Param {
-        name,
-        aliases: &[],
-        kind: Kind::Words { shape: "[m1 RATE] [d TIME] m2 RATE", takes: curve_words },
-        default: DefaultValue::Absent("none"),
-        meaning,
+params! {
+    /// Parameters of a class of `hfsc`.
+    struct HfscClassOptions {
+        /// the two in one: `rt` and `ls` of the same curve
+        sc: Option<Shape> = CURVE,
+        /// real time: what the class, a leaf, is served by when at the latest
+        rt: Option<Shape> = CURVE,
+        /// link share: by what classes share the rest
+        ls: Option<Shape> = CURVE,
+        /// upper limit of what link sharing gives
+        ul: Option<Shape> = CURVE,
     }
 }
+
+const CURVE: Declared<Option<Shape>> =
+    words("[m1 RATE] [d TIME] m2 RATE", curve_words, read_curve).absent("none");
+
+impl Plain for Shape {}
 
 const CURVE_FORMS: &str =
     "write `[m1 RATE] [d TIME] m2 RATE` or `[[umax SIZE] dmax TIME] rate RATE`";

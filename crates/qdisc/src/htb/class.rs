@@ -2,12 +2,11 @@
 
 use weir_core::{Rate, Time};
 
-use super::CLASS_PARAMS;
 use super::tree::{LEVELS, PRIORITIES};
 use crate::Device;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
-use crate::tc::{ClassSetUp, Handle, Params, SetUp, SetUpError};
+use crate::tc::{self, ClassSetUp, Handle, SetUp, SetUpError, Unless0, number, params, rate, size};
 
 /// A class.
 pub(super) struct Class {
@@ -92,7 +91,7 @@ impl Class {
 /// Makes all classes of `set_up`, in the order written.
 pub(super) fn read_all(
     set_up: &SetUp,
-    r2q: u64,
+    r2q: u32,
     device: &Device,
 ) -> Result<Vec<Class>, SetUpError> {
     let mut classes: Vec<Class> = Vec::new();
@@ -114,6 +113,28 @@ pub(super) fn read_all(
         classes.push(read(written, parent, level, r2q, device)?);
     }
     Ok(classes)
+}
+
+params! {
+    /// Parameters of a class of `htb`.
+    pub(super) struct HtbClassOptions {
+        /// rate that the class is guaranteed
+        rate: Rate = rate(),
+        /// rate that the class may reach by borrowing
+        ceil: Option<Rate> = rate().absent("the rate"),
+        /// bytes that may leave at once at the guaranteed rate
+        burst: Unless0<u64> = size().aliases(&["buffer", "maxburst"]).absent_or_0("1600 bytes"),
+        /// bytes that may leave at once at the greatest rate
+        cburst: Unless0<u64> = size().aliases(&["cbuffer", "cmaxburst"]).absent_or_0("1600 bytes"),
+        /// bytes that the class may send in its turn
+        quantum: Option<u64> = number("bytes", 1, u32::MAX as u64)
+            .absent("rate / r2q, 1000 to 200000"),
+        /// 0 goes first, 7 last, where classes compete for what others leave
+        prio: u32 = number("priority", 0, u32::MAX as u64).default("0"),
+        /// the default of burst and cburst
+        mtu: u64 = size().default("1600"),
+        lengths: Lengths,
+    }
 }
 
 /// The parameters of a class.
@@ -140,41 +161,36 @@ impl HtbClassParams {
     ///
     /// # Errors
     /// If a value is missing or no value.
-    pub fn read(written: &ClassSetUp, r2q: u64, device: &Device) -> Result<Self, SetUpError> {
-        let params = Params::read("htb class", CLASS_PARAMS, &written.words, device)?;
-        let rate = params.rate("rate")?.expect("required");
-        let ceil = params.rate("ceil")?.unwrap_or(rate);
+    pub fn read(written: &ClassSetUp, r2q: u32, device: &Device) -> Result<Self, SetUpError> {
+        let options: HtbClassOptions = tc::read("htb class", &written.words, device)?;
+        let HtbClassOptions { rate, mtu, lengths, .. } = options;
+        let ceil = options.ceil.unwrap_or(rate);
         // `sch_htb.c` keeps a derived quantum within 1000 and 200000 bytes.
-        let quantum = params
-            .try_number("quantum")?
-            .unwrap_or_else(|| (rate.as_bytes_per_sec() / r2q).clamp(1_000, 200_000));
+        let derived = (rate.as_bytes_per_sec() / u64::from(r2q)).clamp(1_000, 200_000);
         Ok(Self {
             rate,
             ceil,
-            buffer_ns: buffer(&params, "burst", rate)?,
-            cbuffer_ns: buffer(&params, "cburst", ceil)?,
-            quantum,
-            prio: params.number("prio")?.min(PRIORITIES as u64 - 1) as u8,
-            lengths: Lengths::read(&params)?,
+            buffer_ns: buffer(options.burst, rate, mtu),
+            cbuffer_ns: buffer(options.cburst, ceil, mtu),
+            quantum: options.quantum.unwrap_or(derived),
+            prio: options.prio.min(PRIORITIES as u32 - 1) as u8,
+            lengths,
         })
     }
 }
 
-fn buffer(params: &Params, burst: &str, rate: Rate) -> Result<i64, SetUpError> {
-    let mtu = params.size("mtu")?.expect("a default").get();
+/// The depth of a bucket, in nanoseconds of sending at `rate`.
+fn buffer(written: Unless0<u64>, rate: Rate, mtu: u64) -> i64 {
     // `tc` adds what a clock tick at the rate would carry; its tick is a nanosecond today.
     let smallest = rate.as_bytes_per_sec() / 1_000_000_000 + mtu;
-    // To `tc` a burst of 0 is none written.
-    let written = params.size(burst)?.map(weir_core::Bytes::get).filter(|&bytes| bytes > 0);
-    let bytes = written.unwrap_or(smallest);
-    Ok(burst_time(bytes, rate))
+    burst_time(written.0.unwrap_or(smallest), rate)
 }
 
 fn read(
     written: &ClassSetUp,
     parent: Option<usize>,
     level: usize,
-    r2q: u64,
+    r2q: u32,
     device: &Device,
 ) -> Result<Class, SetUpError> {
     let params = HtbClassParams::read(written, r2q, device)?;

@@ -10,6 +10,7 @@ mod tree;
 
 use weir_core::{Duration, Packet, Time};
 
+use self::class::HtbClassOptions;
 pub use self::class::HtbClassParams;
 use self::tree::{LEVELS, Tree};
 use crate::Device;
@@ -18,8 +19,7 @@ use crate::fifo::{Fifo, Limit};
 use crate::leaves::Leaves;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tbf::{LINK_LAYER, MPU, OVERHEAD};
-use crate::tc::{Classifier, DefaultValue, Handle, Kind, Param, SetUp, SetUpError};
+use crate::tc::{Classifier, Handle, Record, SetUp, SetUpError, minor, number, params};
 
 struct Htb {
     tree: Tree,
@@ -33,18 +33,16 @@ struct Htb {
 
 impl Htb {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let classes = class::read_all(set_up, params.number("r2q")?, device)?;
+        let HtbOptions { default, r2q, direct_qlen } = set_up.read(device)?;
+        let classes = class::read_all(set_up, r2q, device)?;
         let tree = Tree::new(classes, Leaves::read(set_up, device)?);
-        let direct = params.number("direct_qlen")? as u32;
-        let default_leaf = params
-            .minor("default")?
-            .and_then(|minor| tree.leaves.called(Handle { major: set_up.major(), minor }));
+        let default_leaf =
+            default.and_then(|minor| tree.leaves.called(Handle { major: set_up.major(), minor }));
         Ok(Self {
             tree,
             classifier: Classifier::with_priorities(set_up),
             default_leaf,
-            direct: Fifo::new(Limit::Packets(direct)),
+            direct: Fifo::new(Limit::Packets(direct_qlen)),
             wake_at: None,
         })
     }
@@ -115,36 +113,26 @@ impl TakesNext for Htb {
     }
 }
 
+params! {
+    /// Parameters of `htb`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct HtbOptions {
+        /// class of packets that no filter takes
+        pub default: Option<u16> = minor().absent("0: unshaped"),
+        /// a class' quantum is its rate in bytes/s divided by this
+        pub r2q: u32 = number("divisor", 1, u32::MAX as u64).default("10"),
+        /// most packets of no class that may wait
+        pub direct_qlen: u32 = number("packets", 0, u32::MAX as u64)
+            .default_of("txqueuelen", |device| { device.tx_queue_len.max(2).to_string() }),
+    }
+}
+
 pub(crate) static HTB: Discipline = Discipline {
     name: "htb",
     summary: "classes with guaranteed and greatest rates that lend to one another",
     source: "Linux net/sched/sch_htb.c; iproute2 tc/q_htb.c",
-    params: &[
-        Param {
-            name: "default",
-            aliases: &[],
-            kind: Kind::Minor,
-            default: DefaultValue::Absent("0: unshaped"),
-            meaning: "class of packets that no filter takes",
-        },
-        Param {
-            name: "r2q",
-            aliases: &[],
-            kind: Kind::Number { unit: "divisor", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("10"),
-            meaning: "a class' quantum is its rate in bytes/s divided by this",
-        },
-        Param {
-            name: "direct_qlen",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Device("txqueuelen", |device| {
-                device.tx_queue_len.max(2).to_string()
-            }),
-            meaning: "most packets of no class that may wait",
-        },
-    ],
-    class_params: CLASS_PARAMS,
+    params: HtbOptions::PARAMS,
+    class_params: HtbClassOptions::PARAMS,
     takes_child: false,
     examples: &[
         "htb rate 2mbit fq_codel limit 50",
@@ -163,58 +151,3 @@ pub(crate) static HTB: Discipline = Discipline {
     ],
     build: |set_up, device| Ok(Box::new(Peeked::new(Htb::new(set_up, device)?))),
 };
-
-const CLASS_PARAMS: &[Param] = &[
-    Param {
-        name: "rate",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Required,
-        meaning: "rate that the class is guaranteed",
-    },
-    Param {
-        name: "ceil",
-        aliases: &[],
-        kind: Kind::Rate,
-        default: DefaultValue::Absent("the rate"),
-        meaning: "rate that the class may reach by borrowing",
-    },
-    Param {
-        name: "burst",
-        aliases: &["buffer", "maxburst"],
-        kind: Kind::Size,
-        default: DefaultValue::Absent("1600 bytes"),
-        meaning: "bytes that may leave at once at the guaranteed rate",
-    },
-    Param {
-        name: "cburst",
-        aliases: &["cbuffer", "cmaxburst"],
-        kind: Kind::Size,
-        default: DefaultValue::Absent("1600 bytes"),
-        meaning: "bytes that may leave at once at the greatest rate",
-    },
-    Param {
-        name: "quantum",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (1, u32::MAX as u64) },
-        default: DefaultValue::Absent("rate / r2q, 1000 to 200000"),
-        meaning: "bytes that the class may send in its turn",
-    },
-    Param {
-        name: "prio",
-        aliases: &[],
-        kind: Kind::Number { unit: "priority", range: (0, u32::MAX as u64) },
-        default: DefaultValue::Is("0"),
-        meaning: "0 goes first, 7 last, where classes compete for what others leave",
-    },
-    Param {
-        name: "mtu",
-        aliases: &[],
-        kind: Kind::Size,
-        default: DefaultValue::Is("1600"),
-        meaning: "the default of burst and cburst",
-    },
-    OVERHEAD,
-    MPU,
-    LINK_LAYER,
-];

@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
-use weir_core::{Packet, Rate, Time};
+use weir_core::{Duration, Packet, Rate, Time};
 
-use super::{About, CLASS, INTERVAL, MarkerKind, Meter, TOKENS, UNCOUNTED, cost, uncounted};
+use super::{About, CLASS, INTERVAL, Marker, MarkerKind, Meter, TOKENS, UNCOUNTED, cost};
 use crate::colour::Colour;
-use crate::early::{AVPKT, BANDWIDTH, GENTLE, SPACING, WQ};
-use crate::fred::{ABOVE_MAX, FredRules, MINQ, ON_DEPARTURE, STRIKES};
-use crate::tc::{DefaultValue, Kind, Param};
+use crate::early::Curve;
+use crate::fred::{FredOptions, FredRules};
+use crate::tc::{Record, nonzero_size, params, probability, size};
 
 struct Fair {
     bytes_per_sec: u128,
@@ -63,71 +63,52 @@ impl Meter for Fair {
 /// Bytes per second times nanoseconds make this many to a byte.
 const SCALE: u128 = 1_000_000_000;
 
+params! {
+    /// Parameters of `fair`.
+    struct FairOptions {
+        tokens: u64 = TOKENS,
+        interval: Duration = INTERVAL,
+        /// depth of the bucket: most traces at a time
+        limit: u64 = size().aliases(&["depth"]).default("47360"),
+        /// average of traces above which packets may turn red; also the most that a flow may hold
+        min: u64 = nonzero_size().default("23680"),
+        /// average of traces above which only `above_max` decides
+        max: u64 = size().default("47360"),
+        /// probability of red just below `max`
+        probability: f64 = probability().default("0.1"),
+        rules: FredOptions,
+        uncounted: u32 = UNCOUNTED,
+        class: u8 = CLASS,
+    }
+}
+
 pub(super) static FAIR: MarkerKind = MarkerKind {
     name: "fair",
     summary: "Kim's fair marker: shares tokens out among flows as FRED shares a queue",
     source: "draft-kim-fairmarker-diffserv-00 (1999)",
-    params: &[
-        TOKENS,
-        INTERVAL,
-        Param {
-            name: "limit",
-            aliases: &["depth"],
-            kind: Kind::Size,
-            default: DefaultValue::Is("47360"),
-            meaning: "depth of the bucket: most traces at a time",
-        },
-        Param {
-            name: "min",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("23680"),
-            meaning: "average of traces above which packets may turn red; also the most that a flow may hold",
-        },
-        Param {
-            name: "max",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("47360"),
-            meaning: "average of traces above which only `above_max` decides",
-        },
-        Param {
-            name: "probability",
-            aliases: &[],
-            kind: Kind::Probability,
-            default: DefaultValue::Is("0.1"),
-            meaning: "probability of red just below `max`",
-        },
-        WQ,
-        AVPKT,
-        BANDWIDTH,
-        SPACING,
-        GENTLE,
-        MINQ,
-        STRIKES,
-        ABOVE_MAX,
-        ON_DEPARTURE,
-        UNCOUNTED,
-        CLASS,
-    ],
+    params: FairOptions::PARAMS,
     examples: &[
         "fair",
         "fair tokens 4000 interval 10ms limit 9000 min 3000 max 6000 wq 0.2 minq 1",
     ],
-    build: |params, device| {
-        let tokens = params.size("tokens")?.expect("a default").get();
-        let length = params.time("interval")?.expect("a default").as_nanos().max(1);
+    build: |set_up, device| {
+        let options: FairOptions = set_up.read(device)?;
+        let FairOptions { tokens, limit, min, max, probability, uncounted, .. } = options;
+        let length = options.interval.as_nanos().max(1);
+        let curve = Curve { min: (min, "min"), max: (max, "max"), probability };
+        let rng = device.seed.stream("fair");
         let bps = u128::from(tokens) * 8_000_000_000 / u128::from(length);
         let rate = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
-        Ok(Box::new(Fair {
+        let meter = Fair {
             bytes_per_sec: u128::from(rate.as_bytes_per_sec()),
-            depth: params.size("limit")?.expect("a default").get(),
-            uncounted: uncounted(params)?,
-            rules: FredRules::read(params, device.seed.stream("fair"))?,
+            depth: limit,
+            uncounted,
+            rules: FredRules::new("fair", curve, &options.rules, rng)?,
             traces: VecDeque::new(),
             traced_bytes: 0,
             vanished: 0,
             seen_at: Time::ZERO,
-        }))
+        };
+        Ok(Marker::new(meter, options.class))
     },
 };

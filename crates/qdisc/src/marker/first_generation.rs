@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{FlowLabel, Packet, Time};
+use weir_core::{Duration, FlowLabel, Packet, Time};
 
 use super::interval::Intervals;
-use super::{About, CLASS, INTERVAL, MarkerKind, Meter, TOKENS, UNCOUNTED, cost, uncounted};
+use super::{About, CLASS, INTERVAL, Marker, MarkerKind, Meter, TOKENS, UNCOUNTED, cost};
 use crate::colour::Colour;
-use crate::tc::{DefaultValue, Kind, Param};
+use crate::tc::{Record, either, params};
 
 struct FirstGeneration {
     intervals: Intervals,
@@ -102,46 +102,45 @@ impl Meter for FirstGeneration {
 /// After so many empty intervals nothing is left of what was.
 const FORGOTTEN: u64 = 3;
 
+params! {
+    /// Parameters of `tcp_friendly_1`.
+    struct FirstGenerationOptions {
+        tokens: u64 = TOKENS,
+        interval: Duration = INTERVAL,
+        /// who has tokens: all packets together, or each flow an equal part
+        per_flow as "per": bool = either(&["aggregate", "flow"]).default("aggregate"),
+        /// what ends the run of green packets: half of the interval or of the tokens, or the tokens
+        /// alone
+        by_tokens_alone as "alternate": bool = either(&["either", "tokens"]).default("either"),
+        uncounted: u32 = UNCOUNTED,
+        class: u8 = CLASS,
+    }
+}
+
 pub(super) static TCP_FRIENDLY_1: MarkerKind = MarkerKind {
     name: "tcp_friendly_1",
     summary: "first TCP-friendly marker: green in a row, then every other packet",
     source: "draft-azeem-tcpfriendly-diffserv-00 (1999)",
-    params: &[
-        TOKENS,
-        INTERVAL,
-        Param {
-            name: "per",
-            aliases: &[],
-            kind: Kind::Choice(&["aggregate", "flow"]),
-            default: DefaultValue::Is("aggregate"),
-            meaning: "who has tokens: all packets together, or each flow an equal part",
-        },
-        Param {
-            name: "alternate",
-            aliases: &[],
-            kind: Kind::Choice(&["either", "tokens"]),
-            default: DefaultValue::Is("either"),
-            meaning: "what ends the run of green packets: half of the interval or of the tokens, or the tokens alone",
-        },
-        UNCOUNTED,
-        CLASS,
-    ],
+    params: FirstGenerationOptions::PARAMS,
     examples: &[
         "tcp_friendly_1",
         "tcp_friendly_1 per flow alternate tokens tokens 20000 interval 20ms",
     ],
-    build: |params, _| {
-        let tokens = params.size("tokens")?.expect("a default").get();
-        Ok(Box::new(FirstGeneration {
-            intervals: Intervals::read(params)?,
+    build: |set_up, device| {
+        let options: FirstGenerationOptions = set_up.read(device)?;
+        let FirstGenerationOptions { tokens, uncounted, class, .. } = options;
+        let meter = FirstGeneration {
+            intervals: Intervals::new("tcp_friendly_1", options.interval)?,
             tokens,
-            by_time: params.choice("alternate")? == "either",
-            uncounted: uncounted(params)?,
-            scope: match params.choice("per")? {
-                "flow" => Scope::Flows(BTreeMap::new()),
-                _ => Scope::Aggregate(Allowance::new(tokens)),
+            by_time: !options.by_tokens_alone,
+            uncounted,
+            scope: if options.per_flow {
+                Scope::Flows(BTreeMap::new())
+            } else {
+                Scope::Aggregate(Allowance::new(tokens))
             },
-        }))
+        };
+        Ok(Marker::new(meter, class))
     },
 };
 

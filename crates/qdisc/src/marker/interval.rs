@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 
-use crate::tc::{Params, SetUpError};
+use crate::tc::SetUpError;
 
 /// The running interval.
 #[derive(Clone, Debug)]
@@ -12,11 +12,14 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    /// Reads `interval`.
-    pub fn read(params: &Params) -> Result<Self, SetUpError> {
-        let length = params.time("interval")?.expect("a default");
+    /// Intervals of that length, the parameter `interval` of the marker called `owner`.
+    ///
+    /// # Errors
+    /// If it is 0.
+    pub fn new(owner: &str, length: Duration) -> Result<Self, SetUpError> {
         if length.is_zero() {
-            return Err(params.bad("interval", "0", "write a time above 0, such as 400ms"));
+            let allowed = "write a time above 0, such as 400ms";
+            return Err(SetUpError::bad(owner, "interval", "0", allowed));
         }
         Ok(Self { length, start: Time::ZERO })
     }

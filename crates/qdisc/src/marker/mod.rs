@@ -13,12 +13,14 @@ mod token_bucket;
 mod tricolour;
 mod tswtcm;
 
-use weir_core::{Packet, Time};
+use weir_core::{Duration, Packet, Time};
 
 use crate::Device;
 use crate::colour::Colour;
 use crate::contract::DropSink;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError, check_text, did_you_mean};
+use crate::tc::{
+    self, Declared, Param, Record, SetUpError, check_text, did_you_mean, number, size, time,
+};
 
 /// Every marker, in the order in which `weir list markers` shows them.
 pub static MARKERS: &[&MarkerKind] = &[
@@ -47,8 +49,8 @@ pub struct MarkerKind {
     build: Build,
 }
 
-/// Makes a meter from parameters, in front of a port on a device.
-type Build = fn(&Params, &Device) -> Result<Box<dyn Meter>, SetUpError>;
+/// Makes a marker from what was written, in front of a port on a device.
+type Build = fn(&MarkerSetUp, &Device) -> Result<Marker, SetUpError>;
 
 /// A marker as it was written; its name is known, its values are not yet read.
 #[derive(Clone, Debug)]
@@ -106,13 +108,21 @@ impl MarkerSetUp {
     /// # Errors
     /// If a word is no parameter, or a value is not of its parameter's kind or out of range.
     pub fn build(&self, device: &Device) -> Result<Marker, SetUpError> {
-        let params = Params::read(self.kind.name, self.kind.params, &self.words, device)?;
-        let class = params.number("class")? as u8;
-        Ok(Marker { meter: (self.kind.build)(&params, device)?, class })
+        (self.kind.build)(self, device)
+    }
+
+    /// Its parameters, as `R` declares them.
+    fn read<R: Record>(&self, device: &Device) -> Result<R, SetUpError> {
+        tc::read(self.kind.name, &self.words, device)
     }
 }
 
 impl Marker {
+    /// A marker whose code points are of that assured forwarding `class`.
+    fn new(meter: impl Meter + 'static, class: u8) -> Self {
+        Self { meter: Box::new(meter), class }
+    }
+
     /// Colours `packet`, which arrives at `now`.
     pub fn mark(&mut self, packet: &mut Packet, about: &dyn About, now: Time) {
         packet.dscp = self.meter.colour(packet, about, now).dscp(self.class);
@@ -125,47 +135,22 @@ impl Marker {
     }
 }
 
-/// Reads the bytes of a packet that are not counted.
-fn uncounted(params: &Params) -> Result<u32, SetUpError> {
-    Ok(params.number("uncounted")? as u32)
-}
-
 /// Tokens that a packet costs.
 const fn cost(packet: &Packet, uncounted: u32) -> u64 {
     packet.ip_len().saturating_sub(uncounted) as u64
 }
 
-const CLASS: Param = Param {
-    name: "class",
-    aliases: &[],
-    kind: Kind::Number { unit: "class", range: (1, 4) },
-    default: DefaultValue::Is("1"),
-    meaning: "assured forwarding class of the code points: 1 gives AF11, AF12 and AF13",
-};
+const CLASS: Declared<u8> = number("class", 1, 4)
+    .default("1")
+    .means("assured forwarding class of the code points: 1 gives AF11, AF12 and AF13");
 
 /// The tokens of the thesis are 200 times 1480, the payload of a full IP packet on Ethernet.
-const UNCOUNTED: Param = Param {
-    name: "uncounted",
-    aliases: &[],
-    kind: Kind::Number { unit: "bytes", range: (0, 1_000) },
-    default: DefaultValue::Is("20"),
-    meaning: "bytes of each IP packet that cost no tokens",
-};
+const UNCOUNTED: Declared<u32> =
+    number("bytes", 0, 1_000).default("20").means("bytes of each IP packet that cost no tokens");
 
 /// Lo Monaco's thesis, section 3.3.
-const TOKENS: Param = Param {
-    name: "tokens",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Is("296000"),
-    meaning: "bytes that may be green in each interval",
-};
+const TOKENS: Declared<u64> =
+    size().default("296000").means("bytes that may be green in each interval");
 
 /// Length of an interval: Lo Monaco's thesis, section 3.3.
-const INTERVAL: Param = Param {
-    name: "interval",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Is("400ms"),
-    meaning: "how often tokens come in",
-};
+const INTERVAL: Declared<Duration> = time().default("400ms").means("how often tokens come in");

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{Draw, FlowLabel, Packet, Rng, TcpHeader, Time, comes_before};
+use weir_core::{Draw, Duration, FlowLabel, Packet, Rng, TcpHeader, Time, comes_before};
 
 use super::interval::Intervals;
-use super::{About, CLASS, INTERVAL, MarkerKind, Meter, TOKENS, UNCOUNTED, cost, uncounted};
+use super::{About, CLASS, INTERVAL, Marker, MarkerKind, Meter, TOKENS, UNCOUNTED, cost};
 use crate::Device;
 use crate::colour::Colour;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{Record, SetUpError, choice, either, number, one_of, params};
 
 struct TcpFriendly {
     intervals: Intervals,
@@ -45,6 +45,12 @@ enum Estimate {
     Largest,
 }
 
+choice! { Estimate {
+    "last" => Self::Last,
+    "average" => Self::Average,
+    "largest" => Self::Largest,
+} }
+
 #[derive(Clone, Debug, Default)]
 struct Flow {
     /// The end of the data seen so far.
@@ -66,25 +72,21 @@ struct Flow {
 }
 
 impl TcpFriendly {
-    fn new(params: &Params, device: &Device) -> Result<Self, SetUpError> {
-        let tokens = params.size("tokens")?.expect("a default").get();
-        let uncounted = uncounted(params)?;
+    fn new(options: &TcpFriendlyOptions, device: &Device) -> Result<Self, SetUpError> {
+        let tokens = i64::try_from(options.tokens).unwrap_or(i64::MAX);
+        let uncounted = options.uncounted;
         Ok(Self {
-            intervals: Intervals::read(params)?,
-            tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
-            common: i64::try_from(tokens).unwrap_or(i64::MAX),
+            intervals: Intervals::new("tcp_friendly", options.interval)?,
+            tokens,
+            common: tokens,
             full: i64::from(device.mtu.saturating_sub(uncounted).max(1)),
             uncounted,
-            small: params.number("small")? as u32,
-            spacing: params.number("spacing")? as u32,
-            estimate: match params.choice("estimate")? {
-                "last" => Estimate::Last,
-                "average" => Estimate::Average,
-                _ => Estimate::Largest,
-            },
-            oracle: params.choice("window")? == "sender",
-            strict: params.choice("cap")? == "strict",
-            forget: params.number("forget")? as u32,
+            small: options.small,
+            spacing: options.spacing,
+            estimate: options.estimate,
+            oracle: options.oracle,
+            strict: options.strict,
+            forget: options.forget,
             flows: BTreeMap::new(),
             rng: device.seed.stream("tcp_friendly"),
         })
@@ -203,62 +205,40 @@ impl Meter for TcpFriendly {
     }
 }
 
+params! {
+    /// Parameters of `tcp_friendly`.
+    struct TcpFriendlyOptions {
+        tokens: u64 = TOKENS,
+        interval: Duration = INTERVAL,
+        /// whether retransmissions and small windows may be green without tokens, as a debt
+        strict as "cap": bool = either(&["soft", "strict"]).default("soft"),
+        /// packets an interval (or segments of window) up to which a flow is all green
+        small: u32 = number("packets", 0, 10_000).default("6"),
+        /// least distance of a flow's red packets
+        spacing: u32 = number("packets", 1, 10_000).default("2"),
+        /// a flow's window: packets of the last interval, their average, or the largest of two
+        estimate: Estimate = one_of().default("last"),
+        /// which windows are small: as counted, or as the sender knows (simulator only)
+        oracle as "window": bool = either(&["count", "sender"]).default("count"),
+        /// a flow that sends nothing for so long is forgotten
+        forget: u32 = number("intervals", 0, 10_000).default("25"),
+        uncounted: u32 = UNCOUNTED,
+        class: u8 = CLASS,
+    }
+}
+
 pub(super) static TCP_FRIENDLY: MarkerKind = MarkerKind {
     name: "tcp_friendly",
     summary: "second TCP-friendly marker: small windows and retransmissions green, red packets spread out",
     source: "a reconstruction after Lo Monaco et al., SIGCOMM CCR 2001, and Lo Monaco's thesis (2000)",
-    params: &[
-        TOKENS,
-        INTERVAL,
-        Param {
-            name: "cap",
-            aliases: &[],
-            kind: Kind::Choice(&["soft", "strict"]),
-            default: DefaultValue::Is("soft"),
-            meaning: "whether retransmissions and small windows may be green without tokens, as a debt",
-        },
-        Param {
-            name: "small",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, 10_000) },
-            default: DefaultValue::Is("6"),
-            meaning: "packets an interval (or segments of window) up to which a flow is all green",
-        },
-        Param {
-            name: "spacing",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, 10_000) },
-            default: DefaultValue::Is("2"),
-            meaning: "least distance of a flow's red packets",
-        },
-        Param {
-            name: "estimate",
-            aliases: &[],
-            kind: Kind::Choice(&["last", "average", "largest"]),
-            default: DefaultValue::Is("last"),
-            meaning: "a flow's window: packets of the last interval, their average, or the largest of two",
-        },
-        Param {
-            name: "window",
-            aliases: &[],
-            kind: Kind::Choice(&["count", "sender"]),
-            default: DefaultValue::Is("count"),
-            meaning: "which windows are small: as counted, or as the sender knows (simulator only)",
-        },
-        Param {
-            name: "forget",
-            aliases: &[],
-            kind: Kind::Number { unit: "intervals", range: (0, 10_000) },
-            default: DefaultValue::Is("25"),
-            meaning: "a flow that sends nothing for so long is forgotten",
-        },
-        UNCOUNTED,
-        CLASS,
-    ],
+    params: TcpFriendlyOptions::PARAMS,
     examples: &[
         "tcp_friendly",
         "tcp_friendly cap strict tokens 20000 interval 20ms small 2 estimate average",
         "tcp_friendly window sender small 4 estimate largest forget 1",
     ],
-    build: |params, device| Ok(Box::new(TcpFriendly::new(params, device)?)),
+    build: |set_up, device| {
+        let options: TcpFriendlyOptions = set_up.read(device)?;
+        Ok(Marker::new(TcpFriendly::new(&options, device)?, options.class))
+    },
 };

@@ -3,12 +3,12 @@
 //! Follow RFC 2697 (single rate) and RFC 2698 (two rates). A packet takes tokens of a bucket whole or not at
 //! all.
 
-use weir_core::{Packet, Time};
+use weir_core::{Packet, Rate, Time};
 
 use super::bucket::Bucket;
-use super::{About, CLASS, MarkerKind, Meter, UNCOUNTED, cost, uncounted};
+use super::{About, CLASS, Marker, MarkerKind, Meter, UNCOUNTED, cost};
 use crate::colour::Colour;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{Declared, Record, SetUpError, either, params, rate, size};
 
 /// RFC 2697: what the committed bucket does not take flows over into the excess bucket.
 struct SingleRate {
@@ -24,19 +24,18 @@ struct TwoRate {
     reading: Reading,
 }
 
-/// How packets are read.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    /// A colour that a packet brings along is never improved.
-    aware: bool,
-    uncounted: u32,
+params! {
+    /// How packets are read.
+    #[derive(Clone, Copy, Debug)]
+    struct Reading {
+        /// whether a colour that a packet brings along counts: it is then never improved
+        aware as "mode": bool = either(&["blind", "aware"]).default("blind"),
+        // The RFCs count whole IP packets.
+        uncounted: u32 = UNCOUNTED.default("0"),
+    }
 }
 
 impl Reading {
-    fn new(params: &Params) -> Result<Self, SetUpError> {
-        Ok(Self { aware: params.choice("mode")? == "aware", uncounted: uncounted(params)? })
-    }
-
     /// The best colour that a packet may get. What brings no colour counts as green.
     fn best(self, packet: &Packet) -> Colour {
         if self.aware { Colour::of(packet.dscp).unwrap_or(Colour::Green) } else { Colour::Green }
@@ -75,103 +74,66 @@ impl Meter for TwoRate {
     }
 }
 
-/// Reads a bucket from a rate and a depth.
-fn bucket(params: &Params, rate: &str, depth: &str) -> Result<Bucket, SetUpError> {
-    let rate = params.rate(rate)?.expect("required or with a default");
-    Ok(Bucket::full(rate, params.size(depth)?.expect("with a default").get()))
+params! {
+    /// Parameters of `srtcm`.
+    struct SrtcmOptions {
+        cir: Rate = CIR,
+        cbs: u64 = CBS,
+        /// excess burst size
+        ebs: u64 = size().default("25000"),
+        reading: Reading,
+        class: u8 = CLASS,
+    }
 }
 
 pub(super) static SRTCM: MarkerKind = MarkerKind {
     name: "srtcm",
     summary: "single rate three colour marker: green up to a burst, yellow up to an excess burst, else red",
     source: "RFC 2697",
-    params: &[CIR, CBS, EBS, MODE, UNCOUNTED_NONE, CLASS],
+    params: SrtcmOptions::PARAMS,
     examples: &["srtcm cir 2mbit cbs 6000 ebs 9000", "srtcm cir 1mbit mode aware uncounted 20"],
-    build: |params, _| {
-        let committed = bucket(params, "cir", "cbs")?;
-        let excess = bucket(params, "cir", "ebs")?;
-        Ok(Box::new(SingleRate { committed, excess, reading: Reading::new(params)? }))
+    build: |set_up, device| {
+        let SrtcmOptions { cir, cbs, ebs, reading, class } = set_up.read(device)?;
+        let [committed, excess] = [cbs, ebs].map(|depth| Bucket::full(cir, depth));
+        Ok(Marker::new(SingleRate { committed, excess, reading }, class))
     },
 };
+
+params! {
+    /// Parameters of `trtcm`.
+    struct TrtcmOptions {
+        cir: Rate = CIR,
+        cbs: u64 = CBS,
+        /// peak information rate, `cir` or more
+        pir: Rate = rate(),
+        /// peak burst size
+        pbs: u64 = size().default("50000"),
+        reading: Reading,
+        class: u8 = CLASS,
+    }
+}
 
 pub(super) static TRTCM: MarkerKind = MarkerKind {
     name: "trtcm",
     summary: "two rate three colour marker: green within the committed rate, yellow within the peak rate, else red",
     source: "RFC 2698",
-    params: &[
-        CIR,
-        CBS,
-        Param {
-            name: "pir",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Required,
-            meaning: "peak information rate, `cir` or more",
-        },
-        Param {
-            name: "pbs",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("50000"),
-            meaning: "peak burst size",
-        },
-        MODE,
-        UNCOUNTED_NONE,
-        CLASS,
-    ],
+    params: TrtcmOptions::PARAMS,
     examples: &[
         "trtcm cir 1mbit cbs 3000 pir 2mbit pbs 6000",
         "trtcm cir 1mbit pir 3mbit mode aware",
     ],
-    build: |params, _| {
-        let rates =
-            ["cir", "pir"].map(|name| params.rate(name).map(|rate| rate.expect("required")));
-        let [committed, peak] = rates;
-        let (committed, peak) = (committed?, peak?);
-        if peak.as_bps() < committed.as_bps() {
-            let allowed = format!("write `cir`, which is {committed}, or more");
-            return Err(params.bad("pir", &peak.to_string(), &allowed));
+    build: |set_up, device| {
+        let TrtcmOptions { cir, cbs, pir, pbs, reading, class } = set_up.read(device)?;
+        if pir.as_bps() < cir.as_bps() {
+            let allowed = format!("write `cir`, which is {cir}, or more");
+            return Err(SetUpError::bad("trtcm", "pir", &pir.to_string(), &allowed));
         }
-        Ok(Box::new(TwoRate {
-            committed: bucket(params, "cir", "cbs")?,
-            peak: bucket(params, "pir", "pbs")?,
-            reading: Reading::new(params)?,
-        }))
+        let (committed, peak) = (Bucket::full(cir, cbs), Bucket::full(pir, pbs));
+        Ok(Marker::new(TwoRate { committed, peak, reading }, class))
     },
 };
 
-const CIR: Param = Param {
-    name: "cir",
-    aliases: &[],
-    kind: Kind::Rate,
-    default: DefaultValue::Required,
-    meaning: "committed information rate",
-};
+const CIR: Declared<Rate> = rate().means("committed information rate");
 
 /// A few packets' worth, as draft-ibanez-diffserv-assured-eval-00 has it (20 to 25 KB).
-const CBS: Param = Param {
-    name: "cbs",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Is("25000"),
-    meaning: "committed burst size",
-};
-
-const EBS: Param = Param {
-    name: "ebs",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Is("25000"),
-    meaning: "excess burst size",
-};
-
-const MODE: Param = Param {
-    name: "mode",
-    aliases: &[],
-    kind: Kind::Choice(&["blind", "aware"]),
-    default: DefaultValue::Is("blind"),
-    meaning: "whether a colour that a packet brings along counts: it is then never improved",
-};
-
-/// The RFCs count whole IP packets.
-const UNCOUNTED_NONE: Param = Param { default: DefaultValue::Is("0"), ..UNCOUNTED };
+const CBS: Declared<u64> = size().default("25000").means("committed burst size");

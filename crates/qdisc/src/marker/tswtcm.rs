@@ -2,11 +2,11 @@
 //!
 //! Follows RFC 2859.
 
-use weir_core::{Draw, Packet, Rng, Time};
+use weir_core::{Draw, Duration, Packet, Rate, Rng, Time};
 
-use super::{About, CLASS, MarkerKind, Meter};
+use super::{About, CLASS, Marker, MarkerKind, Meter};
 use crate::colour::Colour;
-use crate::tc::{DefaultValue, Kind, Param};
+use crate::tc::{Record, SetUpError, params, rate, time};
 
 struct Tswtcm {
     /// Bytes per second.
@@ -48,53 +48,46 @@ impl Meter for Tswtcm {
     }
 }
 
+params! {
+    /// Parameters of `tswtcm`.
+    struct TswtcmOptions {
+        /// committed target rate
+        ctr: Rate = rate(),
+        /// peak target rate
+        ptr: Option<Rate> = rate().absent("`ctr`: no yellow"),
+        /// length of the sliding window; for TCP about a round trip
+        window: Duration = time().default("1s"),
+        class: u8 = CLASS,
+    }
+}
+
 pub(super) static TSWTCM: MarkerKind = MarkerKind {
     name: "tswtcm",
     summary: "time sliding window three colour marker: estimates the rate, colours what exceeds it by lot",
     source: "RFC 2859",
-    params: &[
-        Param {
-            name: "ctr",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Required,
-            meaning: "committed target rate",
-        },
-        Param {
-            name: "ptr",
-            aliases: &[],
-            kind: Kind::Rate,
-            default: DefaultValue::Absent("`ctr`: no yellow"),
-            meaning: "peak target rate",
-        },
-        Param {
-            name: "window",
-            aliases: &[],
-            kind: Kind::Time,
-            default: DefaultValue::Is("1s"),
-            meaning: "length of the sliding window; for TCP about a round trip",
-        },
-        CLASS,
-    ],
+    params: TswtcmOptions::PARAMS,
     examples: &["tswtcm ctr 1mbit ptr 2mbit", "tswtcm ctr 500kbit window 100ms class 4"],
-    build: |params, device| {
-        let committed = params.rate("ctr")?.expect("required");
-        let peak = params.rate("ptr")?.unwrap_or(committed);
-        let window = params.time("window")?.expect("a default");
+    build: |set_up, device| {
+        let TswtcmOptions { ctr: committed, ptr, window, class } = set_up.read(device)?;
+        let peak = ptr.unwrap_or(committed);
+        let bad = |name: &str, value: &str, allowed: &str| {
+            Err(SetUpError::bad("tswtcm", name, value, allowed))
+        };
         if window.is_zero() {
-            return Err(params.bad("window", "0", "write a time above 0, such as 1s"));
+            return bad("window", "0", "write a time above 0, such as 1s");
         }
         if peak.as_bps() < committed.as_bps() {
             let allowed = format!("write `ctr`, which is {committed}, or more");
-            return Err(params.bad("ptr", &peak.to_string(), &allowed));
+            return bad("ptr", &peak.to_string(), &allowed);
         }
-        Ok(Box::new(Tswtcm {
+        let meter = Tswtcm {
             committed: committed.as_bps() as f64 / 8.0,
             peak: peak.as_bps() as f64 / 8.0,
             window: window.as_nanos() as f64 / 1e9,
             estimate: committed.as_bps() as f64 / 8.0,
             front: Time::ZERO,
             rng: device.seed.stream("tswtcm"),
-        }))
+        };
+        Ok(Marker::new(meter, class))
     },
 };

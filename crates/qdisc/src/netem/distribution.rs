@@ -3,31 +3,29 @@
 //! The kernel draws from a table of 4096 steps in units of 1/8192 of the jitter; `tc` reads it from a file
 //! that iproute2's `netem/*.c` wrote. Here the same formulas make the table, within one unit of those files.
 
+use crate::tc::choice;
+
 /// A distribution by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Distribution {
     /// Evenly from -jitter to +jitter.
+    #[default]
     Uniform,
     /// By a table.
     Table(Vec<i16>),
 }
 
-impl Distribution {
-    pub const NAMES: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+choice! { Distribution {
+    "uniform" => Self::Uniform,
+    "normal" => Self::table(normal),
+    "pareto" => Self::table(pareto),
+    "paretonormal" => Self::table(|step| (normal(step) + 3.0 * pareto(step).min(I16_MAX)) / 4.0),
+} }
 
-    /// The distribution called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        let table = |value: fn(usize) -> f64| {
-            // The cast cuts at the ends of 16 bits, as iproute2 does.
-            Some(Self::Table((0..STEPS).map(|step| value(step) as i16).collect()))
-        };
-        match name {
-            "uniform" => Some(Self::Uniform),
-            "normal" => table(normal),
-            "pareto" => table(pareto),
-            "paretonormal" => table(|step| (normal(step) + 3.0 * pareto(step).min(I16_MAX)) / 4.0),
-            _ => None,
-        }
+impl Distribution {
+    fn table(value: fn(usize) -> f64) -> Self {
+        // The cast cuts at the ends of 16 bits, as iproute2 does.
+        Self::Table((0..STEPS).map(|step| value(step) as i16).collect())
     }
 }
 
@@ -59,6 +57,7 @@ const I16_MAX: f64 = i16::MAX as f64;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tc::Choice;
 
     /// Against the files of iproute2 6.1.
     #[test]

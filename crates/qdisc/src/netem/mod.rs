@@ -15,12 +15,13 @@ use weir_core::{Packet, Rng, TcpHeader, Time};
 
 use self::chance::{Chance, Correlated, Loss, draw};
 use self::distribution::Distribution;
+use self::params::{ChanceOptions, LossOptions, NetemOptions};
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError};
 
 struct Netem {
     limit: u32,
@@ -143,33 +144,40 @@ fn later(from: Time, nanos: i64) -> Time {
 
 impl Netem {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
+        let mut options: NetemOptions = set_up.read(device)?;
         let mut rng = device.seed.stream("netem");
-        let delay = params::read_delay(&params, &mut rng)?;
-        let loss = params::read_loss(&params, &mut rng)?;
-        let ecn = params.switch("ecn");
-        if ecn && params.words("loss").is_empty() {
+        let delay = options.jitter(&mut rng)?;
+        let ecn = options.ecn;
+        if ecn && options.loss.is_none() {
             return Err(SetUpError::new(
                 "netem: `ecn` marks where packets would be lost: write `loss` too",
             ));
         }
-        let slots = params::read_slots(&params)?.map(|slots| OpenSlot {
+        let gap = options.gap(&delay)?;
+        let loss = options.loss.unwrap_or_else(|| LossOptions::Random(ChanceOptions::default()));
+        let loss = loss.loss(&mut rng);
+        let mut chance = |of: Option<ChanceOptions>| of.unwrap_or_default().chance(&mut rng);
+        // Their first draws come in this order.
+        let duplicate = chance(options.duplicate);
+        let corrupt = chance(options.corrupt);
+        let reorder = chance(options.reorder);
+        let slots = options.slot.map(|slots| OpenSlot {
             opens: Time::ZERO,
             packets_left: slots.packets,
             bytes_left: slots.bytes,
             slots,
         });
         Ok(Self {
-            limit: params.number("limit")? as u32,
-            duplicate: params::read_chance(&params, "duplicate", &mut rng)?,
+            limit: options.limit,
+            duplicate,
             loss,
             ecn,
-            corrupt: params::read_chance(&params, "corrupt", &mut rng)?,
-            reorder: params::read_chance(&params, "reorder", &mut rng)?,
-            gap: params::read_gap(&params, &delay)?,
+            corrupt,
+            reorder,
+            gap,
             since_reordered: 0,
             delay,
-            line: params::read_rate(&params)?,
+            line: options.rate,
             slots,
             rng,
             waiting: VecDeque::new(),
@@ -353,7 +361,7 @@ pub(crate) static NETEM: Discipline = Discipline {
     name: "netem",
     summary: "a line that delays, loses, doubles, corrupts and reorders",
     source: "Linux net/sched/sch_netem.c; iproute2 tc/q_netem.c, netem/",
-    params: params::PARAMS,
+    params: NetemOptions::PARAMS,
     class_params: &[],
     takes_child: true,
     examples: &[

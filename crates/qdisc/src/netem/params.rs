@@ -5,37 +5,28 @@ use weir_core::{Duration, Rng, units};
 use super::chance::{Chance, Correlated, Loss, State};
 use super::distribution::Distribution;
 use super::{Cells, Jitter, Slots};
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{
+    Choice, Declared, Plain, SetUpError, Text, Unless0, number, one_of, params, switch, words,
+};
 
-/// The values behind one parameter.
-pub(super) struct Reader<'a> {
-    params: &'a Params,
-    name: &'static str,
-    words: Vec<&'a str>,
+/// The words of one parameter.
+struct Words<'t> {
+    text: &'t Text<'t>,
+    words: Vec<&'t str>,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(params: &'a Params, name: &'static str) -> Self {
-        Self { params, name, words: params.words(name) }
-    }
-
-    pub fn is_given(&self) -> bool {
-        !self.words.is_empty()
-    }
-
-    fn bad(&self, allowed: &str) -> SetUpError {
-        self.params.bad(self.name, &self.words.join(" "), allowed)
+impl<'t> Words<'t> {
+    fn of(text: &'t Text<'_>) -> Self {
+        Self { text, words: text.words() }
     }
 
     fn time(&self, place: usize) -> Result<Option<Duration>, SetUpError> {
-        let parse = |word: &&str| {
-            units::parse_time(word).map_err(|error| self.params.wrap(self.name, &error))
-        };
+        let parse = |word: &&str| units::parse_time(word).map_err(|error| self.text.wrap(&error));
         self.words.get(place).map(parse).transpose()
     }
 
     fn number<N: std::str::FromStr>(&self, place: usize) -> Result<Option<N>, SetUpError> {
-        let parse = |word: &&str| word.parse().map_err(|_| self.bad("write whole numbers"));
+        let parse = |word: &&str| word.parse().map_err(|_| self.text.bad("write whole numbers"));
         self.words.get(place).map(parse).transpose()
     }
 
@@ -47,134 +38,130 @@ impl<'a> Reader<'a> {
             percent
                 .filter(|percent| (0.0..=100.0).contains(percent))
                 .map(|percent| (percent / 100.0 * f64::from(u32::MAX)).round() as u32)
-                .ok_or_else(|| self.bad("write percentages from 0% to 100%"))
+                .ok_or_else(|| self.text.bad("write percentages from 0% to 100%"))
         };
         self.words.get(place).map(parse).transpose()
     }
 }
 
-/// `NAME PERCENT [CORRELATION]`.
-pub(super) fn read_chance(
-    params: &Params,
-    name: &'static str,
-    rng: &mut Rng,
-) -> Result<Chance, SetUpError> {
-    let reader = Reader::new(params, name);
-    let correlation = reader.share(1)?.unwrap_or(0);
-    Ok(Chance::new(reader.share(0)?.unwrap_or(0), Correlated::new(correlation, rng)))
+/// `PERCENT [CORRELATION]`, in units of 2^-32.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ChanceOptions {
+    probability: u32,
+    correlation: u32,
 }
 
-/// `delay TIME [JITTER [CORRELATION]]` and `distribution NAME`.
-pub(super) fn read_delay(params: &Params, rng: &mut Rng) -> Result<Jitter, SetUpError> {
-    let reader = Reader::new(params, "delay");
+impl ChanceOptions {
+    pub fn chance(self, rng: &mut Rng) -> Chance {
+        Chance::new(self.probability, Correlated::new(self.correlation, rng))
+    }
+}
+
+fn read_chance(text: &Text<'_>) -> Result<ChanceOptions, SetUpError> {
+    let words = Words::of(text);
+    let correlation = words.share(1)?.unwrap_or(0);
+    Ok(ChanceOptions { probability: words.share(0)?.unwrap_or(0), correlation })
+}
+
+/// `TIME [JITTER [CORRELATION]]`: nanoseconds, and units of 2^-32.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DelayOptions {
+    mean: i64,
+    width: i64,
+    correlation: u32,
+}
+
+fn read_delay(text: &Text<'_>) -> Result<DelayOptions, SetUpError> {
+    let words = Words::of(text);
     let nanos = |time: Option<Duration>| {
         let nanos = time.unwrap_or(Duration::ZERO).as_nanos();
-        i64::try_from(nanos).map_err(|_| reader.bad("times up to 292 years are allowed"))
+        i64::try_from(nanos).map_err(|_| text.bad("times up to 292 years are allowed"))
     };
-    let correlation = reader.share(2)?.unwrap_or(0);
-    let jitter = Jitter {
-        mean: nanos(reader.time(0)?)?,
-        // The kernel caps it.
-        width: nanos(reader.time(1)?)?.min(i64::from(i32::MAX)),
-        draws: Correlated::new(correlation, rng),
-        distribution: read_distribution(params, params.choice("distribution")?)?,
-    };
-    if jitter.distribution != Distribution::Uniform && (jitter.mean == 0 || jitter.width == 0) {
-        return Err(SetUpError::new(
-            "netem: `distribution` shapes jitter: write `delay TIME JITTER` too",
-        ));
+    let correlation = words.share(2)?.unwrap_or(0);
+    let mean = nanos(words.time(0)?)?;
+    // The kernel caps it.
+    let width = nanos(words.time(1)?)?.min(i64::from(i32::MAX));
+    Ok(DelayOptions { mean, width, correlation })
+}
+
+/// `[random] PERCENT [CORRELATION]`, or a model that draws nothing before the first packet.
+pub(super) enum LossOptions {
+    Random(ChanceOptions),
+    Model(Loss),
+}
+
+impl LossOptions {
+    pub fn loss(self, rng: &mut Rng) -> Loss {
+        match self {
+            Self::Random(options) => Loss::Random(options.chance(rng)),
+            Self::Model(loss) => loss,
+        }
     }
-    Ok(jitter)
 }
 
-fn read_distribution(params: &Params, name: &str) -> Result<Distribution, SetUpError> {
-    Distribution::named(name).ok_or_else(|| {
-        params.bad("distribution", name, &format!("known are {}", Distribution::NAMES.join(", ")))
-    })
-}
-
-/// `loss [random] PERCENT [CORRELATION]`, `loss state P13 [P31 [P32 [P23 [P14]]]]` and `loss gemodel P [R
-/// [1-H [1-K]]]`.
-pub(super) fn read_loss(params: &Params, rng: &mut Rng) -> Result<Loss, SetUpError> {
-    let reader = Reader::new(params, "loss");
+/// `[random] PERCENT [CORRELATION]`, `state P13 [P31 [P32 [P23 [P14]]]]` and `gemodel P [R [1-H [1-K]]]`.
+fn read_loss(text: &Text<'_>) -> Result<LossOptions, SetUpError> {
+    let words = Words::of(text);
     let needed = |place| {
-        let missing = || reader.bad("a probability is missing");
-        reader.share(place)?.ok_or_else(missing)
+        let missing = || text.bad("a probability is missing");
+        words.share(place)?.ok_or_else(missing)
     };
-    let or = |place, default| Ok::<u32, SetUpError>(reader.share(place)?.unwrap_or(default));
-    Ok(match reader.words.first() {
+    let or = |place, default| Ok::<u32, SetUpError>(words.share(place)?.unwrap_or(default));
+    Ok(match words.words.first() {
         Some(&"state") => {
             let p13 = needed(1)?;
-            Loss::FourStates {
+            LossOptions::Model(Loss::FourStates {
                 p13,
                 p31: or(2, u32::MAX - p13)?,
                 p32: or(3, 0)?,
                 p23: or(4, u32::MAX)?,
                 p14: or(5, 0)?,
                 state: State::Gap,
-            }
+            })
         }
         Some(&"gemodel") => {
             let p = needed(1)?;
-            Loss::GilbertElliott {
+            LossOptions::Model(Loss::GilbertElliott {
                 p,
                 r: or(2, u32::MAX - p)?,
                 h: u32::MAX - or(3, u32::MAX)?,
                 k1: or(4, 0)?,
                 bad: false,
-            }
+            })
         }
         first => {
             let at = usize::from(first == Some(&"random"));
-            let probability = if reader.is_given() { needed(at)? } else { 0 };
-            Loss::Random(Chance::new(probability, Correlated::new(or(at + 1, 0)?, rng)))
+            let probability = needed(at)?;
+            LossOptions::Random(ChanceOptions { probability, correlation: or(at + 1, 0)? })
         }
     })
 }
 
-/// `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`.
-pub(super) fn read_rate(params: &Params) -> Result<Option<Cells>, SetUpError> {
-    let reader = Reader::new(params, "rate");
-    let Some(rate) = reader.words.first() else { return Ok(None) };
-    Ok(Some(Cells {
-        bytes_per_sec: params.rate_in("rate", rate)?.as_bytes_per_sec(),
-        packet_overhead: reader.number(1)?.unwrap_or(0),
-        cell_size: reader.number(2)?.unwrap_or(0),
-        cell_overhead: reader.number(3)?.unwrap_or(0),
-    }))
+/// `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`.
+fn read_rate(text: &Text<'_>) -> Result<Cells, SetUpError> {
+    let words = Words::of(text);
+    Ok(Cells {
+        bytes_per_sec: text.rate_in(words.words[0])?.as_bytes_per_sec(),
+        packet_overhead: words.number(1)?.unwrap_or(0),
+        cell_size: words.number(2)?.unwrap_or(0),
+        cell_overhead: words.number(3)?.unwrap_or(0),
+    })
 }
 
-/// `reorder PERCENT [CORRELATION]` with `gap DISTANCE`: the distance, if anything is reordered.
-pub(super) fn read_gap(params: &Params, delay: &Jitter) -> Result<Option<u32>, SetUpError> {
-    let gap = params.try_number("gap")?.map(|gap| gap as u32).filter(|&gap| gap > 0);
-    match (Reader::new(params, "reorder").is_given(), gap) {
-        (true, _) if delay.mean == 0 => Err(SetUpError::new(
-            "netem: `reorder` sends packets without the delay: write `delay TIME` too",
-        )),
-        (true, gap) => Ok(Some(gap.unwrap_or(1))),
-        (false, Some(gap)) => Err(params.bad(
-            "gap",
-            &gap.to_string(),
-            "it needs `reorder PERCENT`, the share of packets at that distance that is sent first",
-        )),
-        (false, None) => Ok(None),
-    }
-}
-
-/// `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, with `packets N` and `bytes N` behind.
-pub(super) fn read_slots(params: &Params) -> Result<Option<Slots>, SetUpError> {
-    let reader = Reader::new(params, "slot");
+/// `MIN [MAX]` or `distribution NAME DELAY JITTER`, with `packets N` and `bytes N` behind.
+fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
+    let reader = Words::of(text);
     let words = &reader.words[..];
-    if words.is_empty() {
-        return Ok(None);
-    }
     let nanos = |place: usize| -> Result<Option<i64>, SetUpError> {
         Ok(reader.time(place)?.map(|time| time.as_nanos() as i64))
     };
-    let missing = || reader.bad("write `MIN [MAX]` or `distribution NAME DELAY JITTER`");
+    let missing = || text.bad("write `MIN [MAX]` or `distribution NAME DELAY JITTER`");
     let (between, next) = if words[0] == "distribution" {
         let name = words.get(1).ok_or_else(missing)?;
-        let shape = read_distribution(params, name)?;
+        let shape = Distribution::named(name).ok_or_else(|| {
+            let allowed = format!("known are {}", Distribution::WORDS.join(", "));
+            SetUpError::bad("netem", "distribution", name, &allowed)
+        })?;
         let mean = nanos(2)?.ok_or_else(missing)?;
         let width = nanos(3)?.ok_or_else(missing)?.min(i64::from(i32::MAX));
         ((mean, width, Some(shape)), 4)
@@ -194,7 +181,39 @@ pub(super) fn read_slots(params: &Params) -> Result<Option<Slots>, SetUpError> {
             _ => slots.bytes = most,
         }
     }
-    Ok(Some(slots))
+    Ok(slots)
+}
+
+impl NetemOptions {
+    /// `delay` and `distribution`.
+    pub fn jitter(&mut self, rng: &mut Rng) -> Result<Jitter, SetUpError> {
+        let DelayOptions { mean, width, correlation } = self.delay.unwrap_or_default();
+        let draws = Correlated::new(correlation, rng);
+        let distribution = std::mem::take(&mut self.distribution);
+        if distribution != Distribution::Uniform && (mean == 0 || width == 0) {
+            return Err(SetUpError::new(
+                "netem: `distribution` shapes jitter: write `delay TIME JITTER` too",
+            ));
+        }
+        Ok(Jitter { mean, width, draws, distribution })
+    }
+
+    /// The distance of packets that are sent at once, if any are: `reorder` with `gap`.
+    pub fn gap(&self, delay: &Jitter) -> Result<Option<u32>, SetUpError> {
+        match (self.reorder.is_some(), self.gap.0) {
+            (true, _) if delay.mean == 0 => Err(SetUpError::new(
+                "netem: `reorder` sends packets without the delay: write `delay TIME` too",
+            )),
+            (true, gap) => Ok(Some(gap.unwrap_or(1))),
+            (false, Some(gap)) => Err(SetUpError::bad(
+                "netem",
+                "gap",
+                &gap.to_string(),
+                "it needs `reorder PERCENT`, the share of packets at that distance that is sent first",
+            )),
+            (false, None) => Ok(None),
+        }
+    }
 }
 
 /// How many of `words`, `most` at most, are numbers.
@@ -214,6 +233,10 @@ fn loss_words(words: &[&str]) -> usize {
     }
 }
 
+fn rate_words(words: &[&str]) -> usize {
+    1 + numbers(words.get(1..).unwrap_or(&[]), 3)
+}
+
 fn slot_words(words: &[&str]) -> usize {
     let times = match words.first() {
         Some(&"distribution") => 2 + numbers(words.get(2..).unwrap_or(&[]), 2),
@@ -224,87 +247,51 @@ fn slot_words(words: &[&str]) -> usize {
     times + 2 * pairs.count()
 }
 
-const fn chance(name: &'static str, meaning: &'static str) -> Param {
-    Param {
-        name,
-        aliases: &[],
-        kind: Kind::Words { shape: "PERCENT [CORRELATION]", takes: |words| numbers(words, 2) },
-        default: DefaultValue::Absent("none"),
-        meaning,
+impl Plain for ChanceOptions {}
+impl Plain for DelayOptions {}
+impl Plain for LossOptions {}
+impl Plain for Cells {}
+impl Plain for Slots {}
+
+const CHANCE: Declared<Option<ChanceOptions>> =
+    words("PERCENT [CORRELATION]", |words| numbers(words, 2), read_chance).absent("none");
+
+params! {
+    /// Parameters of `netem`.
+    pub(super) struct NetemOptions {
+        /// most packets that may be under way
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        /// time by which packets are held; with jitter they may overtake one another
+        delay: Option<DelayOptions> =
+            words("TIME [JITTER [CORRELATION]]", |words| numbers(words, 3), read_delay)
+                .aliases(&["latency"])
+                .absent("none"),
+        /// how jitter is distributed
+        distribution: Distribution = one_of().default("uniform"),
+        /// how packets are lost as they arrive
+        pub loss: Option<LossOptions> = words(LOSS_SHAPE, loss_words, read_loss)
+            .aliases(&["drop"])
+            .absent("none"),
+        /// mark packets where they would be lost
+        pub ecn: bool = switch(),
+        /// share of packets that arrive with a wrong bit: their receiver drops them
+        pub corrupt: Option<ChanceOptions> = CHANCE,
+        /// share of packets that arrive twice
+        pub duplicate: Option<ChanceOptions> = CHANCE,
+        /// share of packets that are sent at once, ahead of those that are held
+        pub reorder: Option<ChanceOptions> = CHANCE,
+        /// least distance between packets that `reorder` sends at once
+        gap: Unless0<u32> = number("packets", 0, u32::MAX as u64).absent_or_0("1"),
+        /// rate of the line that is emulated: a packet leaves once it would have been sent
+        pub rate: Option<Cells> =
+            words("RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]", rate_words, read_rate)
+                .absent("unlimited"),
+        /// packets leave together in slots that are so far apart
+        pub slot: Option<Slots> = words(SLOT_SHAPE, slot_words, read_slots).absent("none"),
     }
 }
 
-pub(super) const PARAMS: &[Param] = &[
-    Param {
-        name: "limit",
-        aliases: &[],
-        kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-        default: DefaultValue::Is("1000"),
-        meaning: "most packets that may be under way",
-    },
-    Param {
-        name: "delay",
-        aliases: &["latency"],
-        kind: Kind::Words {
-            shape: "TIME [JITTER [CORRELATION]]",
-            takes: |words| numbers(words, 3),
-        },
-        default: DefaultValue::Absent("none"),
-        meaning: "time by which packets are held; with jitter they may overtake one another",
-    },
-    Param {
-        name: "distribution",
-        aliases: &[],
-        kind: Kind::Choice(&Distribution::NAMES),
-        default: DefaultValue::Is("uniform"),
-        meaning: "how jitter is distributed",
-    },
-    Param {
-        name: "loss",
-        aliases: &["drop"],
-        kind: Kind::Words {
-            shape: "[random] PERCENT [CORRELATION] | state P13 [P31 [P32 [P23 [P14]]]] | \
-                    gemodel P [R [1-H [1-K]]]",
-            takes: loss_words,
-        },
-        default: DefaultValue::Absent("none"),
-        meaning: "how packets are lost as they arrive",
-    },
-    Param {
-        name: "ecn",
-        aliases: &[],
-        kind: Kind::Switch { off: None },
-        default: DefaultValue::Is("off"),
-        meaning: "mark packets where they would be lost",
-    },
-    chance("corrupt", "share of packets that arrive with a wrong bit: their receiver drops them"),
-    chance("duplicate", "share of packets that arrive twice"),
-    chance("reorder", "share of packets that are sent at once, ahead of those that are held"),
-    Param {
-        name: "gap",
-        aliases: &[],
-        kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-        default: DefaultValue::Absent("1"),
-        meaning: "least distance between packets that `reorder` sends at once",
-    },
-    Param {
-        name: "rate",
-        aliases: &[],
-        kind: Kind::Words {
-            shape: "RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]",
-            takes: |words| 1 + numbers(words.get(1..).unwrap_or(&[]), 3),
-        },
-        default: DefaultValue::Absent("unlimited"),
-        meaning: "rate of the line that is emulated: a packet leaves once it would have been sent",
-    },
-    Param {
-        name: "slot",
-        aliases: &[],
-        kind: Kind::Words {
-            shape: "MIN [MAX] | distribution NAME DELAY JITTER, [packets N] [bytes N]",
-            takes: slot_words,
-        },
-        default: DefaultValue::Absent("none"),
-        meaning: "packets leave together in slots that are so far apart",
-    },
-];
+const LOSS_SHAPE: &str = "[random] PERCENT [CORRELATION] | state P13 [P31 [P32 [P23 [P14]]]] | \
+                          gemodel P [R [1-H [1-K]]]";
+
+const SLOT_SHAPE: &str = "MIN [MAX] | distribution NAME DELAY JITTER, [packets N] [bytes N]";

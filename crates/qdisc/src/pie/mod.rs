@@ -7,7 +7,7 @@ mod algorithm;
 
 use std::collections::VecDeque;
 
-use weir_core::{Packet, Rng, Time};
+use weir_core::{Duration, Packet, Rng, Time};
 
 pub(crate) use algorithm::{MAX_PROB, PieParams, PieState, UpdateTimer};
 
@@ -16,7 +16,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, number, params, switch, time};
 
 struct Pie {
     limit: u32,
@@ -30,12 +30,12 @@ struct Pie {
 
 impl Pie {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
+        let PieOptions { limit, steering, signals } = set_up.read(device)?;
         Ok(Self {
-            limit: params.number("limit")? as u32,
-            params: PieParams::read(&params, MARK_UP_TO_PERCENT, device)?,
+            limit,
+            params: PieParams::new(&steering, &signals, MARK_UP_TO_PERCENT, device),
             state: PieState::default(),
-            timer: UpdateTimer::new(params.time("tupdate")?.expect("a default")),
+            timer: UpdateTimer::new(steering.tupdate),
             rng: device.seed.stream("pie"),
             packets: VecDeque::new(),
             accounting: Accounting::default(),
@@ -98,26 +98,21 @@ impl TakesNext for Pie {
     }
 }
 
+params! {
+    /// Parameters of `pie`.
+    struct PieOptions {
+        /// most packets that may wait
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        steering: Steering,
+        signals: Signals,
+    }
+}
+
 pub(crate) static PIE: Discipline = Discipline {
     name: "pie",
     summary: "proportional integral controller enhanced: drops at random so that the delay nears a target",
     source: "Linux net/sched/sch_pie.c, include/net/pie.h; RFC 8033",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("1000"),
-            meaning: "most packets that may wait",
-        },
-        TARGET,
-        TUPDATE,
-        ALPHA,
-        BETA,
-        ECN,
-        BYTEMODE,
-        DQ_RATE_ESTIMATOR,
-    ],
+    params: PieOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -129,87 +124,58 @@ pub(crate) static PIE: Discipline = Discipline {
 };
 
 impl PieParams {
-    /// PIE's parameters of a discipline that has them under their usual names and marks up to a
-    /// probability of `percent`.
-    pub(crate) fn read(params: &Params, percent: u64, device: &Device) -> Result<Self, SetUpError> {
-        Ok(Self {
-            target: params.time("target")?.expect("a default"),
-            alpha: params.number("alpha")?,
-            beta: params.number("beta")?,
-            mark_up_to: params.switch("ecn").then_some(MAX_PROB / 100 * percent),
-            bytemode: params.switch("bytemode"),
-            dq_rate_estimator: params.switch("dq_rate_estimator"),
+    /// PIE's parameters of a discipline that marks up to a probability of `percent`.
+    pub(crate) fn new(
+        steering: &Steering,
+        signals: &Signals,
+        percent: u8,
+        device: &Device,
+    ) -> Self {
+        Self {
+            target: steering.target,
+            alpha: steering.alpha,
+            beta: steering.beta,
+            mark_up_to: signals.ecn.then_some(MAX_PROB / 100 * u64::from(percent)),
+            bytemode: signals.bytemode,
+            dq_rate_estimator: signals.dq_rate_estimator,
             full_packet: device.full_packet(),
-        })
+        }
+    }
+}
+
+params! {
+    /// Parameters of PIE's controller. The defaults are those of RFC 8033, section 5.2.
+    pub(crate) struct Steering {
+        /// delay that the controller steers for
+        target: Duration = time().default("15ms"),
+        /// time between updates of the probability; the kernel's timer makes 20 ms of 15 ms
+        pub tupdate: Duration = time().default("15ms"),
+        /// how strongly the distance from the target counts
+        alpha: u64 = number("1/16 per s", 0, 32).default("2"),
+        /// how strongly the change of the delay counts
+        beta: u64 = number("1/16 per s", 0, 32).default("20"),
+    }
+}
+
+params! {
+    /// Parameters of what PIE measures and does to packets.
+    pub(crate) struct Signals {
+        /// mark packets whose sender speaks ECN while the probability is low, instead of dropping
+        /// them
+        ecn: bool = switch().off_by("noecn"),
+        /// drop short packets with a lower probability, by their length
+        bytemode: bool = switch().off_by("nobytemode"),
+        /// take the delay from the backlog and a measured drain rate instead of sojourn times
+        dq_rate_estimator: bool = switch().off_by("no_dq_rate_estimator"),
     }
 }
 
 /// RFC 8033, section 5.1: above a probability of 10 % packets are dropped even if they could be marked.
-const MARK_UP_TO_PERCENT: u64 = 10;
-
-/// RFC 8033, section 5.2.
-pub(crate) const TARGET: Param = Param {
-    name: "target",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Is("15ms"),
-    meaning: "delay that the controller steers for",
-};
-
-/// RFC 8033, section 5.2.
-pub(crate) const TUPDATE: Param = Param {
-    name: "tupdate",
-    aliases: &[],
-    kind: Kind::Time,
-    default: DefaultValue::Is("15ms"),
-    meaning: "time between updates of the probability; the kernel's timer makes 20 ms of 15 ms",
-};
-
-/// `sch_pie.c`: 2/16 is RFC 8033's 1/8.
-pub(crate) const ALPHA: Param = Param {
-    name: "alpha",
-    aliases: &[],
-    kind: Kind::Number { unit: "1/16 per s", range: (0, 32) },
-    default: DefaultValue::Is("2"),
-    meaning: "how strongly the distance from the target counts",
-};
-
-/// `sch_pie.c`: 20/16 is RFC 8033's 1 1/4.
-pub(crate) const BETA: Param = Param {
-    name: "beta",
-    aliases: &[],
-    kind: Kind::Number { unit: "1/16 per s", range: (0, 32) },
-    default: DefaultValue::Is("20"),
-    meaning: "how strongly the change of the delay counts",
-};
-
-pub(crate) const ECN: Param = Param {
-    name: "ecn",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("noecn") },
-    default: DefaultValue::Is("off"),
-    meaning: "mark packets whose sender speaks ECN while the probability is low, instead of dropping them",
-};
-
-pub(crate) const BYTEMODE: Param = Param {
-    name: "bytemode",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("nobytemode") },
-    default: DefaultValue::Is("off"),
-    meaning: "drop short packets with a lower probability, by their length",
-};
-
-pub(crate) const DQ_RATE_ESTIMATOR: Param = Param {
-    name: "dq_rate_estimator",
-    aliases: &[],
-    kind: Kind::Switch { off: Some("no_dq_rate_estimator") },
-    default: DefaultValue::Is("off"),
-    meaning: "take the delay from the backlog and a measured drain rate instead of sojourn times",
-};
+const MARK_UP_TO_PERCENT: u8 = 10;
 
 #[cfg(test)]
 mod tests {
-    use weir_core::{Dscp, Duration, Ecn};
+    use weir_core::{Dscp, Ecn};
 
     use super::*;
     use crate::contract::Qdisc;

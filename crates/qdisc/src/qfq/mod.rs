@@ -17,7 +17,7 @@ use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{self, Classifier, NoOptions, Record, SetUp, SetUpError, number, params};
 
 struct Qfq {
     classes: Vec<Class>,
@@ -291,13 +291,13 @@ impl Schedule for Qfq {
 }
 
 fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    set_up.params(device)?;
+    set_up.read::<NoOptions>(device)?;
     let mut qfq = Qfq::new(device);
     for class in &set_up.classes {
-        let params = Params::read("qfq class", CLASS_PARAMS, &class.words, device)?;
+        let options: QfqClassOptions = tc::read("qfq class", &class.words, device)?;
         // The kernel keeps the inverse, and what that says.
-        let weight = ONE / (ONE / params.number("weight")?);
-        qfq.add(weight as u32, params.number("maxpkt")? as u32);
+        let weight = ONE / (ONE / u64::from(options.weight));
+        qfq.add(weight as u32, options.maxpkt);
     }
     if qfq.weights > MAX_WEIGHT_SUM {
         return Err(SetUpError::new(format!(
@@ -314,7 +314,7 @@ pub(crate) static QFQ: Discipline = Discipline {
     summary: "classes that share the line by weight, near to a fluid's order, in constant time",
     source: "Linux net/sched/sch_qfq.c; Checconi, Rizzo and Valente 2013",
     params: &[],
-    class_params: CLASS_PARAMS,
+    class_params: QfqClassOptions::PARAMS,
     takes_child: false,
     examples: &[
         "qfq weight 5 fq_codel limit 30",
@@ -334,22 +334,16 @@ pub(crate) static QFQ: Discipline = Discipline {
     build,
 };
 
-const CLASS_PARAMS: &[Param] = &[
-    Param {
-        name: "weight",
-        aliases: &[],
-        kind: Kind::Number { unit: "weight", range: (1, 1024) },
-        default: DefaultValue::Is("1"),
-        meaning: "share of the line against the other classes' weights",
-    },
-    Param {
-        name: "maxpkt",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (512, 1 << 16) },
-        default: DefaultValue::Device("one full packet", |device| device.full_packet().to_string()),
-        meaning: "longest packet; it is raised where a longer one comes",
-    },
-];
+params! {
+    /// Parameters of a class of `qfq`.
+    struct QfqClassOptions {
+        /// share of the line against the other classes' weights
+        weight: u32 = number("weight", 1, 1024).default("1"),
+        /// longest packet; it is raised where a longer one comes
+        maxpkt: u32 = number("bytes", 512, 1 << 16)
+            .default_of("one full packet", |device| device.full_packet().to_string()),
+    }
+}
 
 /// `QFQ_MAX_AGG_CLASSES`; fewer on a device with a shorter queue.
 const MAX_AGGREGATE_CLASSES: u32 = 8;

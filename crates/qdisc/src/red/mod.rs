@@ -8,19 +8,18 @@
 mod algorithm;
 mod settings;
 
-use weir_core::{Packet, Rng, Time};
+use weir_core::{Packet, Rate, Rng, Time};
 
 pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, RedVerdict};
 pub(crate) use self::settings::{
-    BANDWIDTH, BURST, ECN, HARDDROP, MAX_BYTES, MIN_BYTES, PROBABILITY, RedSettings, burst,
-    required_size, size,
+    BANDWIDTH, BURST, ECN, HARDDROP, PROBABILITY, RedSettings, burst, size, size_or_0,
 };
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Record, SetUp, SetUpError, Unless0, params, switch};
 
 struct Red {
     params: RedParams,
@@ -68,13 +67,9 @@ impl Policy {
 
 impl Red {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let limit = required_size(&params, "limit")?;
-        let policy = Policy {
-            ecn: params.switch("ecn"),
-            harddrop: params.switch("harddrop"),
-            nodrop: params.switch("nodrop"),
-        };
+        let options: RedOptions = set_up.read(device)?;
+        let RedOptions { limit, ecn, harddrop, nodrop, .. } = options;
+        let policy = Policy { ecn, harddrop, nodrop };
         if policy.nodrop && !policy.ecn {
             return Err(SetUpError::new("red: `nodrop` has a meaning only beside `ecn`"));
         }
@@ -83,10 +78,10 @@ impl Red {
             None => Box::new(Fifo::new(Limit::Bytes(u64::from(limit)))),
         };
         Ok(Self {
-            params: settings_of(&params, limit)?.for_kernel(&params)?,
+            params: options.settings().for_kernel("red")?,
             state: RedState::default(),
             policy,
-            adapt_at: params.switch("adaptive").then_some(Time::ZERO + ADAPT_EVERY),
+            adapt_at: options.adaptive.then_some(Time::ZERO + ADAPT_EVERY),
             rng: device.seed.stream("red"),
             child,
             accounting: Accounting::default(),
@@ -104,23 +99,24 @@ impl Red {
     }
 }
 
-/// The settings of `red`, with thresholds that are not written as `tc` computes them (Floyd,
-/// "RED: discussions of setting parameters", 1997).
-fn settings_of(params: &Params, limit: u32) -> Result<RedSettings, SetUpError> {
-    let average_packet = required_size(params, "avpkt")?;
-    let (min, max) = (size(params, "min")?, size(params, "max")?);
-    let max = max.unwrap_or_else(|| min.map_or(limit / 4, |min| min.saturating_mul(3)));
-    let min = min.unwrap_or(max / 3);
-    Ok(RedSettings {
-        min,
-        max,
-        unit: 1,
-        average_packet,
-        burst: burst(params, min, max, average_packet)?,
-        probability: params.probability("probability")?,
-        bandwidth: params.rate("bandwidth")?,
-        gentle: params.switch("gentle"),
-    })
+impl RedOptions {
+    /// The settings of `red`, with thresholds that are not written as `tc` computes them (Floyd,
+    /// "RED: discussions of setting parameters", 1997).
+    fn settings(&self) -> RedSettings {
+        let Self { limit, min: Unless0(min), max: Unless0(max), avpkt, .. } = *self;
+        let max = max.unwrap_or_else(|| min.map_or(limit / 4, |min| min.saturating_mul(3)));
+        let min = min.unwrap_or(max / 3);
+        RedSettings {
+            min,
+            max,
+            unit: 1,
+            average_packet: avpkt,
+            burst: burst(self.burst, min, max, avpkt),
+            probability: self.probability,
+            bandwidth: Some(self.bandwidth),
+            gentle: self.gentle,
+        }
+    }
 }
 
 impl Qdisc for Red {
@@ -166,54 +162,36 @@ impl Qdisc for Red {
     }
 }
 
+params! {
+    /// Parameters of `red`.
+    struct RedOptions {
+        /// most bytes that may wait
+        limit: u32 = size(),
+        /// average queue below which nothing is dropped
+        min: Unless0<u32> = size_or_0().absent_or_0("max / 3"),
+        /// average queue from which everything is dropped or marked
+        max: Unless0<u32> = size_or_0().absent_or_0("3 min, else limit / 4"),
+        /// bytes of an average packet
+        avpkt: u32 = size(),
+        burst: Unless0<u32> = BURST,
+        probability: f64 = PROBABILITY,
+        bandwidth: Rate = BANDWIDTH,
+        ecn: bool = ECN,
+        harddrop: bool = HARDDROP,
+        /// beside `ecn`: let packets wait that cannot be marked
+        nodrop: bool = switch(),
+        /// move the probability so that the average stays halfway between min and max
+        adaptive: bool = switch().aliases(&["adaptative"]),
+        /// above max let the probability rise to 1 at twice max (not in Linux)
+        gentle: bool = switch(),
+    }
+}
+
 pub(crate) static RED: Discipline = Discipline {
     name: "red",
     summary: "random early detection: drops more and more as the average queue grows",
     source: "Linux net/sched/sch_red.c, include/net/red.h; Floyd and Jacobson 1993",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Required,
-            meaning: "most bytes that may wait",
-        },
-        MIN_BYTES,
-        MAX_BYTES,
-        Param {
-            name: "avpkt",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Required,
-            meaning: "bytes of an average packet",
-        },
-        BURST,
-        PROBABILITY,
-        BANDWIDTH,
-        ECN,
-        HARDDROP,
-        Param {
-            name: "nodrop",
-            aliases: &[],
-            kind: Kind::Switch { off: None },
-            default: DefaultValue::Is("off"),
-            meaning: "beside `ecn`: let packets wait that cannot be marked",
-        },
-        Param {
-            name: "adaptive",
-            aliases: &["adaptative"],
-            kind: Kind::Switch { off: None },
-            default: DefaultValue::Is("off"),
-            meaning: "move the probability so that the average stays halfway between min and max",
-        },
-        Param {
-            name: "gentle",
-            aliases: &[],
-            kind: Kind::Switch { off: None },
-            default: DefaultValue::Is("off"),
-            meaning: "above max let the probability rise to 1 at twice max (not in Linux)",
-        },
-    ],
+    params: RedOptions::PARAMS,
     class_params: &[],
     takes_child: true,
     examples: &[

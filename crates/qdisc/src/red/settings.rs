@@ -3,11 +3,13 @@
 //! Follows iproute2 6.1 `tc/tc_red.c`: the weight of the average is the largest power of two that lets
 //! a burst pass, and the idle table models the packets that the line would have sent.
 
-use weir_core::{Bytes, Rate};
+use weir_core::Rate;
 
 use super::algorithm::{Average, CELLS, IdleDamping, RedParams};
 use crate::linux::burst_time;
-use crate::tc::{DefaultValue, Kind, Param, Params, SetUpError};
+use crate::tc::{
+    self, Declared, Kind, SetUpError, Text, Unless0, number, probability, rate, switch,
+};
 
 /// RED's parameters as `tc` takes them, with defaults filled in.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +33,20 @@ pub(crate) struct RedSettings {
 }
 
 impl RedSettings {
-    /// The kernel's parameters.
+    /// The kernel's parameters, of the discipline called `owner`.
     ///
     /// # Errors
     /// If the thresholds are not in order or too large for the weight, the burst is too small for the
-    /// lower threshold, or the probability or bandwidth is out of what fixed point can hold. `params`
-    /// words the error.
-    pub fn for_kernel(&self, params: &Params) -> Result<RedParams, SetUpError> {
+    /// lower threshold, or the probability or bandwidth is out of what fixed point can hold.
+    pub fn for_kernel(&self, owner: &str) -> Result<RedParams, SetUpError> {
         let Self { min, max, probability, .. } = *self;
         if max < min {
-            return Err(params.bad("max", &max.to_string(), &format!("it is below `min` {min}")));
+            return Err(SetUpError::bad(
+                owner,
+                "max",
+                &max.to_string(),
+                &format!("it is below `min` {min}"),
+            ));
         }
         let weight_log = self.weight_log().ok_or_else(|| {
             let least = 1 + u64::from(min) * u64::from(self.unit) / u64::from(self.average_packet);
@@ -49,7 +55,7 @@ impl RedSettings {
             } else {
                 format!("a burst can only be allowed if `min` {min} is above one average packet")
             };
-            params.bad("burst", &self.burst.to_string(), &allowed)
+            SetUpError::bad(owner, "burst", &self.burst.to_string(), &allowed)
         })?;
         if u64::from(max) << weight_log >= 1 << 31 {
             let allowed = format!(
@@ -57,18 +63,18 @@ impl RedSettings {
                 self.burst,
                 (1u64 << 31) >> weight_log
             );
-            return Err(params.bad("max", &max.to_string(), &allowed));
+            return Err(SetUpError::bad(owner, "max", &max.to_string(), &allowed));
         }
         let max_p = self.max_p().ok_or_else(|| {
             let least = f64::from(max - min) * f64::from(self.unit) / 2f64.powi(31);
             let allowed = format!("with these thresholds write a number above {least}, up to 1");
-            params.bad("probability", &probability.to_string(), &allowed)
+            SetUpError::bad(owner, "probability", &probability.to_string(), &allowed)
         })?;
         let damping = match self.bandwidth {
             None => None,
             Some(rate) => Some(self.damping(weight_log, rate).ok_or_else(|| {
                 let allowed = "it is too little for packets of `avpkt` and this `burst`";
-                params.bad("bandwidth", &rate.to_string(), allowed)
+                SetUpError::bad(owner, "bandwidth", &rate.to_string(), allowed)
             })?),
         };
         let span = (max - min).max(1);
@@ -135,95 +141,48 @@ impl RedSettings {
     }
 }
 
-/// The value of a [`Kind::Size`], which `tc` keeps in 32 bits; 0 counts as not written, as there.
-///
-/// # Errors
-/// If it is no size, or 4 GiB or more.
-pub(crate) fn size(params: &Params, name: &str) -> Result<Option<u32>, SetUpError> {
-    params
-        .size(name)?
-        .map(Bytes::get)
-        .filter(|&bytes| bytes > 0)
-        .map(|bytes| {
-            u32::try_from(bytes)
-                .map_err(|_| params.bad(name, &bytes.to_string(), "write a size below 4gb"))
-        })
-        .transpose()
+/// A size of at least 1 byte, which `tc` keeps in 32 bits.
+pub(crate) const fn size() -> Declared<u32> {
+    Declared::new(Kind::Size, |text| match read_size(text)? {
+        0 => Err(text.bad_value("0", "write a size of at least 1 byte")),
+        bytes => Ok(bytes),
+    })
 }
 
-/// The value of a size that `tc` cannot do without.
-///
-/// # Errors
-/// If it is missing or 0.
-pub(crate) fn required_size(params: &Params, name: &str) -> Result<u32, SetUpError> {
-    size(params, name)?.ok_or_else(|| params.bad(name, "0", "write a size of at least 1 byte"))
+/// A size, which `tc` keeps in 32 bits.
+pub(crate) const fn size_or_0() -> Declared<u32> {
+    Declared::new(Kind::Size, read_size)
+}
+
+fn read_size(text: &Text<'_>) -> Result<u32, SetUpError> {
+    let bytes = tc::read_size(text)?;
+    let bad = |_| text.bad_value(&bytes.to_string(), "write a size below 4gb");
+    u32::try_from(bytes).map_err(bad)
 }
 
 /// `burst` as written, or as `tc` computes it from the thresholds in packets.
-///
-/// # Errors
-/// If it is no number.
-pub(crate) fn burst(params: &Params, min: u32, max: u32, packet: u32) -> Result<u32, SetUpError> {
-    let written = params.try_number("burst")?.filter(|&packets| packets > 0);
+pub(crate) fn burst(written: Unless0<u32>, min: u32, max: u32, packet: u32) -> u32 {
     let computed = (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(packet));
-    Ok(written.unwrap_or(computed) as u32)
+    written.0.unwrap_or(computed as u32)
 }
 
 /// The greatest shift of the idle table: nothing is left of 32 bits.
 const MAX_SHIFT: u8 = 31;
 
-pub(crate) const MIN_BYTES: Param = Param {
-    name: "min",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Absent("max / 3"),
-    meaning: "average queue below which nothing is dropped",
-};
+pub(crate) const BURST: Declared<Unless0<u32>> = number("packets", 0, u32::MAX as u64)
+    .absent_or_0("(2 min + max) / (3 avpkt)")
+    .means("packets that may come at once; sets the weight of the average");
 
-pub(crate) const MAX_BYTES: Param = Param {
-    name: "max",
-    aliases: &[],
-    kind: Kind::Size,
-    default: DefaultValue::Absent("3 min, else limit / 4"),
-    meaning: "average queue from which everything is dropped or marked",
-};
+pub(crate) const PROBABILITY: Declared<f64> = probability()
+    .default("0.02")
+    .means("share of packets dropped or marked as the average reaches max");
 
-pub(crate) const BURST: Param = Param {
-    name: "burst",
-    aliases: &[],
-    kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-    default: DefaultValue::Absent("(2 min + max) / (3 avpkt)"),
-    meaning: "packets that may come at once; sets the weight of the average",
-};
+pub(crate) const BANDWIDTH: Declared<Rate> = rate()
+    .default("10mbit")
+    .means("rate of the line, by which the average falls while nothing waits");
 
-pub(crate) const PROBABILITY: Param = Param {
-    name: "probability",
-    aliases: &[],
-    kind: Kind::Probability,
-    default: DefaultValue::Is("0.02"),
-    meaning: "share of packets dropped or marked as the average reaches max",
-};
+pub(crate) const ECN: Declared<bool> =
+    switch().means("mark packets whose sender speaks ECN instead of dropping them");
 
-pub(crate) const BANDWIDTH: Param = Param {
-    name: "bandwidth",
-    aliases: &[],
-    kind: Kind::Rate,
-    default: DefaultValue::Is("10mbit"),
-    meaning: "rate of the line, by which the average falls while nothing waits",
-};
-
-pub(crate) const ECN: Param = Param {
-    name: "ecn",
-    aliases: &[],
-    kind: Kind::Switch { off: None },
-    default: DefaultValue::Is("off"),
-    meaning: "mark packets whose sender speaks ECN instead of dropping them",
-};
-
-pub(crate) const HARDDROP: Param = Param {
-    name: "harddrop",
-    aliases: &[],
-    kind: Kind::Switch { off: None },
-    default: DefaultValue::Is("off"),
-    meaning: "from max on drop packets even where `ecn` would mark them",
-};
+pub(crate) const HARDDROP: Declared<bool> =
+    switch().means("from max on drop packets even where `ecn` would mark them");

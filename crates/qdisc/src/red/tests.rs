@@ -6,8 +6,7 @@ use crate::port::Ignore;
 /// The parameters that `tc` and the kernel make of the words behind `red`.
 fn read(words: &str) -> Result<RedParams, SetUpError> {
     let set_up = SetUp::parse(&format!("red {words}"))?;
-    let params = set_up.params(&Device::default())?;
-    settings_of(&params, required_size(&params, "limit")?)?.for_kernel(&params)
+    set_up.read::<RedOptions>(&Device::default())?.settings().for_kernel("red")
 }
 
 fn red(words: &str) -> Box<dyn Qdisc> {

@@ -15,7 +15,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::linux::JIFFY;
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, Unless0, number, params, probability};
 
 struct Sfb {
     limit: u32,
@@ -86,31 +86,28 @@ enum SfbVerdict {
 
 impl Sfb {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let limit = match params.number("limit")? as u32 {
-            0 => device.tx_queue_len,
-            limit => limit,
-        };
-        let (max, target) = bin_sizes(&params)?;
-        let jiffies =
-            |name| params.number(name).map(|ms| (ms * 1_000_000).div_ceil(JIFFY.as_nanos()));
-        let fraction =
-            |name| params.probability(name).map(|value| (value * f64::from(CERTAIN) + 0.5) as u16);
-        let burst = params.number("penalty_burst")?;
+        let options: SfbOptions = set_up.read(device)?;
+        let (max, target) = options.bin_sizes();
+        let jiffies = |ms: u64| (ms * 1_000_000).div_ceil(JIFFY.as_nanos());
+        let fraction = |probability: f64| (probability * f64::from(CERTAIN) + 0.5) as u16;
         let mut rng = device.seed.stream("sfb");
         Ok(Self {
-            limit,
+            limit: if options.limit == 0 { device.tx_queue_len } else { options.limit },
             blue: Blue {
                 target,
-                increment: fraction("increment")?,
-                decrement: fraction("decrement")?,
+                increment: fraction(options.increment),
+                decrement: fraction(options.decrement),
             },
             max,
-            schedule: Schedule { rehash: jiffies("rehash")?, warm_up: jiffies("db")?, since: None },
+            schedule: Schedule {
+                rehash: jiffies(options.rehash),
+                warm_up: jiffies(options.db),
+                since: None,
+            },
             penalty_box: PenaltyBox {
-                rate: params.number("penalty_rate")?,
-                burst,
-                tokens: burst,
+                rate: options.penalty_rate,
+                burst: options.penalty_burst,
+                tokens: options.penalty_burst,
                 refilled_at: 0,
             },
             classifier: Classifier::new(&set_up.filters),
@@ -262,13 +259,13 @@ impl PenaltyBox {
     }
 }
 
-/// `max` and `target`, each computed from the other where it is not written, as `tc` does.
-fn bin_sizes(params: &Params) -> Result<(u32, u32), SetUpError> {
-    let written =
-        |name| params.try_number(name).map(|value| value.filter(|&n| n > 0).map(|n| n as u32));
-    let (max, target) = (written("max")?, written("target")?);
-    let max = max.unwrap_or_else(|| target.map_or(25, |target| (target * 5 + 1) / 4));
-    Ok((max, target.unwrap_or_else(|| (max * 4).div_ceil(5))))
+impl SfbOptions {
+    /// `max` and `target`, each computed from the other where it is not written, as `tc` does.
+    fn bin_sizes(&self) -> (u32, u32) {
+        let (Unless0(max), Unless0(target)) = (self.max, self.target);
+        let max = max.unwrap_or_else(|| target.map_or(25, |target| (target * 5 + 1) / 4));
+        (max, target.unwrap_or_else(|| (max * 4).div_ceil(5)))
+    }
 }
 
 fn jiffies(now: Time) -> u64 {
@@ -320,75 +317,36 @@ impl Qdisc for Sfb {
     }
 }
 
+params! {
+    /// Parameters of `sfb`.
+    struct SfbOptions {
+        /// how long a filter serves; 0: for ever
+        rehash: u64 = number("ms", 0, i32::MAX as u64).default("600000"),
+        /// how long before it serves a filter warms up (double buffering); 0: not at all
+        db: u64 = number("ms", 0, i32::MAX as u64).default("60000"),
+        /// most packets that may wait in all flows together
+        limit: u32 = number("packets", 0, u32::MAX as u64)
+            .default_of("txqueuelen", |device| device.tx_queue_len.to_string()),
+        /// most packets of one flow
+        max: Unless0<u32> = number("packets", 0, 65_535).absent_or_0("5/4 target, else 25"),
+        /// packets from which a bin raises its probability
+        target: Unless0<u32> = number("packets", 0, 65_535).absent_or_0("4/5 max"),
+        /// by how much an arrival raises the probability of a full bin
+        increment: f64 = probability().default("0.0005"),
+        /// by how much an arrival lowers the probability of an empty bin
+        decrement: f64 = probability().default("0.00005"),
+        /// what flows that do not respond may send together; 0: nothing
+        penalty_rate: u64 = number("packets/s", 0, u32::MAX as u64).default("10"),
+        /// what they may send at once; 0: nothing
+        penalty_burst: u64 = number("packets", 0, u32::MAX as u64).default("20"),
+    }
+}
+
 pub(crate) static SFB: Discipline = Discipline {
     name: "sfb",
     summary: "stochastic fair BLUE: a drop probability a flow, kept in a Bloom filter",
     source: "Linux net/sched/sch_sfb.c; Feng, Kandlur, Saha, Shin 2001",
-    params: &[
-        Param {
-            name: "rehash",
-            aliases: &[],
-            kind: Kind::Number { unit: "ms", range: (0, i32::MAX as u64) },
-            default: DefaultValue::Is("600000"),
-            meaning: "how long a filter serves; 0: for ever",
-        },
-        Param {
-            name: "db",
-            aliases: &[],
-            kind: Kind::Number { unit: "ms", range: (0, i32::MAX as u64) },
-            default: DefaultValue::Is("60000"),
-            meaning: "how long before it serves a filter warms up (double buffering); 0: not at all",
-        },
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Device("txqueuelen", |device| device.tx_queue_len.to_string()),
-            meaning: "most packets that may wait in all flows together",
-        },
-        Param {
-            name: "max",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, 65_535) },
-            default: DefaultValue::Absent("5/4 target, else 25"),
-            meaning: "most packets of one flow",
-        },
-        Param {
-            name: "target",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, 65_535) },
-            default: DefaultValue::Absent("4/5 max"),
-            meaning: "packets from which a bin raises its probability",
-        },
-        Param {
-            name: "increment",
-            aliases: &[],
-            kind: Kind::Probability,
-            default: DefaultValue::Is("0.0005"),
-            meaning: "by how much an arrival raises the probability of a full bin",
-        },
-        Param {
-            name: "decrement",
-            aliases: &[],
-            kind: Kind::Probability,
-            default: DefaultValue::Is("0.00005"),
-            meaning: "by how much an arrival lowers the probability of an empty bin",
-        },
-        Param {
-            name: "penalty_rate",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets/s", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Is("10"),
-            meaning: "what flows that do not respond may send together; 0: nothing",
-        },
-        Param {
-            name: "penalty_burst",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (0, u32::MAX as u64) },
-            default: DefaultValue::Is("20"),
-            meaning: "what they may send at once; 0: nothing",
-        },
-    ],
+    params: SfbOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

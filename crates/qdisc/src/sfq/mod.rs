@@ -15,11 +15,11 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::red::{
-    BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst,
-    required_size, size,
+    BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst, size,
+    size_or_0,
 };
 use crate::registry::Discipline;
-use crate::tc::{Classifier, DefaultValue, Kind, Param, Params, SetUp, SetUpError};
+use crate::tc::{Classifier, Record, SetUp, SetUpError, Unless0, number, params, switch};
 
 struct Sfq {
     limit: u32,
@@ -72,22 +72,22 @@ struct Sizes {
 
 impl Sfq {
     fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let params = set_up.params(device)?;
-        let Sizes { limit, depth, flows, divisor } = Sizes::read(&params)?;
-        let quantum = required_size(&params, "quantum")?;
+        let options: SfqOptions = set_up.read(device)?;
+        let Sizes { limit, depth, flows, divisor } = Sizes::of(&options)?;
+        let quantum = options.quantum;
         if quantum > MAX_QUANTUM_BYTES {
             let allowed = format!("write a size up to {MAX_QUANTUM_BYTES}");
-            return Err(params.bad("quantum", &quantum.to_string(), &allowed));
+            return Err(SetUpError::bad("sfq", "quantum", &quantum.to_string(), &allowed));
         }
-        let period = Duration::from_millis(1_000 * params.number("perturb")?);
+        let period = Duration::from_millis(1_000 * options.perturb);
         let mut rng = device.seed.stream("sfq");
         Ok(Self {
             limit,
             depth,
             // A quantum below 256 would spend all time on turns; Linux raises it in silence.
             quantum: quantum.max(256) as i32,
-            head_drop: params.switch("headdrop"),
-            red: red_of(set_up, &params)?,
+            head_drop: options.headdrop,
+            red: options.red(set_up)?,
             classifier: Classifier::new(&set_up.filters),
             buckets: vec![None; divisor],
             flows: std::iter::repeat_with(Flow::default).take(flows).collect(),
@@ -265,15 +265,20 @@ impl Sfq {
 
 impl Sizes {
     /// The sizes as the kernel makes them fit one another (`sfq_change`).
-    fn read(params: &Params) -> Result<Self, SetUpError> {
-        let depth = params.number("depth")?.min(MAX_DEPTH_PACKETS);
-        let divisor = params.number("divisor")?;
+    fn of(options: &SfqOptions) -> Result<Self, SetUpError> {
+        let depth = options.depth.min(MAX_DEPTH_PACKETS);
+        let divisor = options.divisor;
         if !divisor.is_power_of_two() {
-            return Err(params.bad("divisor", &divisor.to_string(), "write a power of two"));
+            return Err(SetUpError::bad(
+                "sfq",
+                "divisor",
+                &divisor.to_string(),
+                "write a power of two",
+            ));
         }
-        let mut flows = params.number("flows")?.min(MAX_FLOWS).min(divisor);
+        let mut flows = options.flows.min(MAX_FLOWS).min(divisor);
         let mut limit = DEFAULT_LIMIT;
-        if let Some(written) = params.try_number("limit")? {
+        if let Some(written) = options.limit {
             limit = written.min(depth * flows);
             flows = flows.min(limit);
         }
@@ -291,42 +296,41 @@ impl Sizes {
     }
 }
 
-/// RED on each flow, if it is asked for, with the thresholds that `tc` computes.
-fn red_of(set_up: &SetUp, params: &Params) -> Result<Option<(RedParams, Policy)>, SetUpError> {
-    let Some(limit) = size(params, "redflowlimit")? else {
-        return match set_up.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
-            None => Ok(None),
-            Some(word) => Err(SetUpError::new(format!(
-                "sfq: `{word}` is about RED on each flow, which needs `redflowlimit`"
-            ))),
+impl SfqOptions {
+    /// RED on each flow, if it is asked for, with the thresholds that `tc` computes.
+    fn red(&self, set_up: &SetUp) -> Result<Option<(RedParams, Policy)>, SetUpError> {
+        let Unless0(Some(limit)) = self.redflowlimit else {
+            return match set_up.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
+                None => Ok(None),
+                Some(word) => Err(SetUpError::new(format!(
+                    "sfq: `{word}` is about RED on each flow, which needs `redflowlimit`"
+                ))),
+            };
         };
-    };
-    let max = size(params, "max")?.unwrap_or(limit / 4);
-    let min = size(params, "min")?.unwrap_or(max / 3);
-    if max > limit {
-        let allowed = format!("it is above `redflowlimit` {limit}");
-        return Err(params.bad("max", &max.to_string(), &allowed));
+        let max = self.max.0.unwrap_or(limit / 4);
+        let min = self.min.0.unwrap_or(max / 3);
+        let bad = |name: &str, value: u32, why: &str| {
+            Err(SetUpError::bad("sfq", name, &value.to_string(), why))
+        };
+        if max > limit {
+            return bad("max", max, &format!("it is above `redflowlimit` {limit}"));
+        }
+        if min >= max {
+            return bad("min", min, &format!("it is not below `max` {max}"));
+        }
+        let settings = RedSettings {
+            min,
+            max,
+            unit: 1,
+            average_packet: self.avpkt,
+            burst: burst(self.burst, min, max, self.avpkt),
+            probability: self.probability,
+            bandwidth: None,
+            gentle: false,
+        };
+        let policy = Policy { ecn: self.ecn, harddrop: self.harddrop, ..Policy::default() };
+        Ok(Some((settings.for_kernel("sfq")?, policy)))
     }
-    if min >= max {
-        return Err(params.bad("min", &min.to_string(), &format!("it is not below `max` {max}")));
-    }
-    let average_packet = required_size(params, "avpkt")?;
-    let settings = RedSettings {
-        min,
-        max,
-        unit: 1,
-        average_packet,
-        burst: burst(params, min, max, average_packet)?,
-        probability: params.probability("probability")?,
-        bandwidth: None,
-        gentle: false,
-    };
-    let policy = Policy {
-        ecn: params.switch("ecn"),
-        harddrop: params.switch("harddrop"),
-        ..Policy::default()
-    };
-    Ok(Some((settings.for_kernel(params)?, policy)))
 }
 
 impl TakesNext for Sfq {
@@ -394,95 +398,43 @@ impl TakesNext for Sfq {
     }
 }
 
+params! {
+    /// Parameters of `sfq`.
+    struct SfqOptions {
+        /// most packets that may wait in all flows together (depth x flows at most)
+        limit: Option<u64> = number("packets", 2, u32::MAX as u64).absent("127"),
+        /// how often the hash gets a new key; 0: never
+        perturb: u64 = number("s", 0, i32::MAX as u64 / 250).default("0"),
+        /// bytes that a flow may send in one turn (256 at least)
+        quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()),
+        /// how many values the hash has, a power of two
+        divisor: u64 = number("values", 1, 65_536).default("1024"),
+        /// most flows that may have packets waiting (65408, divisor, limit at most)
+        flows: u64 = number("queues", 1, u32::MAX as u64).default("128"),
+        /// most packets of one flow (127 at most)
+        depth: u64 = number("packets", 1, u32::MAX as u64).default("127"),
+        /// drop a flow's first packet instead of its last, and mark that first
+        headdrop: bool = switch(),
+        /// switches RED on each flow on; sets its thresholds where they are not written
+        redflowlimit: Unless0<u32> = size_or_0().absent_or_0("no RED"),
+        /// RED: a flow's average backlog below which nothing is dropped
+        min: Unless0<u32> = size_or_0().absent_or_0("max / 3"),
+        /// RED: a flow's average backlog from which everything is dropped or marked
+        max: Unless0<u32> = size_or_0().absent_or_0("redflowlimit / 4"),
+        /// RED: bytes of an average packet
+        avpkt: u32 = size().default("1000"),
+        burst: Unless0<u32> = BURST,
+        probability: f64 = PROBABILITY,
+        ecn: bool = ECN,
+        harddrop: bool = HARDDROP,
+    }
+}
+
 pub(crate) static SFQ: Discipline = Discipline {
     name: "sfq",
     summary: "stochastic fairness queueing: flows hashed over queues that take turns",
     source: "Linux net/sched/sch_sfq.c; McKenney 1990",
-    params: &[
-        Param {
-            name: "limit",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (2, u32::MAX as u64) },
-            default: DefaultValue::Absent("127"),
-            meaning: "most packets that may wait in all flows together (depth x flows at most)",
-        },
-        Param {
-            name: "perturb",
-            aliases: &[],
-            kind: Kind::Number { unit: "s", range: (0, i32::MAX as u64 / 250) },
-            default: DefaultValue::Is("0"),
-            meaning: "how often the hash gets a new key; 0: never",
-        },
-        Param {
-            name: "quantum",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Device("one full packet", |device| {
-                device.full_packet().to_string()
-            }),
-            meaning: "bytes that a flow may send in one turn (256 at least)",
-        },
-        Param {
-            name: "divisor",
-            aliases: &[],
-            kind: Kind::Number { unit: "values", range: (1, 65_536) },
-            default: DefaultValue::Is("1024"),
-            meaning: "how many values the hash has, a power of two",
-        },
-        Param {
-            name: "flows",
-            aliases: &[],
-            kind: Kind::Number { unit: "queues", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("128"),
-            meaning: "most flows that may have packets waiting (65408, divisor, limit at most)",
-        },
-        Param {
-            name: "depth",
-            aliases: &[],
-            kind: Kind::Number { unit: "packets", range: (1, u32::MAX as u64) },
-            default: DefaultValue::Is("127"),
-            meaning: "most packets of one flow (127 at most)",
-        },
-        Param {
-            name: "headdrop",
-            aliases: &[],
-            kind: Kind::Switch { off: None },
-            default: DefaultValue::Is("off"),
-            meaning: "drop a flow's first packet instead of its last, and mark that first",
-        },
-        Param {
-            name: "redflowlimit",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("no RED"),
-            meaning: "switches RED on each flow on; sets its thresholds where they are not written",
-        },
-        Param {
-            name: "min",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("max / 3"),
-            meaning: "RED: a flow's average backlog below which nothing is dropped",
-        },
-        Param {
-            name: "max",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Absent("redflowlimit / 4"),
-            meaning: "RED: a flow's average backlog from which everything is dropped or marked",
-        },
-        Param {
-            name: "avpkt",
-            aliases: &[],
-            kind: Kind::Size,
-            default: DefaultValue::Is("1000"),
-            meaning: "RED: bytes of an average packet",
-        },
-        BURST,
-        PROBABILITY,
-        ECN,
-        HARDDROP,
-    ],
+    params: SfqOptions::PARAMS,
     class_params: &[],
     takes_child: false,
     examples: &[

@@ -8,8 +8,10 @@
 //!
 //! Both give a [`SetUp`], which is checked in full before anything is built.
 
+mod declared;
 mod filter;
 mod flower;
+mod kinds;
 mod limits;
 mod nearest;
 mod params;
@@ -22,7 +24,13 @@ mod text;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use declared::{Declared, NoOptions, Plain, Text, count, joined, params};
+pub use declared::{Every, Placed, Record, Unless0};
 pub use filter::{Classifier, Filter, Match};
+pub(crate) use kinds::{
+    Choice, as_words, band_count, choice, either, integer, minor, nonzero_size, number, one_of,
+    percent, probability, rate, read_size, real, size, switch, time, word, words,
+};
 pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Kind, Param, Params};
 pub use size_table::SizeTable;
@@ -141,15 +149,16 @@ impl SetUp {
         }
     }
 
-    /// This discipline's own parameters, read. Those of a `qdisc change` count as if they stood behind
-    /// the others.
+    /// This discipline's own parameters, as `R` declares them. Those of a `qdisc change` count as if they
+    /// stood behind the others.
     ///
     /// # Errors
-    /// If a word is no parameter, a value is missing or a required parameter is not there.
-    pub fn params(&self, device: &Device) -> Result<Params, SetUpError> {
+    /// If a word is no parameter, a value is missing or a required parameter is not there, or a value is not
+    /// of its parameter's kind or out of range.
+    pub fn read<R: Record>(&self, device: &Device) -> Result<R, SetUpError> {
         let words: Vec<_> =
             self.words.iter().chain(self.changes.iter().flatten()).cloned().collect();
-        Params::read(self.discipline.name, self.discipline.params, &words, device)
+        read(self.discipline.name, &words, device)
     }
 
     /// The major number under which the classes stand; 1 where no handle was written.
@@ -200,6 +209,24 @@ impl SetUpError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
+
+    /// An error about the value of `owner`'s parameter `name`.
+    pub(crate) fn bad(owner: &str, name: &str, value: &str, allowed: &str) -> Self {
+        Self::new(format!("{owner}: `{name} {}`: {allowed}", shortened(value)))
+    }
+}
+
+/// The parameters that `words` say of what is called `owner`.
+///
+/// # Errors
+/// If a word is no parameter, a value is missing or a required parameter is not there, or a value is not of
+/// its parameter's kind or out of range.
+pub(crate) fn read<R: Record>(
+    owner: &'static str,
+    words: &[String],
+    device: &Device,
+) -> Result<R, SetUpError> {
+    R::read(&Params::parse(owner, R::PARAMS, words, device)?)
 }
 
 /// The discipline called `name`.

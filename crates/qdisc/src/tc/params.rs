@@ -1,13 +1,13 @@
 //! Parameters of disciplines as data: one table serves the parser, the error messages and
 //! `weir list queues`.
 
-use weir_core::{Bytes, Duration, Rate, units};
+use weir_core::Rate;
 
-use super::{SetUpError, did_you_mean, shortened};
+use super::{SetUpError, did_you_mean};
 use crate::Device;
 
 /// One parameter of a discipline or class.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// Its name, as `tc` has it.
     pub name: &'static str,
@@ -151,7 +151,7 @@ impl Param {
     }
 }
 
-/// The parameters of one discipline or class, with defaults filled in.
+/// The parameters of one discipline or class as text, with defaults filled in.
 #[derive(Debug)]
 pub struct Params {
     owner: &'static str,
@@ -166,7 +166,7 @@ impl Params {
     ///
     /// # Errors
     /// If a word is no parameter, a value is missing or a required parameter is not there.
-    pub fn read(
+    pub(crate) fn parse(
         owner: &'static str,
         table: &'static [Param],
         words: &[String],
@@ -201,240 +201,53 @@ impl Params {
             written.push((slot.0.name, value.clone()));
             slot.1 = Some(value);
         }
-        for (param, value) in &values {
-            if matches!(param.default, DefaultValue::Required) && value.is_none() {
-                return Err(SetUpError::new(format!(
-                    "{owner}: `{}` is required ({})",
-                    param.name, param.meaning
-                )));
-            }
-        }
-        Ok(Self { owner, line_rate: device.line_rate, values, written })
-    }
-
-    /// The value of a [`Kind::Number`] or [`Kind::Bands`] that has one.
-    ///
-    /// # Errors
-    /// If it is not a whole number within the parameter's range.
-    pub fn number(&self, name: &str) -> Result<u64, SetUpError> {
-        self.try_number(name).map(|value| value.expect("a parameter with a default"))
-    }
-
-    /// The value of a [`Kind::Number`] or [`Kind::Bands`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a whole number within the parameter's range.
-    pub fn try_number(&self, name: &str) -> Result<Option<u64>, SetUpError> {
-        let (param, text) = self.slot(name);
-        let (Kind::Number { range: (low, high), .. } | Kind::Bands { range: (low, high) }) =
-            param.kind
-        else {
-            unreachable!("{name} is a number")
-        };
-        let Some(text) = text else { return Ok(None) };
-        // `tc` takes decimal and, behind 0x, hexadecimal.
-        let value = match text.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
-        };
-        value
-            .filter(|value| (low..=high).contains(value))
-            .map(Some)
-            .ok_or_else(|| self.bad(name, text, &format!("write a number from {low} to {high}")))
-    }
-
-    /// The value of a [`Kind::Integer`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a whole number within the parameter's range.
-    pub fn integer(&self, name: &str) -> Result<Option<i64>, SetUpError> {
-        let (param, text) = self.slot(name);
-        let Kind::Integer { range: (low, high), .. } = param.kind else {
-            unreachable!("{name} is an integer")
-        };
-        let Some(text) = text else { return Ok(None) };
-        let value = text.parse().ok().filter(|value| (low..=high).contains(value));
-        let bad = || self.bad(name, text, &format!("write a number from {low} to {high}"));
-        value.map(Some).ok_or_else(bad)
-    }
-
-    /// The value of a [`Kind::Minor`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a hexadecimal number up to ffff.
-    pub fn minor(&self, name: &str) -> Result<Option<u16>, SetUpError> {
-        let Some(text) = self.slot(name).1 else { return Ok(None) };
-        let digits = text.strip_prefix("0x").unwrap_or(text);
-        u16::from_str_radix(digits, 16)
-            .map(Some)
-            .map_err(|_| self.bad(name, text, "write a hexadecimal number from 0 to ffff"))
-    }
-
-    /// The value of a [`Kind::Size`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a size.
-    pub fn size(&self, name: &str) -> Result<Option<Bytes>, SetUpError> {
-        self.slot(name)
-            .1
-            .map(|text| units::parse_size(text).map_err(|error| self.wrap(name, &error)))
-            .transpose()
-    }
-
-    /// The value of a [`Kind::Size`] of which 0 would let nothing pass, or `None`.
-    ///
-    /// # Errors
-    /// If it is not a size, or 0.
-    pub fn some_size(&self, name: &str) -> Result<Option<Bytes>, SetUpError> {
-        let size = self.size(name)?;
-        match self.slot(name).1 {
-            Some(text) if size.is_some_and(|size| size.get() == 0) => {
-                Err(self.bad(name, text, "write a size of at least 1 byte"))
-            }
-            _ => Ok(size),
-        }
-    }
-
-    /// The value of a [`Kind::Rate`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a rate of at least 8 bit/s, or a share of a line whose rate is not fixed.
-    pub fn rate(&self, name: &str) -> Result<Option<Rate>, SetUpError> {
-        self.slot(name).1.map(|text| self.rate_in(name, text)).transpose()
-    }
-
-    /// `text`, which stands behind `name`, as a rate.
-    pub(crate) fn rate_in(&self, name: &str, text: &str) -> Result<Rate, SetUpError> {
-        let rate = match units::parse_percent(text) {
-            None => units::parse_rate(text).map_err(|error| self.wrap(name, &error))?,
-            Some(percent) => {
-                let percent = percent.map_err(|error| self.wrap(name, &error))?;
-                let line = self.line_rate.ok_or_else(|| {
-                    self.bad(
-                        name,
-                        text,
-                        "this line has no fixed rate to take a share of; write a rate",
-                    )
-                })?;
-                line.percent(percent)
-            }
-        };
-        if rate.as_bytes_per_sec() == 0 {
-            return Err(self.bad(name, text, "write a rate of at least 8bit"));
-        }
-        Ok(rate)
-    }
-
-    /// The value of a [`Kind::Time`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a time.
-    pub fn time(&self, name: &str) -> Result<Option<Duration>, SetUpError> {
-        self.slot(name)
-            .1
-            .map(|text| units::parse_time(text).map_err(|error| self.wrap(name, &error)))
-            .transpose()
-    }
-
-    /// The value of a [`Kind::Probability`] that has one.
-    ///
-    /// # Errors
-    /// If it is not a number from 0 to 1.
-    pub fn probability(&self, name: &str) -> Result<f64, SetUpError> {
-        let text = self.slot(name).1.expect("a parameter with a default");
-        text.parse()
-            .ok()
-            .filter(|p| (0.0..=1.0).contains(p))
-            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 1"))
-    }
-
-    /// The value of a [`Kind::Percent`] that has one.
-    ///
-    /// # Errors
-    /// If it is not a number from 0 to 100.
-    pub fn percent(&self, name: &str) -> Result<f64, SetUpError> {
-        let text = self.slot(name).1.expect("a parameter with a default");
-        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
-        number
-            .filter(|percent| (0.0..=100.0).contains(percent))
-            .ok_or_else(|| self.bad(name, text, "write a number from 0 to 100"))
-    }
-
-    /// The value of a [`Kind::Real`], or `None`.
-    ///
-    /// # Errors
-    /// If it is not a number within the parameter's range.
-    pub fn real(&self, name: &str) -> Result<Option<f64>, SetUpError> {
-        let (param, text) = self.slot(name);
-        let Kind::Real { range: (low, high), .. } = param.kind else {
-            unreachable!("{name} is a number with decimals")
-        };
-        let Some(text) = text else { return Ok(None) };
-        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
-        let allowed = || self.bad(name, text, &format!("write a number from {low} to {high}"));
-        number.map(Some).ok_or_else(allowed)
-    }
-
-    /// Whether a [`Kind::Switch`] is on.
-    #[must_use]
-    pub fn switch(&self, name: &str) -> bool {
-        self.slot(name).1 == Some("on")
-    }
-
-    /// The value of a [`Kind::Word`] that has one.
-    #[must_use]
-    pub fn word(&self, name: &str) -> &str {
-        self.slot(name).1.expect("a parameter with a default")
-    }
-
-    /// The parameters that were written, by name and value (`on` or `off` of a switch), in the order
-    /// written: for disciplines in which it matters.
-    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.written.iter().map(|(name, value)| (*name, value.as_str()))
-    }
-
-    /// The value of a [`Kind::Choice`] that has one.
-    ///
-    /// # Errors
-    /// If it is none of the words.
-    pub fn choice(&self, name: &str) -> Result<&str, SetUpError> {
-        let (param, text) = self.slot(name);
-        let Kind::Choice(words) = param.kind else { unreachable!("{name} is a choice") };
-        let text = text.expect("a parameter with a default");
-        if words.contains(&text) {
-            Ok(text)
-        } else {
-            Err(self.bad(name, text, &format!("write one of {}", words.join(", "))))
+        let params = Self { owner, line_rate: device.line_rate, values, written };
+        let missing = params.values.iter().find(|(param, value)| {
+            matches!(param.default, DefaultValue::Required) && value.is_none()
+        });
+        match missing {
+            Some((param, _)) => Err(params.missing(param)),
+            None => Ok(params),
         }
     }
 
     /// Whose parameters they are.
-    pub(crate) const fn owner(&self) -> &'static str {
+    pub(super) const fn owner(&self) -> &'static str {
         self.owner
     }
 
-    /// The words of a [`Kind::Words`]; none if it has no value.
-    #[must_use]
-    pub fn words(&self, name: &str) -> Vec<&str> {
-        self.slot(name).1.map_or_else(Vec::new, |text| text.split(' ').collect())
+    /// The rate of the line behind the device, if it is fixed.
+    pub(super) const fn line_rate(&self) -> Option<Rate> {
+        self.line_rate
     }
 
-    /// An error about the value of `name`.
-    pub fn bad(&self, name: &str, value: &str, allowed: &str) -> SetUpError {
-        SetUpError::new(format!("{}: `{name} {}`: {allowed}", self.owner, shortened(value)))
+    /// The parameter called `name`.
+    ///
+    /// # Panics
+    /// If the table has none of that name.
+    pub(super) fn param(&self, name: &str) -> &'static Param {
+        let found = self.values.iter().find(|(param, _)| param.name == name);
+        found.unwrap_or_else(|| unreachable!("{} has no parameter {name}", self.owner)).0
     }
 
-    pub(crate) fn wrap(&self, name: &str, error: &units::UnitError) -> SetUpError {
-        self.bad(name, &error.text, error.allowed)
+    /// The text of `param`: the last one written, or the default.
+    pub(super) fn text(&self, param: &Param) -> Option<&str> {
+        let slot = self.values.iter().find(|(known, _)| known.name == param.name);
+        slot.and_then(|(_, value)| value.as_deref())
     }
 
-    fn slot(&self, name: &str) -> (&'static Param, Option<&str>) {
-        let (param, value) = self
-            .values
-            .iter()
-            .find(|(param, _)| param.name == name)
-            .unwrap_or_else(|| unreachable!("{} has no parameter {name}", self.owner));
-        (param, value.as_deref())
+    /// Every text written for `param` (`on` or `off` of a switch), with its place among all parameters written.
+    pub(super) fn written(&self, param: &Param) -> impl Iterator<Item = (usize, &str)> {
+        let places = self.written.iter().enumerate();
+        places
+            .filter(|(_, (name, _))| *name == param.name)
+            .map(|(place, (_, text))| (place, &**text))
+    }
+
+    /// The error about a parameter that must be written and is not.
+    pub(super) fn missing(&self, param: &Param) -> SetUpError {
+        let Param { name, meaning, .. } = param;
+        SetUpError::new(format!("{}: `{name}` is required ({meaning})", self.owner))
     }
 }
 

@@ -3,8 +3,7 @@
 //! `tc` computes a table of lengths, the kernel looks packets up in it as they come in: iproute2
 //! `tc/tc_core.c` (`tc_calc_size_table`), Linux `net/sched/sch_api.c` (`__qdisc_calculate_pkt_len`).
 
-use super::params::{DefaultValue, Kind, Param, Params};
-use super::{SetUpError, shortened};
+use super::{Placed, Record, SetUpError, either, integer, number, params, shortened};
 use crate::Device;
 
 /// A size table.
@@ -38,14 +37,10 @@ impl SizeTable {
             return Err(SetUpError::new(format!("`stab` needs one of {}", names())));
         }
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let params = Params::read("stab", PARAMS, &words, &Device::default())?;
-        let number = |name| params.number(name).map(|number| number as u32);
-        let link_layer = match params.choice("linklayer")? {
-            "ethernet" => u8::from(words.iter().any(|word| word == "linklayer")),
-            _ => ATM,
-        };
-        let overhead = params.integer("overhead")?.unwrap_or(0) as i32;
-        Ok(Self::new(overhead, number("mpu")?, link_layer, [number("mtu")?, number("tsize")?]))
+        let options: SizeTableOptions = super::read("stab", &words, &Device::default())?;
+        let SizeTableOptions { mtu, tsize, mpu, overhead, cells } = options;
+        let link_layer = if cells.value { ATM } else { u8::from(cells.is_written()) };
+        Ok(Self::new(overhead, mpu, link_layer, [mtu, tsize]))
     }
 
     /// A table that takes `bytes` off every packet and nothing else.
@@ -105,7 +100,7 @@ impl SizeTable {
 
 /// How many of `words` belong to a size table, from the first on.
 pub(super) fn words_of(words: &[&str]) -> usize {
-    let known = |word: &str| PARAMS.iter().any(|param| param.name == word);
+    let known = |word: &str| SizeTableOptions::PARAMS.iter().any(|param| param.name == word);
     let pairs = words.chunks(2).take_while(|pair| known(pair[0]));
     pairs.map(<[&str]>::len).sum()
 }
@@ -129,47 +124,26 @@ pub(super) fn name_missing(word: Option<&str>) -> SetUpError {
 }
 
 fn names() -> String {
-    PARAMS.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
+    SizeTableOptions::PARAMS.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Words of `tc` after `stab`.
-const PARAMS: &[Param] = &[
-    Param {
-        name: "mtu",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (0, 1 << 20) },
-        default: DefaultValue::Is("2047"),
-        meaning: "longest packet that the table is made for",
-    },
-    Param {
-        name: "tsize",
-        aliases: &[],
-        kind: Kind::Number { unit: "slots", range: (0, 32_000) },
-        default: DefaultValue::Is("512"),
-        meaning: "slots of the table",
-    },
-    Param {
-        name: "mpu",
-        aliases: &[],
-        kind: Kind::Number { unit: "bytes", range: (0, 65_535) },
-        default: DefaultValue::Is("0"),
-        meaning: "the least that a packet counts as, before cells",
-    },
-    Param {
-        name: "overhead",
-        aliases: &[],
-        kind: Kind::Integer { unit: "bytes", range: (-65_535, 65_535) },
-        default: DefaultValue::Is("0"),
-        meaning: "bytes added to every packet; it may be negative",
-    },
-    Param {
-        name: "linklayer",
-        aliases: &[],
-        kind: Kind::Choice(&["ethernet", "atm", "adsl"]),
-        default: DefaultValue::Is("ethernet"),
-        meaning: "`atm` (or `adsl`): a packet occupies whole cells",
-    },
-];
+params! {
+    /// Words of `tc` behind `stab`.
+    struct SizeTableOptions {
+        /// longest packet that the table is made for
+        mtu: u32 = number("bytes", 0, 1 << 20).default("2047"),
+        /// slots of the table
+        tsize: u32 = number("slots", 0, 32_000).default("512"),
+        /// the least that a packet counts as, before cells
+        mpu: u32 = number("bytes", 0, 65_535).default("0"),
+        /// bytes added to every packet; it may be negative
+        overhead: i32 = integer("bytes", -65_535, 65_535).default("0"),
+        /// `atm` (or `adsl`): a packet occupies whole cells
+        cells as "linklayer": Placed<bool> = either(&["ethernet", "atm", "adsl"])
+            .default("ethernet")
+            .placed(),
+    }
+}
 
 /// `tc` makes slots of 4 bytes of it, although tc-stab(8) says 2048.
 const DEFAULT_MTU: u32 = 2_047;

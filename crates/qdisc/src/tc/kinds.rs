@@ -1,0 +1,231 @@
+//! The kinds of parameters that there are to declare, and how each is read.
+
+use std::fmt::Display;
+
+use weir_core::{Duration, Rate, units};
+
+use super::SetUpError;
+use super::declared::{Declared, Plain, Read, Text};
+use super::params::Kind;
+
+/// A whole number from `low` to `high`, of what `unit` counts.
+pub(crate) const fn number<T: Whole>(unit: &'static str, low: u64, high: u64) -> Declared<T> {
+    assert!(high <= T::MAX, "the field's type cannot hold the largest number");
+    Declared::new(Kind::Number { unit, range: (low, high) }, read_number)
+}
+
+/// How many bands there are, which are the discipline's classes and there by themselves.
+pub(crate) const fn band_count<T: Whole>(low: u64, high: u64) -> Declared<T> {
+    assert!(high <= T::MAX, "the field's type cannot hold the largest number");
+    Declared::new(Kind::Bands { range: (low, high) }, read_number)
+}
+
+fn read_number<T: Whole>(text: &Text<'_>) -> Result<T, SetUpError> {
+    let (Kind::Number { range: (low, high), .. } | Kind::Bands { range: (low, high) }) =
+        text.kind()
+    else {
+        unreachable!("`number` and `band_count` make no other kind")
+    };
+    // `tc` takes decimal and, behind 0x, hexadecimal.
+    let value = match text.text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.text.parse().ok(),
+    };
+    let value = value.filter(|value| (low..=high).contains(value));
+    value.map(T::of).ok_or_else(|| bad_range(text, low, high))
+}
+
+/// A whole number from `low` to `high`, which may be negative, of what `unit` counts.
+pub(crate) const fn integer(unit: &'static str, low: i32, high: i32) -> Declared<i32> {
+    Declared::new(Kind::Integer { unit, range: (low as i64, high as i64) }, read_integer)
+}
+
+fn read_integer(text: &Text<'_>) -> Result<i32, SetUpError> {
+    let Kind::Integer { range: (low, high), .. } = text.kind() else {
+        unreachable!("`integer` makes no other kind")
+    };
+    let value = text.text.parse().ok();
+    let value = value.filter(|&value| (low..=high).contains(&i64::from(value)));
+    value.ok_or_else(|| bad_range(text, low, high))
+}
+
+/// A number from `low` to `high` with decimals.
+pub(crate) const fn real(unit: &'static str, low: f64, high: f64) -> Declared<f64> {
+    Declared::new(Kind::Real { unit, range: (low, high) }, read_real)
+}
+
+fn read_real(text: &Text<'_>) -> Result<f64, SetUpError> {
+    let Kind::Real { range: (low, high), .. } = text.kind() else {
+        unreachable!("`real` makes no other kind")
+    };
+    let value = text.text.parse().ok().filter(|value| (low..=high).contains(value));
+    value.ok_or_else(|| bad_range(text, low, high))
+}
+
+/// A probability, from 0 to 1.
+pub(crate) const fn probability() -> Declared<f64> {
+    Declared::new(Kind::Probability, |text| {
+        let value = text.text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+        value.ok_or_else(|| bad_range(text, 0, 1))
+    })
+}
+
+/// A share in percent, from 0 to 100.
+pub(crate) const fn percent() -> Declared<f64> {
+    Declared::new(Kind::Percent, |text| {
+        let number = text.text.strip_suffix('%').unwrap_or(text.text).parse().ok();
+        let value = number.filter(|value| (0.0..=100.0).contains(value));
+        value.ok_or_else(|| bad_range(text, 0, 100))
+    })
+}
+
+/// A hexadecimal class number.
+pub(crate) const fn minor() -> Declared<u16> {
+    Declared::new(Kind::Minor, |text| {
+        let digits = text.text.strip_prefix("0x").unwrap_or(text.text);
+        u16::from_str_radix(digits, 16)
+            .map_err(|_| text.bad("write a hexadecimal number from 0 to ffff"))
+    })
+}
+
+/// An amount of bytes.
+pub(crate) const fn size() -> Declared<u64> {
+    Declared::new(Kind::Size, read_size)
+}
+
+/// An amount of bytes of which 0 would let nothing pass.
+pub(crate) const fn nonzero_size() -> Declared<u64> {
+    Declared::new(Kind::Size, |text| match read_size(text)? {
+        0 => Err(text.bad("write a size of at least 1 byte")),
+        bytes => Ok(bytes),
+    })
+}
+
+pub(crate) fn read_size(text: &Text<'_>) -> Result<u64, SetUpError> {
+    let size = units::parse_size(text.text).map_err(|error| text.wrap(&error))?;
+    Ok(size.get())
+}
+
+/// A rate of at least 8 bit/s, or a share of the line's rate such as `95%`.
+pub(crate) const fn rate() -> Declared<Rate> {
+    Declared::new(Kind::Rate, |text| text.rate_in(text.text))
+}
+
+/// A time.
+pub(crate) const fn time() -> Declared<Duration> {
+    Declared::new(Kind::Time, |text| {
+        units::parse_time(text.text).map_err(|error| text.wrap(&error))
+    })
+}
+
+/// A word that switches something on, which is off where it is not written.
+pub(crate) const fn switch() -> Declared<bool> {
+    Declared::new(Kind::Switch { off: None }, |text| Ok(text.text == "on")).default("off")
+}
+
+/// One of several words behind the name, of which the first means `false` and every other `true`.
+pub(crate) const fn either(words: &'static [&'static str]) -> Declared<bool> {
+    Declared::new(Kind::Choice(words), read_either)
+}
+
+fn read_either(text: &Text<'_>) -> Result<bool, SetUpError> {
+    let Kind::Choice(words) = text.kind() else { unreachable!("`either` makes no other kind") };
+    let place = words.iter().position(|word| *word == text.text);
+    place.map(|place| place > 0).ok_or_else(|| not_among(text, words))
+}
+
+/// One of several words behind the name.
+pub(crate) const fn one_of<T: Choice>() -> Declared<T> {
+    Declared::new(Kind::Choice(T::WORDS), read_choice)
+}
+
+/// One of several words that stand alone, the first of which also names the parameter.
+pub(crate) const fn word<T: Choice>() -> Declared<T> {
+    Declared::new(Kind::Word(T::WORDS), read_choice)
+}
+
+fn read_choice<T: Choice>(text: &Text<'_>) -> Result<T, SetUpError> {
+    T::named(text.text).ok_or_else(|| not_among(text, T::WORDS))
+}
+
+/// Several words behind the name: `takes` says how many, and `read` what they mean.
+pub(crate) const fn words<T: Plain>(
+    shape: &'static str,
+    takes: fn(&[&str]) -> usize,
+    read: Read<T>,
+) -> Declared<T> {
+    Declared::new(Kind::Words { shape, takes }, read)
+}
+
+/// The words themselves.
+pub(crate) fn as_words(text: &Text<'_>) -> Result<Vec<String>, SetUpError> {
+    Ok(text.words().into_iter().map(str::to_owned).collect())
+}
+
+fn bad_range(text: &Text<'_>, low: impl Display, high: impl Display) -> SetUpError {
+    text.bad(&format!("write a number from {low} to {high}"))
+}
+
+fn not_among(text: &Text<'_>, words: &[&str]) -> SetUpError {
+    text.bad(&format!("write one of {}", words.join(", ")))
+}
+
+/// A type with a word for each of its values.
+pub(crate) trait Choice: Plain {
+    /// The words.
+    const WORDS: &'static [&'static str];
+
+    /// The value of that name.
+    fn named(word: &str) -> Option<Self>;
+}
+
+/// Gives a type its words.
+macro_rules! choice {
+    ($type:ty { $( $word:literal => $value:expr, )+ }) => {
+        impl $crate::tc::Plain for $type {}
+
+        impl $crate::tc::Choice for $type {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            fn named(word: &str) -> Option<Self> {
+                match word {
+                    $( $word => Some($value), )+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// A type of whole numbers.
+pub(crate) trait Whole: Plain + Copy + PartialEq {
+    /// The largest.
+    const MAX: u64;
+
+    /// A number up to the largest.
+    fn of(number: u64) -> Self;
+}
+
+macro_rules! whole {
+    ($($type:ty),+) => { $(
+        impl Plain for $type {}
+
+        impl Whole for $type {
+            const MAX: u64 = <$type>::MAX as u64;
+
+            fn of(number: u64) -> Self {
+                number as Self
+            }
+        }
+    )+ };
+}
+whole!(u8, u16, u32, u64, usize);
+
+impl Plain for i32 {}
+impl Plain for f64 {}
+impl Plain for bool {}
+impl Plain for Rate {}
+impl Plain for Duration {}
+impl Plain for Vec<u32> {}
+impl Plain for Vec<String> {}
