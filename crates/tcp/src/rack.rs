@@ -65,7 +65,7 @@ impl Default for Steps {
 }
 
 impl Rack {
-    /// A segment is known to have arrived at `now_us` (RFC 8985, section 6.2, step 2).
+    /// Notes a segment that is known to have arrived at `now_us` (RFC 8985, section 6.2, step 2).
     pub fn on_delivered(&mut self, arrived: &Delivered, min_rtt_us: u32, now_us: u64) {
         let rtt_us = (now_us - arrived.sent_us) as u32;
         if arrived.ever_retransmitted && rtt_us < min_rtt_us {
@@ -80,17 +80,17 @@ impl Rack {
         }
     }
 
-    /// A duplicate was reported: segments were merely reordered.
+    /// Notes that a duplicate was reported: segments were merely reordered.
     pub fn on_duplicate(&mut self) {
         self.duplicate_seen = true;
     }
 
-    /// A recovery ended without being taken back.
+    /// Notes a recovery that ended without being undone.
     pub fn on_recovery_end(&mut self) {
         self.keep = self.keep.saturating_sub(1);
     }
 
-    /// A recovery was needless.
+    /// Notes a recovery that was needless.
     pub fn on_undo(&mut self) {
         self.keep = (self.keep + 1).min(KEEP_RECOVERIES);
     }

@@ -7,7 +7,7 @@ use weir_core::Time;
 
 use crate::profile::{Profile, SocketBuffer, WindowRule};
 use crate::segment::Segment;
-use crate::send_buffer::OVERHEAD;
+use crate::send_buffer::OVERHEAD_BYTES;
 
 /// The receive window and its growth.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct BufferedData {
 
 impl BufferedData {
     fn memory(self, mss: u32) -> u64 {
-        u64::from(self.segments) * u64::from(mss) + u64::from(self.pieces) * OVERHEAD
+        u64::from(self.segments) * u64::from(mss) + u64::from(self.pieces) * OVERHEAD_BYTES
     }
 }
 
@@ -69,7 +69,7 @@ impl ReceiveWindow {
                 // (`TCP_DEFAULT_SCALING_RATIO`), of which one is kept back (`tcp_init_buffer_space`).
                 let half = start / 2;
                 let offered = half - half % mss;
-                let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD);
+                let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD_BYTES);
                 let buffer = Buffer { size: start.into(), greatest: greatest.into(), share };
                 (offered, offered.min(half - mss), Some(buffer))
             }

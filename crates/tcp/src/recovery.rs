@@ -150,7 +150,7 @@ impl Sender {
         Resend::Lost
     }
 
-    /// The phases before recovery: is anything lost by now?
+    /// Processes an acknowledgement in a phase before recovery, which begins if anything is lost by now.
     fn open_phases(
         &mut self,
         info: &mut AckInfo,
@@ -184,7 +184,7 @@ impl Sender {
         self.board.una() >= self.recovery.end || (plain_reno && info.una_advanced)
     }
 
-    /// Leaves the phase if it can be left. Says whether nothing more is to be done.
+    /// Leaves the phase if it can be left; returns whether nothing more is to be done.
     fn leave_phase(&mut self, profile: &Profile) -> bool {
         match self.recovery.phase {
             // Not before something beyond is: else the reduction would end at once.
@@ -255,13 +255,14 @@ impl Sender {
         }
     }
 
+    /// Marks a segment as lost, and counts it.
     pub fn mark_lost(&mut self, seq: u32) {
         if self.board.mark_lost(seq) {
             self.delivery.lost += 1;
         }
     }
 
-    /// Without SACK a duplicate acknowledgement stands for one segment that arrived out of order.
+    /// Counts a duplicate acknowledgement, which without SACK stands for a segment that arrived out of order.
     fn count_duplicate_ack(&mut self, info: &AckInfo) {
         if !info.duplicate_ack {
             return;
@@ -303,6 +304,7 @@ impl Sender {
         self.recovery.phase = Phase::Recovery;
     }
 
+    /// Begins a reduction of the window (`tcp_init_cwnd_reduction`).
     fn start_reduction(&mut self) {
         self.recovery.end = self.board.nxt();
         self.recovery.tail_probe = None;
@@ -347,6 +349,7 @@ impl Sender {
         self.window.cwnd = in_flight + send;
     }
 
+    /// Ends a reduction: the window becomes the threshold (`tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::INFINITE
             && self.delivery.sampler.is_none()
@@ -357,7 +360,7 @@ impl Sender {
         }
     }
 
-    /// The receiver echoed congestion: RFC 3168, section 6.1.2, once a round trip.
+    /// Reduces the window as the receiver echoed congestion, once a round trip (RFC 3168, section 6.1.2).
     fn enter_cwr(&mut self) {
         self.recovery.undo.prior_ssthresh = None;
         if self.recovery.phase < Phase::Cwr {
@@ -368,6 +371,7 @@ impl Sender {
         }
     }
 
+    /// Returns to the open phase if nothing speaks against it (`tcp_try_to_open`).
     fn try_to_open(&mut self, info: &AckInfo) {
         if !self.any_retransmission() {
             self.recovery.retrans_stamp_ms = None;
@@ -380,7 +384,7 @@ impl Sender {
         }
     }
 
-    /// Open, or disorder as long as something is out of order or was sent again.
+    /// Makes the phase open, or disorder as long as something is out of order or was sent again.
     pub fn try_keep_open(&mut self) {
         let phase = if self.board.left_out() > 0 || self.any_retransmission() {
             Phase::Disorder
@@ -393,12 +397,13 @@ impl Sender {
         }
     }
 
+    /// Whether a retransmission is under way, or the oldest segment was sent again (`tcp_any_retrans_done`).
     pub fn any_retransmission(&self) -> bool {
         self.board.retrans_out > 0
             || self.board.head().is_some_and(crate::scoreboard::Entry::ever_retransmitted)
     }
 
-    /// A tail loss probe was answered (RFC 8985, section 7.4).
+    /// Ends a tail loss probe that was answered (RFC 8985, section 7.4).
     pub fn on_probe_ack(&mut self, info: &AckInfo) {
         let Some(probe) = self.recovery.tail_probe else { return };
         if info.ack < probe.end {
@@ -417,7 +422,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer expired: RFC 5681, section 3.1, RFC 6298, section 5.4 to 5.6.
+    /// Handles an expired retransmission timer (RFC 5681, section 3.1; RFC 6298, section 5.4 to 5.6).
     pub fn on_timeout(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
         self.refresh(now);
         if self.board.packets_out() == 0 {
@@ -431,6 +436,7 @@ impl Sender {
         self.set_timer(Timer::Retransmission, self.timers.rto_us, profile, now);
     }
 
+    /// Begins the loss phase: everything is taken for lost, the window becomes one segment (`tcp_enter_loss`).
     fn enter_loss(&mut self, profile: &Profile, now: Time) {
         let fresh = self.recovery.phase < Phase::Recovery;
         self.mark_lost_by_timeout(profile);
@@ -458,7 +464,7 @@ impl Sender {
         self.recovery.f_rto_running = profile.f_rto && (fresh || self.timers.backoffs > 0);
     }
 
-    /// Takes for lost all that has not arrived; by RACK only what was sent a round trip ago.
+    /// Marks all as lost that has not arrived; with RACK only what was sent a round trip ago.
     fn mark_lost_by_timeout(&mut self, profile: &Profile) {
         if !profile.sack {
             self.board.sacked_out = 0;
@@ -476,7 +482,7 @@ impl Sender {
         self.board.reset_hint();
     }
 
-    /// An acknowledgement after a timeout: was it spurious (RFC 5682)? Is it over?
+    /// Processes an acknowledgement after a timeout: it may show that it was spurious (RFC 5682), or over.
     fn on_ack_after_timeout(&mut self, info: &AckInfo, profile: &Profile) -> Resend {
         let recovered = self.board.una() >= self.recovery.end;
         if info.una_advanced && self.undo_loss(false, profile) {
@@ -511,7 +517,7 @@ impl Sender {
         Resend::Lost
     }
 
-    /// `seq` arrived although later segments had arrived before: so far apart can they come.
+    /// Notes that `seq` arrived behind later segments, and with it how far apart they can come.
     pub fn note_reordering(&mut self, seq: u32) {
         let highest = self.board.highest_sacked();
         if seq < highest {

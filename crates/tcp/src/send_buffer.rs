@@ -4,6 +4,8 @@
 //! (`net/ipv4/tcp_input.c`). The buffer is counted in kernel memory: data, and what each piece of it
 //! that is sent at once takes beside. It bounds what is in flight: about 1500 segments with 4 MiB.
 
+use weir_scenario::LINUX_INITIAL_WINDOW_SEGMENTS;
+
 use crate::profile::{Profile, SocketBuffer};
 use crate::sender::Sender;
 
@@ -73,13 +75,14 @@ impl Sender {
         }
     }
 
-    /// The buffer holds two windows of segments of the least favourable size (`tcp_sndbuf_expand`).
+    /// Makes the buffer hold two windows of segments of the least favourable size (`tcp_sndbuf_expand`).
     pub fn expand_buffer(&mut self, profile: &Profile) {
         let Some(SocketBuffer { greatest, .. }) = profile.send_buffer else { return };
         // As the peer announced it, without options.
         let segment = u64::from(self.mss + if profile.timestamps { 12 } else { 0 });
-        let memory = (segment + HEADERS + SHARED_INFO).next_power_of_two() + SKB;
-        let segments = self.window.cwnd.max(INITIAL_WINDOW).max(self.reordering.degree + 1);
+        let memory = (segment + HEADERS_BYTES + SHARED_INFO_BYTES).next_power_of_two() + SKB_BYTES;
+        let segments =
+            self.window.cwnd.max(LINUX_INITIAL_WINDOW_SEGMENTS).max(self.reordering.degree + 1);
         let factor = self.algorithm.send_buffer_factor();
         let wanted = u64::from(factor) * u64::from(segments) * memory;
         self.stream.buffered.size = self.stream.buffered.size.max(wanted.min(u64::from(greatest)));
@@ -92,14 +95,15 @@ impl Sender {
             && 3 * self.memory() <= 2 * self.stream.buffered.size
     }
 
-    /// The application begins to write: as much at once as it is wont to.
+    /// Begins a write of the application, and returns where it ends.
     pub fn begin_write(&mut self) -> u64 {
         self.note_application_limit();
-        (self.stream.buffered.end + WRITE).min(self.stream.written)
+        (self.stream.buffered.end + WRITE_BYTES).min(self.stream.written)
     }
 
-    /// A piece more of the write that ends at `end` goes into the buffer, and what has to be sent before
-    /// the next; `None` if there is no room, or no more to write.
+    /// Adds a piece of the write that ends at `end`, and returns what has to be sent before the next.
+    ///
+    /// `None` if there is no room, or no more to write.
     pub fn take_piece(&mut self, end: u64) -> Option<Push> {
         let piece = self.piece();
         let mut start = self.stream.buffered.last_piece.max(self.stream.sent);
@@ -131,7 +135,7 @@ impl Sender {
         self.stream.buffered.last_piece = self.stream.buffered.last_piece.min(self.stream.sent);
     }
 
-    /// The write is over.
+    /// Ends a write of the application.
     pub fn end_write(&mut self) {
         self.stream.buffered.pushed = self.stream.buffered.end;
     }
@@ -142,7 +146,7 @@ impl Sender {
         let una = self.acked_bytes();
         let before_last = last_piece.saturating_sub(self.stream.sent).div_ceil(self.piece());
         let last = u64::from(end > last_piece.max(self.stream.sent));
-        end - una + (u64::from(self.board.pieces) + before_last + last) * OVERHEAD
+        end - una + (u64::from(self.board.pieces) + before_last + last) * OVERHEAD_BYTES
     }
 
     /// The largest piece in which unsent data lies: an offloaded burst, or half of the peer's window if
@@ -150,21 +154,19 @@ impl Sender {
     fn piece(&self) -> u64 {
         let mss = u64::from(self.mss);
         let half_window = u64::from(self.peer_window.largest / 2);
-        (OFFLOAD_MAX.min(half_window) / mss).max(1) * mss
+        (MAX_PIECE_BYTES.min(half_window) / mss).max(1) * mss
     }
 }
 
 /// Bytes that the application writes at once: as the lab's loads do.
-const WRITE: u64 = 256 << 10;
+const WRITE_BYTES: u64 = 256 << 10;
 /// Room for headers in each piece of memory (`MAX_TCP_HEADER`), on 64 bits and without the headers of
 /// wireless networks.
-const HEADERS: u64 = 256;
+const HEADERS_BYTES: u64 = 256;
 /// `sizeof(struct skb_shared_info)` and `sizeof(struct sk_buff)`, as allocated.
-const SHARED_INFO: u64 = 320;
-const SKB: u64 = 256;
+const SHARED_INFO_BYTES: u64 = 320;
+const SKB_BYTES: u64 = 256;
 /// Memory of a piece beside its data (`SKB_TRUESIZE`).
-pub(crate) const OVERHEAD: u64 = HEADERS + SHARED_INFO + SKB;
+pub(crate) const OVERHEAD_BYTES: u64 = HEADERS_BYTES + SHARED_INFO_BYTES + SKB_BYTES;
 /// Bytes of the largest piece (`sk_gso_max_size`).
-const OFFLOAD_MAX: u64 = 65_536 - HEADERS - 1;
-/// RFC 6928 (`TCP_INIT_CWND`).
-const INITIAL_WINDOW: u32 = 10;
+const MAX_PIECE_BYTES: u64 = 65_536 - HEADERS_BYTES - 1;

@@ -109,7 +109,7 @@ impl Sender {
         }
     }
 
-    /// The application has `bytes` more to send.
+    /// Takes `bytes` more from the application.
     pub fn write(&mut self, bytes: u64, profile: &Profile, now: Time) {
         self.refresh(now);
         self.restart_after_idle(profile);
@@ -117,8 +117,9 @@ impl Sender {
         self.take_all(profile);
     }
 
-    /// The window of a flow that was silent for longer than a timeout says little about the path by now
-    /// (RFC 5681, section 4.1; `tcp_slow_start_after_idle_check`).
+    /// Reduces the window of a flow that was silent for longer than a timeout, as the profile has it.
+    ///
+    /// It says little about the path by now (RFC 5681, section 4.1; `tcp_slow_start_after_idle_check`).
     fn restart_after_idle(&mut self, profile: &Profile) {
         let window = &mut self.window;
         let idle_us = window.ticks_since(window.last_sent_us) * window.tick_us;
@@ -139,12 +140,12 @@ impl Sender {
         }
     }
 
-    /// The window was looked at now: from here counts the time that it is not used.
+    /// Notes that the window was looked at now: the time that it is not used counts from here.
     pub fn stamp_cwnd(&mut self) {
         self.usage.checked_us = self.window.now_us;
     }
 
-    /// The application stops: what was not sent yet will not be.
+    /// Drops what was not sent yet, as the application stops.
     pub fn stop(&mut self) {
         self.stream.written = self.stream.sent;
         self.drop_unsent();
@@ -160,15 +161,16 @@ impl Sender {
         self.stream.written == 0
     }
 
-    /// Brings what algorithms may see up to date.
+    /// Brings the numbers that algorithms may see up to date.
     pub fn refresh(&mut self, now: Time) {
         self.window.now_us = now.as_nanos() / 1_000;
         self.window.una = self.board.una();
         self.window.nxt = self.board.nxt();
     }
 
-    /// The connection is open: `window` is the peer's receive window, `rtt_us` what the handshake took
-    /// (`None` if that is not known, because it needed a retransmission).
+    /// Opens the sending half, with the peer's receive window and the round trip of the handshake.
+    ///
+    /// `rtt_us` is `None` if that is not known, because the handshake needed a retransmission.
     pub fn establish(&mut self, window: u32, rtt_us: Option<u32>, profile: &Profile, now: Time) {
         self.refresh(now);
         self.peer_window.end = u64::from(window);

@@ -126,5 +126,5 @@ impl Sender {
     }
 }
 
-/// Timers for segments that may come any moment have this much slack (`TCP_TIMEOUT_MIN`: two ticks).
+/// Slack of timers for segments that may come any moment (`TCP_TIMEOUT_MIN`: two ticks).
 pub(crate) const TIMEOUT_MIN_US: u32 = 2_000;

@@ -3,6 +3,7 @@
 //! Follows Linux `tcp_write_xmit` and what it calls in `net/ipv4/tcp_output.c`.
 
 use weir_core::{Duration, Ecn, Time};
+use weir_scenario::LINUX_INITIAL_WINDOW_SEGMENTS;
 
 use crate::profile::{Bursts, IdleRestart, Profile};
 use crate::recovery::Phase;
@@ -32,7 +33,7 @@ impl Sender {
         sent
     }
 
-    /// Sends of what is buffered as much as windows, pacing and bursts allow (`tcp_write_xmit`).
+    /// Sends buffered data as far as windows, pacing and bursts allow (`tcp_write_xmit`).
     fn send_buffered(
         &mut self,
         push: Push,
@@ -119,13 +120,13 @@ impl Sender {
         let mut bytes = self.window.pacing_rate >> 10;
         let rtt_steps = self.rtt.min_us() >> 9;
         if rtt_steps < 32 {
-            bytes += u64::from(OFFLOAD_MAX >> rtt_steps);
+            bytes += u64::from(MAX_BURST_BYTES >> rtt_steps);
         }
         let least = match self.algorithm.rate_control() {
             Some(control) => control.least_burst(&self.window),
             None => MIN_BURST_SEGMENTS,
         };
-        ((bytes.min(u64::from(OFFLOAD_MAX)) / u64::from(self.mss)) as u32).max(least)
+        ((bytes.min(u64::from(MAX_BURST_BYTES)) / u64::from(self.mss)) as u32).max(least)
     }
 
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
@@ -214,7 +215,7 @@ impl Sender {
         sent
     }
 
-    /// `segments` more were sent, which a reduction of the window counts.
+    /// Counts `segments` that were sent, for a reduction of the window.
     pub fn on_sent(&mut self, segments: u32) {
         if self.recovery.phase.is_reducing() {
             self.recovery.reduction.sent += segments;
@@ -246,7 +247,7 @@ impl Sender {
             // Waiting for the application, or for the peer's window: only the former shrinks it.
             let by_application = self.stream.written == self.stream.sent;
             if self.recovery.phase == Phase::Open && by_application {
-                let used = self.usage.max_used.max(INITIAL_WINDOW);
+                let used = self.usage.max_used.max(LINUX_INITIAL_WINDOW_SEGMENTS);
                 if used < window.cwnd {
                     window.ssthresh = self.recovery.current_ssthresh(window);
                     window.cwnd = u32::midpoint(window.cwnd, used);
@@ -266,12 +267,10 @@ enum Limit {
 }
 
 /// Largest burst of offloaded data in bytes (`sk_gso_max_size`).
-const OFFLOAD_MAX: u32 = 65_536;
+const MAX_BURST_BYTES: u32 = 65_536;
 /// Fewest segments of a burst (`tcp_min_tso_segs`).
 const MIN_BURST_SEGMENTS: u32 = 2;
 /// Time since the last burst after which none is held back.
 const MAX_DEFER_IDLE: Duration = Duration::from_millis(1);
 /// Time at most for which a burst is held back.
 const MAX_DEFER_US: u64 = 1_000;
-/// Initial window in segments (RFC 6928).
-const INITIAL_WINDOW: u32 = 10;

@@ -22,11 +22,12 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
+    /// Counts a retransmission, of which a duplicate may be reported.
     pub fn on_retransmit(&mut self) {
         self.retransmissions = Some(self.retransmissions.unwrap_or(0) + 1);
     }
 
-    /// `count` duplicates were reported, the last ending at `end`.
+    /// Takes `count` reported duplicates, the last ending at `end`, off the retransmissions.
     pub fn on_duplicate(&mut self, end: u32, count: u32) {
         if self.marker.is_some_and(|marker| end > marker)
             && let Some(left) = &mut self.retransmissions
@@ -35,12 +36,14 @@ impl Undo {
         }
     }
 
+    /// Keeps the threshold from being restored.
     pub fn forbid(&mut self) {
         self.prior_ssthresh = None;
     }
 }
 
 impl Sender {
+    /// Remembers where a reduction begins, so that it can be undone (`tcp_init_undo`).
     pub fn start_undo(&mut self) {
         self.recovery.undo.marker = Some(self.board.una());
         let probe = u32::from(self.recovery.tail_probe.is_some_and(|probe| probe.retransmission));
@@ -48,6 +51,7 @@ impl Sender {
         self.recovery.undo.retransmissions = (retransmissions > 0).then_some(retransmissions);
     }
 
+    /// Whether the reduction turned out to be needless (`tcp_may_undo`).
     fn may_undo(&self, profile: &Profile) -> bool {
         profile.undo
             && self.recovery.undo.marker.is_some()
@@ -64,6 +68,7 @@ impl Sender {
         }
     }
 
+    /// Undoes the reduction of the window (`tcp_undo_cwnd_reduction`).
     fn take_back(&mut self, unmark_losses: bool) {
         if unmark_losses {
             self.board.unmark_all_lost();
@@ -84,8 +89,9 @@ impl Sender {
         self.counters.undos += 1;
     }
 
-    /// Recovery or loss is over. Without SACK one waits for what is beyond (RFC 6582, section 3.2,
-    /// step 2).
+    /// Ends recovery or loss, undoing the reduction if it was needless; returns whether the phase must stay.
+    ///
+    /// Without SACK it stays until something beyond is acknowledged (RFC 6582, section 3.2, step 2).
     pub fn undo_recovery(&mut self, profile: &Profile) -> bool {
         if self.may_undo(profile) {
             self.take_back(false);
@@ -99,6 +105,7 @@ impl Sender {
         false
     }
 
+    /// Whether the phase must stay because nothing beyond its end is acknowledged yet.
     fn must_not_reopen(&mut self, profile: &Profile) -> bool {
         if profile.sack || self.board.una() != self.recovery.end {
             return false;
@@ -109,6 +116,7 @@ impl Sender {
         true
     }
 
+    /// Undoes a timeout that was spurious; returns whether it was (`tcp_try_undo_loss`).
     pub fn undo_loss(&mut self, by_f_rto: bool, profile: &Profile) -> bool {
         if !(by_f_rto || self.may_undo(profile)) {
             return false;
@@ -124,6 +132,8 @@ impl Sender {
         true
     }
 
+    /// Undoes recovery at a partial acknowledgement, if the segments were only delayed; returns whether nothing
+    /// more is to be done (`tcp_try_undo_partial`).
     pub fn undo_partial(&mut self, info: &AckInfo, profile: &Profile) -> bool {
         if !(profile.undo && self.recovery.undo.marker.is_some() && self.was_only_delayed(profile))
         {
@@ -141,6 +151,8 @@ impl Sender {
         false
     }
 
+    /// Undoes a reduction if each of its retransmissions arrived twice; returns whether it did
+    /// (`tcp_try_undo_dsack`).
     pub fn undo_by_duplicates(&mut self, profile: &Profile) -> bool {
         if profile.undo
             && self.recovery.undo.marker.is_some()

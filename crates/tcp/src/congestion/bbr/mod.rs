@@ -14,6 +14,7 @@ mod policer;
 use std::cmp::Ordering;
 
 use weir_core::{Draw, Rng};
+use weir_scenario::LINUX_INITIAL_WINDOW_SEGMENTS;
 
 use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
@@ -488,7 +489,7 @@ impl Bbr {
         let target = self.with_bursts(target, window, path);
         if self.pipe.reached {
             cwnd = (cwnd + acked).min(target);
-        } else if cwnd < target || path.delivered + HANDSHAKE < INITIAL_WINDOW {
+        } else if cwnd < target || path.delivered + HANDSHAKE < LINUX_INITIAL_WINDOW_SEGMENTS {
             cwnd += acked;
         }
         cwnd.max(MIN_CWND_SEGMENTS)
@@ -503,7 +504,7 @@ impl Bbr {
     /// Segments that the path holds, times `gain`.
     fn delay_product(&self, bandwidth: Bandwidth, gain: u64) -> u32 {
         if self.min_rtt.us == u32::MAX {
-            return INITIAL_WINDOW;
+            return LINUX_INITIAL_WINDOW_SEGMENTS;
         }
         let product = bandwidth.0 * u64::from(self.min_rtt.us);
         ((product * gain) >> 8).div_ceil(Bandwidth::ONE) as u32
@@ -588,8 +589,6 @@ const SINGLE_BELOW: u64 = 1_200_000 >> 3;
 const MAX_BURST_BYTES: u32 = 65_536 - 1 - 256;
 /// Round trip that is assumed before there is one.
 const NOMINAL_RTT_US: u32 = 1_000;
-/// RFC 6928 (`TCP_INIT_CWND`).
-const INITIAL_WINDOW: u32 = 10;
 /// Linux counts the SYN among the segments delivered.
 const HANDSHAKE: u32 = 1;
 
