@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.record import Record
+    from weirlab.scenario import Direction
 
 
 @click.command(
@@ -122,50 +124,70 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
         if direction not in vdsl.DIRECTIONS:
             known = ", ".join(vdsl.DIRECTIONS)
             raise UsageError(f"study `cfosspeed` has no direction `{direction}` (known: {known})")
-    rows: list[vdsl.Row] = []
-    series: list[vdsl.Series] = []
-    statements: list[vdsl.Statement] = []
+    found = _Repeated()
     with kept_in(out) as folder:
-        for direction in vdsl.DIRECTIONS:
-            if only and direction not in only:
-                continue
+        for direction in [one for one in vdsl.DIRECTIONS if not only or one in only]:
             seeds = repeat or (5 if world == "sim" else 1)
             runs = vdsl.runs_of(direction, seeds=seeds, idle_ns=idle_ns, load_ns=load_ns)
             name = f"cfosspeed {direction}"
             kept = folder / "records" / _slug(name)
             records = carry_out(runs, world, kept, jobs=jobs, quiet=quiet, title=name)
-            for text in vdsl.disturbances(records):
-                warn(text)
-            by_control = by_label(records)
-            rows += vdsl.rows(direction, by_control)
-            series += vdsl.series(direction, by_control)
-            statements += vdsl.statements(direction, by_control, world=world)
+            found.take(direction, records, world)
             if out:
                 _draw(direction, records, folder)
-    brief, full = (
-        [tables.cfosspeed_cells(row, intervals=intervals) for row in rows] + tables.reported_cells()
-        for intervals in (False, True)
-    )
-    told = [cells for one in series for cells in tables.series_cells(one)]
-    verdicts = [tables.statement_cells(one) for one in statements]
-    text = "\n\n".join(
-        [
-            tables.markdown(tables.CFOSSPEED, full),
-            tables.markdown(tables.SERIES, told),
-            tables.markdown(tables.STATEMENTS, verdicts),
-        ]
-    )
+    text = found.markdown()
     _leave(text, out)
     if as_json:
-        print_json([row.as_dict() for row in rows])
+        print_json([row.as_dict() for row in found.rows])
     elif as_markdown:
         click.echo(text)
     else:
-        console.print(tables.table("VDSL-100, as in the cFosSpeed report", tables.CFOSSPEED, brief))
-        console.print(tables.table("The report's pings, ms", tables.SERIES, told))
-        for one in statements:
-            console.print(f"{seen_word(one.seen)}: {one.says}", highlight=False)
+        found.show()
         _tell(out)
+
+
+@dataclass
+class _Repeated:
+    """What the repeated report shows: its rows, its pings, and what became of its statements."""
+
+    rows: list[vdsl.Row] = field(default_factory=list)
+    series: list[vdsl.Series] = field(default_factory=list)
+    statements: list[vdsl.Statement] = field(default_factory=list)
+
+    def take(self, direction: Direction, records: Sequence[Record], world: str) -> None:
+        """Takes in the records of a direction, and says what disturbed them."""
+        for text in vdsl.disturbances(records):
+            warn(text)
+        by_control = by_label(records)
+        self.rows += vdsl.rows(direction, by_control)
+        self.series += vdsl.series(direction, by_control)
+        self.statements += vdsl.statements(direction, by_control, world=world)
+
+    def markdown(self) -> str:
+        """All tables, with intervals."""
+        statements = [tables.statement_cells(one) for one in self.statements]
+        parts = (
+            tables.markdown(tables.CFOSSPEED, self._cells(intervals=True)),
+            tables.markdown(tables.SERIES, self._pings()),
+            tables.markdown(tables.STATEMENTS, statements),
+        )
+        return "\n\n".join(parts)
+
+    def show(self) -> None:
+        """Prints the tables, and the statements in words."""
+        rows = self._cells(intervals=False)
+        console.print(tables.table("VDSL-100, as in the cFosSpeed report", tables.CFOSSPEED, rows))
+        console.print(tables.table("The report's pings, ms", tables.SERIES, self._pings()))
+        for one in self.statements:
+            console.print(f"{seen_word(one.seen)}: {one.says}", highlight=False)
+
+    def _cells(self, *, intervals: bool) -> list[list[str]]:
+        """Our rows, and beneath them what was reported."""
+        ours = [tables.cfosspeed_cells(row, intervals=intervals) for row in self.rows]
+        return ours + tables.reported_cells()
+
+    def _pings(self) -> list[list[str]]:
+        return [cells for one in self.series for cells in tables.series_cells(one)]
 
 
 def _draw(direction: str, records: Sequence[Record], folder: Path) -> None:
