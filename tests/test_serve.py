@@ -109,25 +109,18 @@ def test_a_signal_ends_it_cleanly_whatever_is_under_way(number: signal.Signals) 
             socket.create_connection((host, int(port)))
 
 
-def test_a_server_that_goes_away_leaves_its_figures(tmp_path: Path) -> None:
-    """Killed in the middle of the download: told in a sentence, below what is known until then."""
-    folder = tmp_path / "o"
-    words = ["test", "--idle", "1s", "--load", "60s", "--out", str(folder), "--json"]
+def leave_a_client(folder: Path) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """What our own test says when its server is killed during the download, and where its record is."""
+    words = ["test", "--idle", "1s", "--load", "60s", "--out", str(folder / "o"), "--json"]
     with serving("--max-rate", f"{RATE_MBIT}mbit") as started:
         client = subprocess.Popen(
             [*WEIR, *words, started.address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        while client.poll() is None and _reached_s(folder) < 4:
+        while client.poll() is None and _reached_s(folder / "o") < 4:
             time.sleep(0.1)
         started.process.kill()
         said, errors = client.communicate(timeout=PATIENCE_S)
-    assert client.returncode == 1
-    assert errors.startswith("weir: the control connection to the server broke: ")
-    assert errors.endswith(f"; the figures are those of what was measured until then, kept in {folder}\n")
-    assert errors.count("\n") == 1
-    figures = json.loads(said)
-    assert 0 < figures["down_mbps"] < 1.2 * RATE_MBIT
-    assert figures["up_mbps"] is None
+    return subprocess.CompletedProcess(words, client.returncode, said, errors), folder / "o"
 
 
 def _reached_s(folder: Path) -> float:
@@ -380,14 +373,30 @@ def cloudflare(address: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def clients() -> dict[str, Future[Any]]:
-    """What clients of other projects say, each of a server of its own, all at once."""
+def clients(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
+    """What clients of other projects and our own say, each of a server of its own, all at once."""
 
     def ask(client: Callable[[str], Any]) -> Any:
         with serving("--max-rate", f"{RATE_MBIT}mbit") as started:
             return client(started.address)
 
-    return together({one.__name__: partial(ask, one) for one in (ndt7, msak, speedtest_cli, cloudflare)})
+    theirs = {one.__name__: partial(ask, one) for one in (ndt7, msak, speedtest_cli, cloudflare)}
+    folders = {one: tmp_path_factory.mktemp(one.__name__) for one in (trust, leave_a_client)}
+    return together(theirs | {one.__name__: partial(one, folder) for one, folder in folders.items()})
+
+
+def test_a_server_that_goes_away_leaves_its_figures(clients: dict[str, Future[Any]]) -> None:
+    """Killed in the middle of the download: told in a sentence, below what is known until then."""
+    done, folder = clients["leave_a_client"].result()
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir: the control connection to the server broke: ")
+    assert done.stderr.endswith(
+        f"; the figures are those of what was measured until then, kept in {folder}\n"
+    )
+    assert done.stderr.count("\n") == 1
+    figures = json.loads(done.stdout)
+    assert 0 < figures["down_mbps"] < 1.2 * RATE_MBIT
+    assert figures["up_mbps"] is None
 
 
 def test_the_official_ndt7_client_completes(clients: dict[str, Future[Any]]) -> None:
@@ -517,28 +526,36 @@ def test_irtt_knows_the_secret_as_its_key(tmp_path: Path) -> None:
             assert done.returncode != 0
 
 
-def test_a_company_s_own_authority_is_believed_where_the_system_believes_it(tmp_path: Path) -> None:
-    """OpenSSL's variables name the store; without them, it is the system's, which does not know ours."""
+def trust(folder: Path) -> dict[str, Future[subprocess.CompletedProcess[str]]]:
+    """What our client says of a certificate of a company's authority, by what the named store knows."""
     openssl = [program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     made = [*openssl, "-nodes", "-days", "2", "-subj"]
-    authority = [tmp_path / "authority.pem", tmp_path / "authority.key"]
-    server = [tmp_path / "server.pem", tmp_path / "server.key"]
+    authority = [folder / "authority.pem", folder / "authority.key"]
+    server = [folder / "server.pem", folder / "server.key"]
     run([*made, "/CN=Example Ltd", "-out", str(authority[0]), "-keyout", str(authority[1])])
     signed = ["-CA", str(authority[0]), "-CAkey", str(authority[1])]
     for_server = ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:127.0.0.1"]
     run([*made, "/CN=server", *signed, *for_server, "-out", str(server[0]), "-keyout", str(server[1])])
-    (tmp_path / "empty").touch()
-    with serving("--cert", str(server[0]), "--key", str(server[1]), "--max-duration", "1s") as started:
+    (folder / "empty").touch()
+    words = ("--cert", str(server[0]), "--key", str(server[1]), "--max-rate", f"{RATE_MBIT}mbit")
+    with serving(*words, "--max-duration", "1s") as started:
 
         def test(store: Path | None) -> subprocess.CompletedProcess[str]:
             words = ("test", f"https://{started.address}", "--method", "ndt7", "--json")
             # The folder that may be named where the tests run adds to the file.
             named = {} if store is None else {"SSL_CERT_FILE": str(store), "SSL_CERT_DIR": ""}
-            return weir_in(tmp_path, *words, environment=named)
+            return weir_in(folder, *words, environment=named)
 
-        stores = {"believed": authority[0], "unknown": None, "empty": tmp_path / "empty"}
-        done = together({name: partial(test, store) for name, store in stores.items()})
-    believed, unknown, empty = (done[name].result() for name in stores)
+        stores = {"believed": authority[0], "unknown": None, "empty": folder / "empty"}
+        return together({name: partial(test, store) for name, store in stores.items()})
+
+
+def test_a_company_s_own_authority_is_believed_where_the_system_believes_it(
+    clients: dict[str, Future[Any]],
+) -> None:
+    """OpenSSL's variables name the store; without them, it is the system's, which does not know ours."""
+    done = clients["trust"].result()
+    believed, unknown, empty = (done[name].result() for name in ("believed", "unknown", "empty"))
     assert believed.returncode == 0, believed.stderr
     assert json.loads(believed.stdout)["result"]["failures"] == []
     assert unknown.returncode == 1
