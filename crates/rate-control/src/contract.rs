@@ -335,3 +335,84 @@ impl Control {
 pub const TICK: Duration = Duration::from_millis(20);
 /// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
 pub(crate) const MIN_RATE: Rate = Rate::from_kbit(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_the_unit_of_its_number() {
+        let of_unit = |unit: &str| {
+            let all = [
+                Reason::Start,
+                Reason::Delay,
+                Reason::Overdue,
+                Reason::Clear,
+                Reason::Probe,
+                Reason::Unused,
+                Reason::Load,
+                Reason::Idle,
+                Reason::Test,
+                Reason::Reroute,
+                Reason::Silence,
+                Reason::Resume,
+                Reason::Age,
+            ];
+            let named = all.into_iter().filter(|reason| reason.unit() == unit).map(Reason::name);
+            named.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of_unit(""), "start");
+        assert_eq!(of_unit("ms"), "delay overdue clear test reroute");
+        assert_eq!(of_unit("%"), "probe unused");
+        assert_eq!(of_unit("Mbit/s"), "load idle");
+        assert_eq!(of_unit("s"), "silence resume age");
+    }
+
+    /// Bounds of both sides with these rates of egress, in bit/s.
+    fn cake_autorate(min_bps: u64, base_bps: u64, max_bps: u64) -> Control {
+        let ingress = Bounds { min_bps: 100_000, base_bps: 100_000, max_bps: 100_000 };
+        Control::CakeAutorate { egress: Bounds { min_bps, base_bps, max_bps }, ingress }
+    }
+
+    #[test]
+    fn rates_that_are_told_are_in_order_and_not_below_the_least() {
+        assert_eq!(cake_autorate(100_000, 100_000, 100_000).check(), Ok(()));
+        assert_eq!(
+            cake_autorate(99_999, 100_000, 100_000).check().unwrap_err(),
+            "up min 99999 bit/s: write 100000 or more"
+        );
+        for (base_bps, max_bps) in [(199_999, 300_000), (300_000, 299_999)] {
+            assert_eq!(
+                cake_autorate(200_000, base_bps, max_bps).check().unwrap_err(),
+                format!(
+                    "up min 200000, base {base_bps}, max {max_bps} bit/s: write them in this order, each \
+                     at least the one before"
+                )
+            );
+        }
+        let fixed = |ingress_bps| Control::Fixed { egress_bps: None, ingress_bps }.check();
+        assert_eq!(fixed(None), Ok(()));
+        assert_eq!(fixed(Some(100_000)), Ok(()));
+        assert_eq!(fixed(Some(1)).unwrap_err(), "down rate 1 bit/s: write 100000 or more");
+    }
+
+    /// Only the traffic of shaped sides is decided on, once.
+    #[test]
+    fn fixed_rates_are_told_at_the_first_tick() {
+        let control = Control::Fixed { egress_bps: Some(2_000_000), ingress_bps: Some(3_000_000) };
+        let mut controller = control.build();
+        let mut said = Vec::new();
+        for ms in [20, 40] {
+            let traffic = [None, Some(Traffic::default())];
+            controller.on_tick(&traffic, Time::from_millis(ms), &mut |one| said.push(one));
+        }
+        let expected = Decision {
+            side: Side::Ingress,
+            rate: Some(Rate::from_mbit(3)),
+            state: State::Loaded,
+            reason: Reason::Start,
+            value: 0.0,
+        };
+        assert_eq!((said, controller.probe_every()), (vec![expected], None));
+    }
+}
