@@ -246,6 +246,7 @@ def test_the_command_is_quoted_for_a_shell() -> None:
 
 
 def test_a_run_is_ended_with_what_was_measured_and_so_is_the_application(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text(f"open({str(tmp_path / 'harmed')!r}, 'w')")
     one = begun(tmp_path)
     long = QUICK | {"load": "100000s"}
     answers = [json.loads(one.ask("/start", "POST", long)[1]) for _ in range(3)]
@@ -263,6 +264,7 @@ def test_a_run_is_ended_with_what_was_measured_and_so_is_the_application(tmp_pat
     # The second run ended with the application: its record is whole up to there.
     (second,) = {path.parent for path in tmp_path.rglob("manifest.json")} - {record.path}
     assert open_record(second).manifest.reached_ns is not None
+    assert not (tmp_path / "harmed").exists(), "a file beside the records was run"
 
 
 def test_records_are_found_chosen_and_compared(browser: Browser, served: Served) -> None:

@@ -47,7 +47,7 @@ def ask(request: dict[str, Any], on_view: Callable[[View], bool] | None = None) 
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            command = [sys.executable, "-m", "weirlab.lab.process", str(theirs.fileno())]
+            command = [sys.executable, "-P", "-m", "weirlab.lab.process", str(theirs.fileno())]
             process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         try:
             return _talk(ours, process, request, on_view)

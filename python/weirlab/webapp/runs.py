@@ -65,10 +65,10 @@ class Runs:
             if sum(one.code is None for one in self._runs) >= MAX_AT_ONCE:
                 raise UsageError(f"{MAX_AT_ONCE} runs are under way: wait until one has ended, or stop one")
             out = self._free_name(str(form.get("test", "run")))
-            command, total = command_of(form, out)
+            command, total = command_of(form, str(self._folder / out))
             process = subprocess.Popen(
-                [sys.executable, "-m", "weirlab", *shlex.split(command)[1:]],
-                cwd=self._folder,
+                # Not what lies in the working folder (-P): a file `json.py` beside records is no module.
+                [sys.executable, "-P", "-m", "weirlab", *shlex.split(command)[1:]],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
