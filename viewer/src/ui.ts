@@ -49,26 +49,22 @@ function records(): void {
     });
     byId("count").textContent = `${count} shown`;
   };
-  const chosen = () => rows.filter((row) => row.querySelector("input")?.checked).map((row) => row.dataset["place"] ?? "");
+  const chosen = () => rows.filter((row) => row.querySelector("input")?.checked);
+  const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
   const choose = () => {
-    const places = chosen();
-    open.disabled = places.length === 0;
-    open.textContent = places.length > 1 ? `Compare ${places.length}` : "Open";
-    command.textContent = places.length ? `weir report ${places.map(quoted).join(" ")}` : atFirst;
+    const found = chosen();
+    open.disabled = found.length === 0;
+    open.textContent = found.length > 1 ? `Compare ${found.length}` : "Open";
+    command.textContent = found.length ? ["weir report", ...found.map((row) => row.dataset["word"])].join(" ") : atFirst;
   };
   for (const one of [search, since, ...selects]) one.addEventListener("input", filter);
   for (const row of rows) {
     row.querySelector("input")?.addEventListener("change", choose);
-    row.querySelector("a")?.setAttribute("href", viewOf([row.dataset["place"] ?? ""]));
+    row.querySelector("a")?.setAttribute("href", viewOf([placeOf(row)]));
   }
-  open.addEventListener("click", () => location.assign(viewOf(chosen())));
+  open.addEventListener("click", () => location.assign(viewOf(chosen().map(placeOf))));
   filter();
   choose();
-}
-
-/** A word as a shell takes it. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
 }
 
 function form(): void {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,8 @@ def command_line(command: str) -> str:
 
 def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
     """The list of records, with its filters."""
-    rows = "".join(_row(one) for one in entries)
+    rows = "".join(_row(one, folder) for one in entries)
+    command = escape(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
     links = _options(sorted({one.link for one in entries if one.link}), "any")
@@ -53,7 +55,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <button type="button" id="open" disabled>Open</button>
 <span id="count" class="quiet" role="status"></span>
 </div>
-<pre id="command" tabindex="0" aria-label="The command that does it">weir show {escape(str(folder))}</pre>
+<pre id="command" tabindex="0" aria-label="The command that does it">{command}</pre>
 <div class="scroll" tabindex="0" role="group" aria-label="Records"><table class="list">
 <thead><tr><td></td>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
 """,
@@ -144,8 +146,9 @@ def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int]
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _row(one: Entry) -> str:
+def _row(one: Entry, folder: Path) -> str:
     place = escape(one.place)
+    word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
         wide = f'<td colspan="{len(COLUMNS)}">{place}: {escape(one.error)}</td>'
         return f'<tr data-place="{place}"><td></td>{wide}</tr>\n'
@@ -163,8 +166,9 @@ def _row(one: Entry) -> str:
     choice = f'<input type="checkbox" aria-label="Choose {place}">'
     mark = "" if one.complete else " (cut short)"
     return (
-        f'<tr data-place="{place}" data-test="{escape(one.test)}" data-link="{escape(one.link)}" '
-        f'data-world="{escape(one.world)}" data-date="{escape(one.started_at[:10])}">'
+        f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
+        f'data-link="{escape(one.link)}" data-world="{escape(one.world)}" '
+        f'data-date="{escape(one.started_at[:10])}">'
         f"<td>{choice}</td><td><a>{place}</a>{mark}</td>{told}</tr>\n"
     )
 
