@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import io
 import re
-import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
-from weirlab.errors import UsageError, WeirError
+from weirlab.errors import UsageError
 from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
 from weirlab.record.set_ups import distinct
 from weirlab.tidy import TABLES, frame, samples
+from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,7 @@ def export(
 
     Raises:
         UsageError: if something is there already, or words do not fit together; nothing is written then.
-        WeirError: if the files cannot be written.
+        WriteError: if a file cannot be written; nothing half written stays.
     """
     wanted, alone = planned(out, form, table)
     chosen = distinct(records)
@@ -170,22 +170,8 @@ def _names(records: Sequence[Record], folder: Path) -> list[Path]:
 
 
 def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
-    """Writes each beside its name and renames it; nothing half written stays.
-
-    Raises:
-        WeirError: if one cannot be written.
-    """
     for target, write in files.items():
-        part = target.with_name(f".{uuid.uuid4().hex}.part")
-        try:
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write(part)
-                part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
-        except OSError as error:
-            raise WeirError(f"`{target}` cannot be written: {error.strerror or error}") from error
+        replaced(target, write)
     return list(files)
 
 

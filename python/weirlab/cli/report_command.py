@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import click
 
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs
-from weirlab.errors import UsageError, cannot_write
+from weirlab.errors import UsageError
 from weirlab.ui import note
 from weirlab.viewer import report_page
+from weirlab.writing import replaced
 
 
 @click.command("report")
@@ -42,22 +42,8 @@ def command(paths: tuple[Path, ...], *, out: Path, title: str | None) -> None:
         if len(records) > MAX_RECORDS:
             raise UsageError(f"{len(records)} records are too many for one page: give {MAX_RECORDS} or fewer")
         content = report_page(records, title=title)
-        _write(out, content)
+        replaced(out, lambda part: part.write_text(content, encoding="utf-8"))
         note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {len(content) / 1e6:.1f} MB")
-
-
-def _write(out: Path, content: str) -> None:
-    """Writes beside the file and renames: whoever looks sees a whole page or the old one."""
-    part = out.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(content, encoding="utf-8")
-            part.replace(out)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(f"`{out}` cannot be written", error) from error
 
 
 MAX_RECORDS = 48

@@ -6,14 +6,14 @@ What draws is loaded only when something is drawn: `weir --help` shall not wait 
 from __future__ import annotations
 
 import importlib
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from weirlab.arguments import records_of
-from weirlab.errors import UsageError, cannot_write
+from weirlab.errors import UsageError
+from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,7 +159,7 @@ def save(make: Callable[[], Figure], target: Path) -> Path:
 
     with theme.applied():
         content = theme.render(make(), suffix)
-    _write(target, content)
+    replaced(target, lambda part: part.write_bytes(content))
     return target
 
 
@@ -208,20 +208,6 @@ def spanned() -> str:
     """The charts of which a part of the time may be chosen, in words."""
     names = [f"`{known.name}`" for known in KINDS.values() if known.takes_span]
     return f"the {'chart' if len(names) == 1 else 'charts'} {' and '.join(names)}"
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Writes beside the target and renames: whoever looks sees a whole chart or the old one."""
-    part = target.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(content)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(f"`{target}` cannot be written", error) from error
 
 
 MAX_TITLE_CHARS = 200
