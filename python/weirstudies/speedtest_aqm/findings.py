@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weirstudies import judge
 from weirstudies.speedtest_aqm.known import Known
 from weirstudies.speedtest_aqm.rules import RULES
+from weirstudies.statements import seen_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ class Judged:
         if self.rule.changed:
             lines.append(f"The rule was changed after its result was known: {self.rule.changed}.")
         for why, rulings in self.others:
-            lines.append(f"{why}: **{_word(judge.seen(rulings))}**: {_brief(rulings)}")
+            lines.append(f"{why}: **{seen_word(judge.seen(rulings))}**: {_brief(rulings)}")
         return [*lines, self.rule.note] if self.rule.note else lines
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,10 +102,6 @@ def _interval(one: judge.Ruling) -> str:
     if one.value is None or one.low is None or one.high is None:
         return f"{one.claim.what}: {one.why}"
     return f"{one.claim.what} {one.shown}{mark}"
-
-
-def _word(seen: bool | None) -> str:
-    return {True: "seen", False: "not seen", None: "undecided"}[seen]
 
 
 NOT_RUN = "the cells that it is about were not run"
