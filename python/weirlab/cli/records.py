@@ -10,6 +10,7 @@ import click
 from weirlab.errors import RecordError
 from weirlab.record import Record, record_paths
 from weirlab.record.set_ups import distinct, same_runs
+from weirlab.report import cut_short
 from weirlab.ui import warn
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ def readable_runs(paths: Sequence[Path]) -> Iterator[list[Record]]:
                 warn(f"`{record.path}` and `{counts.path}` are one run: `{counts.path}` counts")
         runs = distinct(records)
         for record in runs:
-            if not record.manifest.complete:
-                warn(f"`{record.path}`: the run was cut short at {record.reached_ns / 1e9:.1f} s")
+            cut = cut_short(record)
+            if cut is not None:
+                warn(f"`{record.path}`: {cut}")
         yield runs
 
 

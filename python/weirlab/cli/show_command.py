@@ -10,14 +10,13 @@ import click
 
 from weirlab.cli.options import option
 from weirlab.cli.records import readable, told
-from weirlab.report import cautions, flow_table, latency_table, quality_table
+from weirlab.report import cautions, cut_short, flow_table, increase_line, latency_table, quality_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.stats import summarise
 from weirlab.ui import console, section, warn
 
 if TYPE_CHECKING:
     from weirlab.record import Record
-    from weirlab.stats import LatencySummary
 
 
 @click.command("show")
@@ -46,10 +45,8 @@ def _show(record: Record) -> None:
     said = told(record)
     if said:
         console.print(said)
-    for text in cautions([record]):
+    for text in filter(None, [*cautions([record]), cut_short(record)]):
         warn(text)
-    if not manifest.complete:
-        warn(f"the run was cut short at {record.reached_ns / 1e9:.1f} s")
     quality = quality_table(record)
     if quality is not None:
         console.print(quality)
@@ -57,13 +54,9 @@ def _show(record: Record) -> None:
         console.print(flow_table(summary))
     if summary.latency.sent:
         console.print(latency_table(summary))
-    latency = summary.latency
-    if latency.increase_mean_ms is not None:
-        console.print(
-            f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
-            f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
-            f"{latency.increase_p99_ms:.1f} ms{_lost(latency)}."
-        )
+    increase = increase_line(summary.latency)
+    if increase is not None:
+        console.print(increase)
     for table in method_tables(record):
         console.print(table)
     for line in method_verdicts(record):
@@ -81,7 +74,3 @@ def _origin(record: Record) -> str:
         made = f"world {manifest.world}, seed {manifest.seed}"
     parts = [made, f"started {manifest.started_at}", f"Weir {manifest.versions.get('weir', '?')}"]
     return ", ".join([*parts, *filter(None, [manifest.host.get("kernel", "")])])
-
-
-def _lost(latency: LatencySummary) -> str:
-    return "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import Comparison, Distribution, Interval, Summary
+    from weirlab.stats import Comparison, Distribution, Interval, LatencySummary, Summary
     from weirlab.stats.assertions import Outcome
 
 
@@ -195,6 +195,25 @@ def flow_table(summary: Summary) -> Table:
             end_section=True,
         )
     return table
+
+
+def increase_line(latency: LatencySummary) -> str | None:
+    """By how much pings took longer under load, and how many were lost; None if that is not known."""
+    if latency.increase_mean_ms is None:
+        return None
+    lost = "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
+    return (
+        f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
+        f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
+        f"{latency.increase_p99_ms:.1f} ms{lost}."
+    )
+
+
+def cut_short(record: Record) -> str | None:
+    """That a run did not come to its end, and how far it got; None if it did."""
+    if record.manifest.complete:
+        return None
+    return f"the run was cut short at {record.reached_ns / 1e9:.1f} s"
 
 
 def _missing(one: Comparison) -> str:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import pack
 from weirlab.record.set_ups import run_names
-from weirlab.report import advice, comparison_table, flow_table, latency_table, quality_table, story
+from weirlab.report import (
+    advice,
+    comparison_table,
+    cut_short,
+    flow_table,
+    increase_line,
+    latency_table,
+    quality_table,
+    story,
+)
 from weirlab.report.methods import method_tables
 from weirlab.stats import compare, summarise
 from weirlab.viewer.data import record_data
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import LatencySummary
     from weirlab.ui import Table
 
 
@@ -180,10 +188,7 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
 
 def _warnings(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
     for record, name in zip(records, names, strict=True):
-        said = list(record.manifest.warnings)
-        if not record.manifest.complete:
-            said.append(f"the run was cut short at {record.reached_ns / 1e9:.1f} s")
-        for text in said:
+        for text in filter(None, [*record.manifest.warnings, cut_short(record)]):
             where = f"{name}: " if len(records) > 1 else ""
             yield f'<p class="warning">Caution: {escape(where + text)}</p>\n'
 
@@ -220,19 +225,11 @@ def _figures(record: Record) -> Iterator[str]:
         yield _table(flow_table(summary))
     if summary.latency.sent:
         yield _table(latency_table(summary))
-    latency = summary.latency
-    if latency.increase_mean_ms is not None:
-        yield (
-            f"<p>Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
-            f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
-            f"{latency.increase_p99_ms:.1f} ms{_lost(latency)}.</p>\n"
-        )
+    increase = increase_line(summary.latency)
+    if increase is not None:
+        yield f"<p>{escape(increase)}</p>\n"
     for table in method_tables(record):
         yield _table(table)
-
-
-def _lost(latency: LatencySummary) -> str:
-    return "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
 
 
 def _repeat(record: Record) -> Iterator[str]:
