@@ -35,7 +35,7 @@ impl Preset {
     /// If its rate is missing, no rate, or too low for the preset.
     pub fn expand(&self, set_up: &SetUp, device: &Device) -> Result<String, SetUpError> {
         let options = set_up.read(device)?;
-        (self.expand)(&Line::new(self.discipline.name, &options, device))
+        (self.expand)(&Line::new(self.discipline.name, &options, device)?)
     }
 }
 
@@ -65,16 +65,24 @@ struct Overhead {
 }
 
 impl Line {
-    fn new(name: &'static str, options: &PresetOptions, device: &Device) -> Self {
+    fn new(
+        name: &'static str,
+        options: &PresetOptions,
+        device: &Device,
+    ) -> Result<Self, SetUpError> {
         let PresetOptions { rate, overhead: bytes, mpu, cells, inbound } = *options;
+        if rate < Rate::from_kbit(1) {
+            let allowed = "write a rate of at least 1kbit";
+            return Err(SetUpError::bad(name, "rate", &rate.to_string(), allowed));
+        }
         let layer = if cells { "atm" } else { "ethernet" };
-        Self {
+        Ok(Self {
             name,
             kbit: rate.as_bps() / 1_000,
             mtu: u64::from(device.mtu),
             overhead: (bytes > 0 || mpu > 0 || cells).then_some(Overhead { bytes, mpu, layer }),
             inbound,
-        }
+        })
     }
 
     /// Refuses a rate of which the tiers would have nothing.
@@ -368,6 +376,12 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
             expanded("simple rate 300kbit").unwrap_err().to_string(),
             "simple: `rate 300Kbit`: its tiers need a rate of at least 384kbit"
         );
+        for preset in ["simplest", "piece_of_cake"] {
+            assert_eq!(
+                expanded(&format!("{preset} rate 999bit")).unwrap_err().to_string(),
+                format!("{preset}: `rate 999bit`: write a rate of at least 1kbit")
+            );
+        }
     }
 
     /// Three tiers that all want more than they get: who gets what, of 9 Mbit/s.

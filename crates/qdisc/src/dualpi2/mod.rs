@@ -270,7 +270,10 @@ impl DualPi2Options {
             }
             (None, None) => return Ok(given),
             (Some(max), None) => (max, max / TYPICAL_OF_MAX),
-            (None, Some(typical)) => (typical * TYPICAL_OF_MAX, typical),
+            (None, Some(typical)) => {
+                let max = typical.as_nanos().saturating_mul(TYPICAL_OF_MAX);
+                (Duration::from_nanos(max), typical)
+            }
             (Some(max), Some(typical)) => (max, typical),
         };
         if alpha.is_some() || beta.is_some() || target.is_some() || tupdate.is_some() {

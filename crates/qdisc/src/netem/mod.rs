@@ -118,7 +118,8 @@ impl Cells {
             let cell = i64::from(self.cell_size) + i64::from(self.cell_overhead);
             len = len.div_ceil(u64::from(self.cell_size)) * cell.max(0) as u64;
         }
-        (len * 1_000_000_000 / self.bytes_per_sec) as i64
+        let nanos = u128::from(len) * 1_000_000_000 / u128::from(self.bytes_per_sec);
+        i64::try_from(nanos).unwrap_or(i64::MAX)
     }
 }
 
@@ -126,7 +127,7 @@ impl OpenSlot {
     fn open_next(&mut self, now: Time, rng: &mut Rng) {
         let nanos = match &self.slots.between {
             (least, most, None) => {
-                least + (((most - least) as u64 * u64::from(draw(rng))) >> 32) as i64
+                least + ((i128::from(most - least) * i128::from(draw(rng))) >> 32) as i64
             }
             (mean, width, Some(shape)) if *width > 0 => deviate(*mean, *width, shape, draw(rng)),
             (mean, ..) => *mean,
@@ -226,7 +227,7 @@ impl Netem {
                 delay = (delay - wait).max(0);
                 from = last;
             }
-            delay += line.time_of(packet.len);
+            delay = delay.saturating_add(line.time_of(packet.len));
         }
         self.since_reordered = self.since_reordered.saturating_add(1);
         let leaves = later(from, delay);
@@ -425,6 +426,20 @@ mod tests {
         let overtaken =
             outcome.departures.windows(2).filter(|pair| pair[0].1.handle > pair[1].1.handle);
         assert!(overtaken.count() > 300);
+    }
+
+    #[test]
+    fn a_slot_that_ends_before_it_begins_has_the_length_of_its_beginning() {
+        let departures = |set_up| outcome(set_up, 50, 700).departures;
+        assert_eq!(departures("netem slot 20ms 5ms"), departures("netem slot 20ms"));
+    }
+
+    #[test]
+    fn long_slots_are_spread_over_their_whole_range() {
+        let slots = outcome("netem slot 0s 100s packets 1", 400, 1).departures;
+        let gaps: Vec<_> = slots.windows(2).map(|pair| pair[1].0.since(pair[0].0)).collect();
+        let beyond = gaps.iter().filter(|gap| **gap > weir_core::Duration::from_secs(50)).count();
+        assert!((150..250).contains(&beyond), "{beyond} of 399 gaps are above 50 s");
     }
 
     #[test]

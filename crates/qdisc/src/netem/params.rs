@@ -153,7 +153,8 @@ fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
     let reader = Words::of(text);
     let words = &reader.words[..];
     let nanos = |place: usize| -> Result<Option<i64>, SetUpError> {
-        Ok(reader.time(place)?.map(|time| time.as_nanos() as i64))
+        let time = reader.time(place)?.map(|time| i64::try_from(time.as_nanos()));
+        time.transpose().map_err(|_| text.bad("times up to 292 years are allowed"))
     };
     let missing = || text.bad("write `MIN [MAX]` or `distribution NAME DELAY JITTER`");
     let (between, next) = if words[0] == "distribution" {
@@ -169,7 +170,8 @@ fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
         let least = nanos(0)?.ok_or_else(missing)?;
         let is_time = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
         match words.get(1).filter(|word| is_time(word)) {
-            Some(_) => ((least, nanos(1)?.expect("it is there"), None), 2),
+            // As `tc` has it: the most is the least at least.
+            Some(_) => ((least, nanos(1)?.unwrap_or(least).max(least), None), 2),
             None => ((least, least, None), 1),
         }
     };
