@@ -142,9 +142,10 @@ def _t0_ns(record: Record) -> int:
     return of.t0_ns if of else 0
 
 
-def _epoch_s(record: Record, t_ns: float) -> float:
-    """A time of the record in seconds since 1970."""
-    return round(_start(record).timestamp() + (t_ns - _t0_ns(record)) / 1e9, 7)
+def _epoch(record: Record) -> Callable[[float], float]:
+    """What makes a time of the record in ns one in seconds since 1970."""
+    start_s, t0_ns = _start(record).timestamp(), _t0_ns(record)
+    return lambda t_ns: round(start_s + (t_ns - t0_ns) / 1e9, 7)
 
 
 def _steps(record: Record) -> Numbers:
@@ -164,22 +165,21 @@ def _ping(record: Record, probe: int, at_s: Numbers) -> tuple[Points, list[float
     of = record.manifest.imported
     own_time = of is not None and probe in of.losses_unknown
     udp = kind != "icmp" and not own_time
+    knows_way = _knows_way(record)
+    epoch_s = _epoch(record)
     points: Points = []
     for row in rows.iter_rows(named=True):
         rtt = row["rtt_ns"]
         point: dict[str, Any] = {} if row["seq"] is None else {"seq": row["seq"]}
         if rtt is not None:
             # Flent has the time of the answer, a record that of sending.
-            point |= {"t": _epoch_s(record, row["t_ns"] + (0 if own_time else rtt)), "val": rtt / 1e6}
+            point |= {"t": epoch_s(row["t_ns"] + (0 if own_time else rtt)), "val": rtt / 1e6}
             for key, way in (("owd_up", "up_ns"), ("owd_down", "down_ns")) if udp else ():
                 if row[way] is not None:
                     point[key] = row[way] / 1e6
         elif udp:
             lost = {"lost": True, "lost_dir": "up" if row["up_ns"] is None else "down"}
-            point |= {
-                "t": _epoch_s(record, row["t_ns"]),
-                **(lost if _knows_way(record) else {"lost": "true"}),
-            }
+            point |= {"t": epoch_s(row["t_ns"]), **(lost if knows_way else {"lost": "true"})}
         else:
             continue
         points.append(point)
@@ -217,8 +217,9 @@ def _stream(
     before = np.concatenate([[-np.inf], ends[:-1]])
     lengths = np.where(ends - before <= 1.5 * interval, ends - before, interval)
     mbps = rows["bytes"].to_numpy() * 8e3 / np.maximum(lengths, 1)
+    epoch_s = _epoch(record)
     points = [
-        {"t": _epoch_s(record, end), "dur": length / 1e9, "val": float(rate)}
+        {"t": epoch_s(end), "dur": length / 1e9, "val": float(rate)}
         for end, length, rate in zip(ends, lengths, mbps, strict=True)
     ]
     summary = summarise(record)
@@ -243,6 +244,7 @@ def _stream(
 
 def _sockets(record: Record, flow: int) -> Points:
     """State of the sending sockets, which Flent's `--socket-stats` adds to uploads."""
+    epoch_s = _epoch(record)
     points = []
     for row in record.tcp.filter(pl.col("flow") == flow).iter_rows(named=True):
         point = {
@@ -253,7 +255,7 @@ def _sockets(record: Record, flow: int) -> Points:
             "tcp_delivery_rate": _divided(row["delivery_rate_bps"], 1e6),
         }
         known = {key: value for key, value in point.items() if value is not None}
-        points.append({"t": _epoch_s(record, row["t_ns"]), **known})
+        points.append({"t": epoch_s(row["t_ns"]), **known})
     return points
 
 

@@ -54,8 +54,9 @@ def import_flent(file: Path, folder: Path) -> Record:
     if not series.pings and not series.streams:
         raise RecordError(f"`{file}`: test `{document.name}` has neither pings nor streams: {_why(series)}")
     try:
-        tables = _tables(document, series)
-        manifest = _manifest(document, series, tables, file)
+        zero = samples.zero_s(document, series)
+        tables = _tables(document, series, zero)
+        manifest = _manifest(document, series, tables, zero, file)
     except RecordError as error:
         raise RecordError(f"`{file}`: {error}") from error
     _write(manifest, tables, folder)
@@ -67,8 +68,7 @@ def _why(series: Series) -> str:
     return "it is empty" if first is None else f"of `{first[0]}`, {first[1]}"
 
 
-def _tables(document: Document, series: Series) -> dict[str, pl.DataFrame]:
-    zero = samples.zero_s(document, series)
+def _tables(document: Document, series: Series, zero: float) -> dict[str, pl.DataFrame]:
     tables = {
         "flows": samples.flows(series.streams),
         "latency": samples.latency(series.pings, zero),
@@ -79,14 +79,13 @@ def _tables(document: Document, series: Series) -> dict[str, pl.DataFrame]:
 
 
 def _manifest(
-    document: Document, series: Series, tables: Mapping[str, pl.DataFrame], file: Path
+    document: Document, series: Series, tables: Mapping[str, pl.DataFrame], zero: float, file: Path
 ) -> dict[str, Any]:
     told = document.metadata
     host = _text(told, "HOST") or "an unknown host"
     title = _text(told, "TITLE")
     path = f"path to {host}"
     link = f"{title} ({path})" if title else path
-    zero = samples.zero_s(document, series)
     scenario = _scenario(document, series)
     last = max(_last(table) for table in tables.values())
     reached = max(last, round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9))
