@@ -11,7 +11,7 @@ from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.set_ups import set_ups
 from weirlab.shown import Shown
-from weirlab.stats.difference import Difference, are_pairs, corrected, differences, resampled
+from weirlab.stats.difference import Difference, corrected, differences, matched, resampled
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -177,12 +177,10 @@ def _comparison(
 
 
 def _factor(baseline: list[Summary], runs: list[Summary]) -> Factor:
-    paired = are_pairs(baseline, runs)
-    if paired:
-        baseline, runs = (sorted(side, key=lambda run: run.seed or 0) for side in (baseline, runs))
-    before, after = _increases(baseline), _increases(runs)
-    whole = len(before) == len(baseline) and len(after) == len(runs)
-    same = [run.path for run in runs] == [run.path for run in baseline]
+    first, second, paired = matched(baseline, runs, lambda run: run.seed)
+    before, after = _increases(first), _increases(second)
+    whole = len(before) == len(first) and len(after) == len(second)
+    same = [run.path for run in second] == [run.path for run in first]
     return factor(before, after, same=same, paired=paired and whole)
 
 

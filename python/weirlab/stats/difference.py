@@ -8,7 +8,7 @@ corrected by Holm (1979) for all comparisons that are made at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from weirlab.stats.summary import Summary
 
     Numbers = NDArray[np.floating[Any]]
+
+Run = TypeVar("Run")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,19 +58,24 @@ class Difference:
         return self.repeats < MIN_REPEATS
 
 
-def are_pairs(baseline: Sequence[Summary], runs: Sequence[Summary]) -> bool:
-    """Whether both sides have the same seeds, each once."""
-    seeds = [[run.seed for run in side] for side in (baseline, runs)]
+def matched(
+    baseline: Sequence[Run], runs: Sequence[Run], seed_of: Callable[[Run], int | None]
+) -> tuple[Sequence[Run], Sequence[Run], bool]:
+    """Both sides in the order of their seeds if these are the same, each once; and whether they are."""
+    seeds = [[seed_of(run) for run in side] for side in (baseline, runs)]
     known = [{seed for seed in side if seed is not None} for side in seeds]
-    return known[0] == known[1] and all(len(one) == len(side) for one, side in zip(known, seeds, strict=True))
+    paired = known[0] == known[1] and all(
+        len(one) == len(side) for one, side in zip(known, seeds, strict=True)
+    )
+    if not paired:
+        return baseline, runs, False
+    before, after = (sorted(side, key=lambda run: seed_of(run) or 0) for side in (baseline, runs))
+    return before, after, True
 
 
 def differences(baseline: Sequence[Summary], runs: Sequence[Summary]) -> list[Difference]:
     """The differences of `runs` from `baseline` in all of `FIGURES` that both have, not yet corrected."""
-    paired = are_pairs(baseline, runs)
-    if paired:
-        baseline = sorted(baseline, key=lambda run: run.seed or 0)
-        runs = sorted(runs, key=lambda run: run.seed or 0)
+    baseline, runs, paired = matched(baseline, runs, lambda run: run.seed)
     found = []
     for figure, (value_of, _) in FIGURES.items():
         before, after = [value_of(run) for run in baseline], [value_of(run) for run in runs]

@@ -17,7 +17,7 @@ import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.stats.assertions import Figure
-from weirlab.stats.difference import standard_error
+from weirlab.stats.difference import matched, standard_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,9 +58,7 @@ class NotWorse:
         if found is None:
             raise UsageError(f"`{text}`: write a rule such as `latency.p95 not worse than baseline by 2ms`")
         self._figure = Figure(found["figure"])
-        margin = found["margin"]
-        self._share = float(margin.removesuffix("%")) / 100 if _PERCENT.fullmatch(margin) else None
-        self._margin = 0.0 if self._share is not None else self._figure.quantity(margin)
+        self._share, self._margin = _tolerance(self._figure, found["margin"])
 
     def check(self, scenario: Mapping[str, Any]) -> None:
         """Refuses a rule about what a run of that resolved scenario does not have.
@@ -81,12 +79,7 @@ class NotWorse:
                 raise UsageError(
                     f"`{self.text}`: {name} has 1 repetition; 95 % need two or more (--repeat 5)"
                 )
-        seeds = [[one.manifest.seed for one in side] for side in (runs, baseline)]
-        paired = _same_seeds(*seeds)
-        if paired:
-            runs, baseline = (
-                sorted(side, key=lambda one: one.manifest.seed or 0) for side in (runs, baseline)
-            )
+        baseline, runs, paired = matched(baseline, runs, lambda one: one.manifest.seed)
         ours, theirs = (np.array([self._figure.of(one) for one in side]) for side in (runs, baseline))
         sign = -1.0 if self._figure.higher_is_better else 1.0
         worse_by = float(sign * (ours.mean() - theirs.mean()))
@@ -112,9 +105,7 @@ class Until:
                 f"--until `{text}`: write a figure and half its interval, such as `latency.p95 +-5%`"
             )
         self._figure = Figure(found["figure"])
-        width = found["width"]
-        self._share = float(width.removesuffix("%")) / 100 if _PERCENT.fullmatch(width) else None
-        self._width = 0.0 if self._share is not None else self._figure.quantity(width)
+        self._share, self._width = _tolerance(self._figure, found["width"])
         if not (self._share or self._width) > 0:
             raise UsageError(f"--until `{text}`: the interval must be wider than 0")
 
@@ -143,13 +134,11 @@ class Until:
         return half <= (self._width if self._share is None else self._share * abs(mean))
 
 
-def _same_seeds(ours: Sequence[int | None], theirs: Sequence[int | None]) -> bool:
-    """Whether both sides have the same seeds, each once."""
-    return (
-        None not in ours
-        and len(set(ours)) == len(ours)
-        and sorted(map(str, ours)) == sorted(map(str, theirs))
-    )
+def _tolerance(figure: Figure, text: str) -> tuple[float | None, float]:
+    """What a text such as `5%` or `2ms` allows: a share of the figure, or so much in its unit."""
+    if _PERCENT.fullmatch(text):
+        return float(text.removesuffix("%")) / 100, 0.0
+    return None, figure.quantity(text)
 
 
 def _half_width(ours: Any, theirs: Any, *, paired: bool) -> float:
