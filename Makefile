@@ -22,7 +22,7 @@ demo: setup ## Sets everything up and runs the main job: RRUL on a cable and an 
 	@tools/demo.sh
 
 .PHONY: test
-test: setup ## Sets everything up and passes the tests
+test: setup ## Sets everything up and passes the tests: Rust, Python at once, Python in real time
 	@echo "== Rust tests"
 	@# Random inputs are the same each time here; `cargo test` alone draws others.
 	@PROPTEST_RNG_SEED=1 cargo test --workspace --exclude weir-py --locked --quiet
