@@ -1,8 +1,8 @@
 // Boxes of download, upload and ping of each run, from the figures that Python computed.
 import type { Distribution, RecordData } from "./data";
-import { button, colour, el, tableOf } from "./dom";
+import { button, colour, el, paletteColour, tableOf } from "./dom";
 import { escaped, keep, pngOf, share, svg, ticks } from "./save";
-import { short } from "./statistics";
+import { short, tick } from "./statistics";
 
 interface Panel {
   title: string;
@@ -64,7 +64,7 @@ function drawn(panels: Panel[], records: RecordData[], width: number): string {
     for (const value of ticks(range, false)) {
       const x = place(value, range, width);
       parts.push(`<line x1="${x}" x2="${x}" y1="${top}" y2="${bottom}" stroke="${colour("grid")}"/>`);
-      parts.push(text(x, bottom + 14, short(value).replace(/\.0+$/, ""), "quiet", 'text-anchor="middle"'));
+      parts.push(text(x, bottom + 14, tick(value), "quiet", 'text-anchor="middle"'));
     }
     panel.boxes.forEach((box, at) => {
       const name = records[at]?.name ?? "";
@@ -78,7 +78,7 @@ function drawn(panels: Panel[], records: RecordData[], width: number): string {
 
 function oneBox(box: Distribution, y: number, range: [number, number], width: number, at: number): string {
   const [p5, p25, median, p75, p95, mean] = [box.p5, box.p25, box.median, box.p75, box.p95, box.mean].map((value) => place(value, range, width)) as [number, number, number, number, number, number];
-  const tint = colour(`c${at % 6}`);
+  const tint = paletteColour(at);
   const middle = y + 9;
   return [
     `<line x1="${p5}" x2="${p95}" y1="${middle}" y2="${middle}" stroke="${tint}" stroke-width="1.5"/>`,

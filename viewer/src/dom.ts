@@ -51,3 +51,9 @@ export function tableOf(caption: string, headings: string[], rows: string[][]): 
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
+
+/** The present value of the colour `number` of the palette, which begins again behind its last one. */
+export const paletteColour = (number: number) => colour(`c${number % COLOURS}`);
+
+/** As many colours as the style sheet has, `--c0` and on. */
+export const COLOURS = 6;

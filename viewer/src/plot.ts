@@ -1,9 +1,9 @@
 // Drawing lines with uPlot: what is sampled for the screen, axes, phases, lost pings, and what dragging does.
 import uPlot from "uplot";
 import type { Phase } from "./data";
-import { colour } from "./dom";
+import { COLOURS, colour, paletteColour } from "./dom";
 import type { Line } from "./series";
-import { indexOf, quantile, short } from "./statistics";
+import { indexOf, quantile, tick } from "./statistics";
 import type { Span } from "./view";
 
 /** What a plot shows. */
@@ -37,7 +37,7 @@ export interface Told {
 }
 
 /** The colour of a line. */
-export const colourOf = (line: Line) => (line.average ? colour("ink") : colour(`c${line.colour % COLOURS}`));
+export const colourOf = (line: Line) => (line.average ? colour("ink") : paletteColour(line.colour));
 
 /** The dashes of a line: those that share a colour differ by them. */
 export const dashOf = (line: Line) => DASHES[Math.floor(line.colour / COLOURS) % DASHES.length] as number[];
@@ -76,6 +76,7 @@ export class Plot {
   private options(shown: Shown, width: number, height: number): uPlot.Options {
     const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
     const font = "12px system-ui, sans-serif";
+    const values: uPlot.Axis.Values = (_, ticks) => ticks.map((value) => (value === null ? "" : tick(value)));
     const [low, high] = this.range(shown);
     return {
       width,
@@ -92,8 +93,8 @@ export class Plot {
         y: { distr: shown.log ? 3 : 1, range: () => [low, high] },
       },
       axes: [
-        { ...axis, ...(shown.xLog ? LOG : {}), font, size: 26, label: shown.xLabel, labelFont: font, labelSize: 18, values: (_, ticks) => ticks.map(tick) },
-        { ...axis, ...(shown.log ? LOG : {}), font, size: 50, label: shown.yLabel, labelFont: font, labelSize: 18, values: (_, ticks) => ticks.map(tick) },
+        { ...axis, ...(shown.xLog ? LOG : {}), font, size: 26, label: shown.xLabel, labelFont: font, labelSize: 18, values },
+        { ...axis, ...(shown.log ? LOG : {}), font, size: 50, label: shown.yLabel, labelFont: font, labelSize: 18, values },
       ],
       series: [{}, ...shown.lines.map((line) => this.series(line))],
       hooks: {
@@ -268,8 +269,6 @@ function drawable(value: number, log: boolean): number | null {
   return Number.isFinite(value) && !(log && value <= 0) ? value : null;
 }
 
-const tick = (value: number | null) => (value === null ? "" : Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : short(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
-
 /** Ticks of a logarithmic axis: powers of ten, and 2 and 5 between them where there is room. */
 const LOG: Partial<uPlot.Axis> = {
   splits: (_plot, _axis, low, high) => {
@@ -286,5 +285,4 @@ const LOG: Partial<uPlot.Axis> = {
   filter: (_plot, splits) => splits,
 };
 
-const COLOURS = 6;
 const DASHES = [[], [6, 3], [2, 2], [8, 2, 2, 2]];

@@ -2,7 +2,7 @@
 import { colour } from "./dom";
 import { colourOf, dashOf, type Picture } from "./plot";
 import type { Line } from "./series";
-import { short } from "./statistics";
+import { tick } from "./statistics";
 
 /** The chart as an SVG picture with title, axes and legend. */
 export function svgOf(picture: Picture, title: string): string {
@@ -131,12 +131,10 @@ function path(line: Line, times: number[], values: (number | null | undefined)[]
 
 function gridLine(y: number, value: number): string {
   const line = `<line x1="${LEFT}" x2="${LEFT + WIDTH}" y1="${y}" y2="${y}" stroke="${colour("grid")}"/>`;
-  return `${line}<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end" fill="${colour("quiet")}">${tickLabel(value)}</text>`;
+  return `${line}<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end" fill="${colour("quiet")}">${tick(value)}</text>`;
 }
 
-const tickText = (x: number, value: number) => centred(x, TOP + PLOT + 16, tickLabel(value));
-
-const tickLabel = (value: number) => (Number.isInteger(value) && Math.abs(value) < 1e6 ? String(value) : short(value));
+const tickText = (x: number, value: number) => centred(x, TOP + PLOT + 16, tick(value));
 
 function centred(x: number, y: number, text: string): string {
   return `<text x="${x}" y="${y}" text-anchor="middle" fill="${colour("quiet")}">${escaped(text)}</text>`;

@@ -57,3 +57,9 @@ export function short(value: number): string {
   if (value === 0) return "0";
   return size < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
 }
+
+/** A number beside an axis: a whole one as it is, any other without noughts at its end. */
+export function tick(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  return short(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+}
