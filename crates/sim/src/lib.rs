@@ -18,5 +18,6 @@ mod run;
 mod sampler;
 mod shaper;
 mod slab;
+mod sources;
 
 pub use run::{Outcome, SimError, Simulation, check};

@@ -17,6 +17,7 @@ use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
 use crate::shaper::ShaperControl;
+use crate::sources::{EventSource, SourceMap, Tick};
 
 /// The path with the simulator's packets on it.
 pub(crate) type Network = Path<PacketStore>;
@@ -30,8 +31,8 @@ pub struct Simulation {
     speed_tests: Option<Box<SpeedTests>>,
     flow_sampler: FlowSampler,
     queue_sampler: QueueSampler,
-    tickers: [Option<Ticker>; TICKERS],
-    agenda: Agenda,
+    tickers: [Option<Ticker>; Tick::ALL.len()],
+    sources: SourceMap,
     end: Time,
     /// Events and arrivals since the sink last heard of progress because of them.
     work: u32,
@@ -82,24 +83,6 @@ pub enum SimError {
     /// A recording was not handed in.
     #[error("the recording `{0}` was not given")]
     MissingTrace(String),
-}
-
-/// Sources of events beyond the path's own, by what they are for.
-#[derive(Clone, Copy, Debug)]
-struct Agenda {
-    /// First source of the connections' timers; two each: the client's, then the server's.
-    timers: Source,
-    /// First source of the loads' times; two each: start, then stop.
-    loads: Source,
-    /// First source of the trains of pings; one each.
-    pings: Source,
-    /// First source of the tickers; one each.
-    tickers: Source,
-    /// The shaper's tick, then its probe.
-    shaper: Source,
-    /// First source of the speed tests; one each. Behind them come the timers of their connections, as
-    /// opened.
-    methods: Source,
 }
 
 /// Checks that the simulator can do what `scenario` asks for.
@@ -156,13 +139,14 @@ impl Simulation {
             let text = traces.get(name).ok_or_else(|| SimError::MissingTrace(name.to_owned()))?;
             parsed.insert(name.to_owned(), Arc::new(Trace::parse(name, text)?));
         }
-        let flows = scenario.flows.len();
-        let others = 4 * flows + scenario.probes.len() + TICKERS + SHAPER + scenario.methods.len();
+        let (flows, probes, tests) =
+            (scenario.flows.len(), scenario.probes.len(), scenario.methods.len());
+        let others = SourceMap::count(flows, probes, tests);
         let trace = |name: &str| Arc::clone(&parsed[name]);
         let hash_key = seed.derive("flow hash").get();
         let packets = PacketStore::new(scenario, hash_key);
         let network = Network::new(scenario, &trace, seed, packets, others);
-        let agenda = Agenda::new(network.own_sources(), flows, scenario.probes.len());
+        let sources = SourceMap::new(network.own_sources(), flows, probes, tests);
 
         let encapsulation = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
             Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
@@ -188,7 +172,7 @@ impl Simulation {
             .shaper
             .as_ref()
             .map(|spec| ShaperControl::new(spec, scenario, &network, labels, seed));
-        let speed_tests = SpeedTests::new(scenario, seed, hash_key, agenda.methods).map(Box::new);
+        let speed_tests = SpeedTests::new(scenario, seed, hash_key, sources).map(Box::new);
         let mut simulation = Self {
             connections,
             trains,
@@ -203,7 +187,7 @@ impl Simulation {
                 Ticker::new(PROGRESS.as_nanos()),
             ],
             network,
-            agenda,
+            sources,
             end: Time::from_nanos(scenario.duration_ns),
             work: 0,
             outcome: Outcome::default(),
@@ -234,14 +218,15 @@ impl Simulation {
     }
 
     fn run_until_end(&mut self, sink: &mut dyn Sink) -> Verdict {
-        while let Some((now, source)) = self.network.events.next() {
+        while let Some((now, number)) = self.network.events.next() {
             if now > self.end {
                 // Belongs to the time behind the end.
-                self.network.events.set(source, now);
+                self.network.events.set(number, now);
                 break;
             }
             self.outcome.events += 1;
             self.outcome.reached = now;
+            let source = self.sources.source(number);
             if self.handle(source, now, sink) == Verdict::Stop
                 || self.look_up_from_work(now, sink) == Verdict::Stop
             {
@@ -267,12 +252,23 @@ impl Simulation {
     fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
         while self.network.traffic.pings_under_way() > 0 {
-            let Some((now, source)) = self.network.events.next() else { break };
+            let Some((now, number)) = self.network.events.next() else { break };
             if now > give_up {
                 break;
             }
-            if source < self.agenda.tickers {
-                self.handle(source, now, sink);
+            match self.sources.source(number) {
+                source @ (EventSource::Path(_)
+                | EventSource::Timer { .. }
+                | EventSource::Start(_)
+                | EventSource::Stop(_)
+                | EventSource::Ping(_)) => {
+                    self.handle(source, now, sink);
+                }
+                EventSource::Tick(_)
+                | EventSource::ShaperTick
+                | EventSource::ShaperProbe
+                | EventSource::Test(_)
+                | EventSource::TestTimer { .. } => {}
             }
             if self.look_up_from_work(now, sink) == Verdict::Stop {
                 break;
@@ -280,40 +276,52 @@ impl Simulation {
         }
     }
 
-    fn handle(&mut self, source: Source, now: Time, sink: &mut dyn Sink) -> Verdict {
-        let agenda = self.agenda;
+    fn handle(&mut self, source: EventSource, now: Time, sink: &mut dyn Sink) -> Verdict {
         let mut verdict = Verdict::Continue;
-        if source < agenda.timers {
-            self.prefetch(source);
-            self.network.on_event(source, now);
-        } else if source < agenda.loads {
-            let number = (source - agenda.timers) as usize;
-            let end = if number.is_multiple_of(2) { End::Client } else { End::Server };
-            let connection = &mut self.connections[number / 2];
-            connection.on_timer(end, &mut self.network, now);
-            let window = || connection.sender_info().cwnd;
-            self.network.traffic.note_window((number / 2) as u32, window);
-            self.set_timer(number / 2, end);
-        } else if source < agenda.pings {
-            let number = (source - agenda.loads) as usize;
-            if number.is_multiple_of(2) {
-                self.connections[number / 2].start(&mut self.network, now);
-                self.set_timer(number / 2, self.connections[number / 2].opener());
-            } else {
-                self.connections[number / 2].stop();
+        match source {
+            EventSource::Path(number) => {
+                self.prefetch(number);
+                self.network.on_event(number, now);
             }
-        } else if source < agenda.tickers {
-            let train = &mut self.trains[(source - agenda.pings) as usize];
-            train.send(&mut self.network, now);
-            if let Some(at) = train.next_send() {
-                self.network.events.set(source, at);
+            EventSource::Timer { flow, end } => {
+                let connection = &mut self.connections[flow];
+                connection.on_timer(end, &mut self.network, now);
+                let window = || connection.sender_info().cwnd;
+                self.network.traffic.note_window(flow as u32, window);
+                self.set_timer(flow, end);
             }
-        } else if source < agenda.shaper {
-            verdict = self.tick(source, now, sink);
-        } else if source < agenda.methods {
-            self.look_after_shaper(source, now, sink);
-        } else if let Some(tests) = &mut self.speed_tests {
-            tests.on_event(source, &mut self.network, now, sink);
+            EventSource::Start(flow) => {
+                self.connections[flow].start(&mut self.network, now);
+                self.set_timer(flow, self.connections[flow].opener());
+            }
+            EventSource::Stop(flow) => self.connections[flow].stop(),
+            EventSource::Ping(probe) => {
+                let train = &mut self.trains[probe];
+                train.send(&mut self.network, now);
+                if let Some(at) = train.next_send() {
+                    self.set(source, at);
+                }
+            }
+            EventSource::Tick(tick) => verdict = self.tick(tick, now, sink),
+            EventSource::ShaperTick => {
+                let shaper = self.shaper.as_mut().expect(SHAPER_SET);
+                let [tick, probe] = shaper.tick(&mut self.network, now, sink);
+                self.set(EventSource::ShaperTick, tick);
+                self.set(EventSource::ShaperProbe, probe);
+            }
+            EventSource::ShaperProbe => {
+                let shaper = self.shaper.as_mut().expect(SHAPER_SET);
+                let probe = shaper.send_probe(&mut self.network, now);
+                self.set(EventSource::ShaperProbe, probe);
+            }
+            EventSource::Test(test) => {
+                let tests = self.speed_tests.as_mut().expect(TESTS_SET);
+                tests.on_due(test, &mut self.network, now, sink);
+            }
+            EventSource::TestTimer { connection, end } => {
+                let tests = self.speed_tests.as_mut().expect(TESTS_SET);
+                tests.on_timer((connection, end), &mut self.network, now, sink);
+            }
         }
         self.take_in_arrived(now, sink);
         verdict
@@ -321,11 +329,11 @@ impl Simulation {
 
     /// Asks for the memory of packets that will arrive shortly, in two steps: a packet tells which
     /// connection and segment it will need.
-    fn prefetch(&self, source: Source) {
-        if let Some((packet, _)) = self.network.upcoming(source, FAR_AHEAD) {
+    fn prefetch(&self, number: Source) {
+        if let Some((packet, _)) = self.network.upcoming(number, FAR_AHEAD) {
             prefetch(packet);
         }
-        if let Some((packet, end)) = self.network.upcoming(source, AHEAD)
+        if let Some((packet, end)) = self.network.upcoming(number, AHEAD)
             && let Some(connection) = self.connections.get(packet.flow_id as usize)
         {
             connection.prefetch(end);
@@ -370,70 +378,59 @@ impl Simulation {
         }
     }
 
-    fn look_after_shaper(&mut self, source: Source, now: Time, sink: &mut dyn Sink) {
-        let shaper = self.shaper.as_mut().expect("only that of a shaper is set");
-        if source == self.agenda.shaper {
-            let [tick, probe] = shaper.tick(&mut self.network, now, sink);
-            self.network.events.set(source, tick);
-            self.network.events.set(source + 1, probe);
-        } else {
-            let probe = shaper.send_probe(&mut self.network, now);
-            self.network.events.set(source, probe);
+    fn set(&mut self, source: EventSource, at: Time) {
+        self.network.events.set(self.sources.number(source), at);
+    }
+
+    fn set_timer(&mut self, flow: usize, end: End) {
+        let number = self.sources.number(EventSource::Timer { flow, end });
+        match self.connections[flow].next_timer(end) {
+            Some(at) => self.network.events.set(number, at),
+            None => self.network.events.clear(number),
         }
     }
 
-    fn set_timer(&mut self, connection: usize, end: End) {
-        let source = self.agenda.timers + 2 * connection as Source + end as Source;
-        match self.connections[connection].next_timer(end) {
-            Some(at) => self.network.events.set(source, at),
-            None => self.network.events.clear(source),
-        }
-    }
-
-    fn tick(&mut self, source: Source, now: Time, sink: &mut dyn Sink) -> Verdict {
-        let number = (source - self.agenda.tickers) as usize;
-        let ticker = self.tickers[number].expect("only tickers that run are set");
-        self.network.events.set(source, ticker.after(now));
-        match number {
-            0 => {
+    fn tick(&mut self, tick: Tick, now: Time, sink: &mut dyn Sink) -> Verdict {
+        let ticker = self.tickers[tick as usize].expect("only tickers that run are set");
+        self.set(EventSource::Tick(tick), ticker.after(now));
+        match tick {
+            Tick::Throughput => {
                 self.flow_sampler.throughput(&self.connections, now, sink);
                 if let Some(tests) = &mut self.speed_tests {
                     tests.throughput(now, sink);
                 }
             }
-            1 => {
+            Tick::Tcp => {
                 self.flow_sampler.tcp(&self.connections, now, sink);
                 if let Some(tests) = &self.speed_tests {
                     tests.tcp(now, sink);
                 }
             }
-            2 => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
-            _ => return sink.progress(now),
+            Tick::Queue => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
+            Tick::Progress => return sink.progress(now),
         }
         Verdict::Continue
     }
 
     /// Sets the sources that start by themselves.
     fn plan(&mut self, scenario: &Scenario, seed: Seed) {
-        let events = &mut self.network.events;
         for (n, flow) in scenario.flows.iter().enumerate() {
-            let source = self.agenda.loads + 2 * n as Source;
             let start = scenario.flow_start(n, seed);
-            events.set(source, start);
-            events.set(source + 1, flow.stop().max(start));
+            self.set(EventSource::Start(n), start);
+            self.set(EventSource::Stop(n), flow.stop().max(start));
         }
-        for (n, train) in self.trains.iter().enumerate() {
-            if let Some(at) = train.next_send() {
-                events.set(self.agenda.pings + n as Source, at);
+        for n in 0..self.trains.len() {
+            if let Some(at) = self.trains[n].next_send() {
+                self.set(EventSource::Ping(n), at);
             }
         }
-        for (n, ticker) in self.tickers.iter().enumerate() {
+        for (tick, ticker) in Tick::ALL.into_iter().zip(self.tickers) {
             if let Some(ticker) = ticker {
-                events.set(self.agenda.tickers + n as Source, ticker.after(Time::ZERO));
+                self.set(EventSource::Tick(tick), ticker.after(Time::ZERO));
             }
         }
         if self.shaper.is_some() {
-            events.set(self.agenda.shaper, Time::ZERO);
+            self.set(EventSource::ShaperTick, Time::ZERO);
         }
         if let Some(tests) = &self.speed_tests {
             tests.plan(&mut self.network);
@@ -441,23 +438,12 @@ impl Simulation {
     }
 }
 
-impl Agenda {
-    const fn new(first: Source, flows: usize, probes: usize) -> Self {
-        let timers = first;
-        let loads = timers + 2 * flows as Source;
-        let pings = loads + 2 * flows as Source;
-        let tickers = pings + probes as Source;
-        let shaper = tickers + TICKERS as Source;
-        Self { timers, loads, pings, tickers, shaper, methods: shaper + SHAPER as Source }
-    }
-}
-
 /// With IPv4 and timestamps on Ethernet.
 const TYPICAL_MSS: u32 = 1448;
-/// Throughput, TCP, queues, progress.
-const TICKERS: usize = 4;
-/// Sources of events of a shaper: its tick and its probe.
-const SHAPER: usize = 2;
+/// Why there is a shaper when an event is for one.
+const SHAPER_SET: &str = "only the sources of a shaper that is there are set";
+/// Why there are speed tests when an event is for one.
+const TESTS_SET: &str = "only the sources of speed tests that are there are set";
 /// How often the sink hears of progress.
 const PROGRESS: Duration = Duration::from_millis(50);
 /// Events and arrivals after which the sink hears of progress at the latest: a tenth of a second of work.

@@ -33,6 +33,7 @@ use crate::encapsulation::Encapsulation;
 use crate::pair::{Pair, Route};
 use crate::rows::tcp_row;
 use crate::run::Network;
+use crate::sources::{EventSource, SourceMap};
 
 /// The speed tests of a scenario at work.
 pub(crate) struct SpeedTests {
@@ -42,19 +43,15 @@ pub(crate) struct SpeedTests {
     tests: Vec<Test>,
     /// Sessions by number of the connection, with the test that opened them; `None` once closed.
     sessions: Vec<Option<(usize, Box<Session>)>>,
-    /// The first source of the tests' own times; one each.
-    own: Source,
-    /// The first source of timers: the client's and the server's of each connection.
-    timers: Source,
+    /// Numbers of the sources of events.
+    sources: SourceMap,
     /// Actions that a method asks for; empty between events.
     actions: Vec<Action>,
 }
 
 impl SpeedTests {
-    /// The speed tests of `scenario`; `None` if it has none.
-    ///
-    /// Their own times are the sources from `own` on, and behind all of those come their timers.
-    pub fn new(scenario: &Scenario, seed: Seed, hash_key: u64, own: Source) -> Option<Self> {
+    /// The speed tests of `scenario`, whose sources of events `sources` numbers; `None` if it has none.
+    pub fn new(scenario: &Scenario, seed: Seed, hash_key: u64, sources: SourceMap) -> Option<Self> {
         if scenario.methods.is_empty() {
             return None;
         }
@@ -64,7 +61,6 @@ impl SpeedTests {
             Test::new(number, known.begin(chance.into()), scenario, seed)
         });
         let tests: Vec<_> = tests.collect();
-        let timers = own + tests.len() as Source;
         let scenario = scenario.clone();
         Some(Self {
             scenario,
@@ -72,8 +68,7 @@ impl SpeedTests {
             hash_key,
             tests,
             sessions: Vec::new(),
-            own,
-            timers,
+            sources,
             actions: Vec::new(),
         })
     }
@@ -82,23 +77,19 @@ impl SpeedTests {
     pub fn plan(&self, network: &mut Network) {
         for number in 0..self.tests.len() {
             let start = self.scenario.method_start(number, self.seed);
-            network.events.set(self.own + number as Source, start);
+            network.events.set(self.sources.number(EventSource::Test(number)), start);
         }
     }
 
-    /// Handles an event of `source`, a test's own time or a timer of one of its connections.
-    pub fn on_event(
+    /// The timer of one end of connection number `connection` is due.
+    pub fn on_timer(
         &mut self,
-        source: Source,
+        (connection, end): (u32, End),
         network: &mut Network,
         now: Time,
         sink: &mut dyn Sink,
     ) {
-        let Some(timer) = source.checked_sub(self.timers) else {
-            return self.on_due((source - self.own) as usize, network, now, sink);
-        };
-        let end = if timer.is_multiple_of(2) { End::Client } else { End::Server };
-        let of = self.work_on(timer / 2, network, now, sink, |session, context| {
+        let of = self.work_on(connection, network, now, sink, |session, context| {
             session.on_timer(end, context);
         });
         if let Some(number) = of {
@@ -197,7 +188,8 @@ impl SpeedTests {
         })
     }
 
-    fn on_due(&mut self, number: usize, network: &mut Network, now: Time, sink: &mut dyn Sink) {
+    /// A time that test number `number` waits for has come.
+    pub fn on_due(&mut self, number: usize, network: &mut Network, now: Time, sink: &mut dyn Sink) {
         if !self.tests[number].has_begun() {
             self.tests[number].begin(now);
         }
@@ -228,7 +220,7 @@ impl SpeedTests {
             }
         }
         self.actions = actions;
-        let source = self.own + number as Source;
+        let source = self.sources.number(EventSource::Test(number));
         match self.tests[number].next_due() {
             Some(at) => network.events.set(source, at.max(now)),
             None => network.events.clear(source),
@@ -331,7 +323,7 @@ impl SpeedTests {
         test.connections.insert(id, connection);
         self.sessions.push(Some((number, Box::new(session))));
         let timer = network.events.add(2);
-        debug_assert_eq!(timer, self.timers + 2 * connection);
+        debug_assert_eq!(timer, self.timer(connection, End::Client));
         connection
     }
 
@@ -351,7 +343,7 @@ impl SpeedTests {
             test.wait_for(due, Due::Measurement(connection));
         }
         for end in [End::Client, End::Server] {
-            let timer = self.timers + 2 * connection + end as Source;
+            let timer = self.sources.number(EventSource::TestTimer { connection, end });
             match session.pair.next_timer(end) {
                 Some(at) => network.events.set(timer, at),
                 None => network.events.clear(timer),
@@ -375,7 +367,7 @@ impl SpeedTests {
         let Some((number, session)) = self.sessions[connection as usize].take() else { return };
         self.tests[number].close(&session);
         for end in [End::Client, End::Server] {
-            network.events.clear(self.timers + 2 * connection + end as Source);
+            network.events.clear(self.timer(connection, end));
         }
     }
 
@@ -384,6 +376,10 @@ impl SpeedTests {
         for connection in connections.into_values() {
             self.close(connection, network);
         }
-        network.events.clear(self.own + number as Source);
+        network.events.clear(self.sources.number(EventSource::Test(number)));
+    }
+
+    const fn timer(&self, connection: u32, end: End) -> Source {
+        self.sources.number(EventSource::TestTimer { connection, end })
     }
 }
