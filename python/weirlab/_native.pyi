@@ -103,6 +103,20 @@ class Caution(TypedDict):
     says: str
 
 @type_check_only
+class ResultField(TypedDict):
+    name: str
+    kind: Literal["boolean", "integer", "float", "text", "texts", "object"]
+    object: ResultObject | None
+    nullable: bool
+    meaning: str
+
+@type_check_only
+class ResultObject(TypedDict):
+    name: str
+    meaning: str
+    fields: list[ResultField]
+
+@type_check_only
 class Method(TypedDict):
     name: str
     summary: str
@@ -111,6 +125,7 @@ class Method(TypedDict):
     known_by: KnownBy | None
     cautions: list[Caution]
     needs_tls: bool
+    result: ResultObject
 
 @type_check_only
 class Service(TypedDict):

@@ -7,7 +7,7 @@ use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
 use weir_scenario::{Kind, TABLES};
-use weir_speedtest::{Caution, KnownBy, METHODS};
+use weir_speedtest::{Caution, KnownBy, METHODS, Object};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::fail;
@@ -89,6 +89,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         entry.set_item("known_by", known.known_by.map(|sign| known_by(py, sign)).transpose()?)?;
         entry.set_item("cautions", cautions(py, known.cautions)?)?;
         entry.set_item("needs_tls", known.needs_tls)?;
+        entry.set_item("result", object(py, known.result)?)?;
         list.append(entry)?;
     }
     Ok(list)
@@ -111,6 +112,33 @@ fn cautions<'py>(py: Python<'py>, table: &[Caution]) -> PyResult<Bound<'py, PyLi
         list.append(entry)?;
     }
     Ok(list)
+}
+
+/// What stands in an object of a method's result.
+fn object<'py>(py: Python<'py>, declared: &Object) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyList::empty(py);
+    for field in declared.fields {
+        let (kind, part) = match field.kind {
+            weir_speedtest::Kind::Bool => ("boolean", None),
+            weir_speedtest::Kind::Integer => ("integer", None),
+            weir_speedtest::Kind::Float => ("float", None),
+            weir_speedtest::Kind::Text => ("text", None),
+            weir_speedtest::Kind::Texts => ("texts", None),
+            weir_speedtest::Kind::Object(part) => ("object", Some(object(py, part)?)),
+        };
+        let entry = PyDict::new(py);
+        entry.set_item("name", field.name)?;
+        entry.set_item("kind", kind)?;
+        entry.set_item("object", part)?;
+        entry.set_item("nullable", field.nullable)?;
+        entry.set_item("meaning", field.meaning)?;
+        fields.append(entry)?;
+    }
+    let entry = PyDict::new(py);
+    entry.set_item("name", declared.name)?;
+    entry.set_item("meaning", declared.meaning)?;
+    entry.set_item("fields", fields)?;
+    Ok(entry)
 }
 
 /// Everything that `weir serve` offers, as `--without` switches it off.

@@ -8,12 +8,13 @@
 //! loss needs WebRTC and a TURN server and is left out.
 
 use crate::protocol::cloudflare::{DOWN, UP};
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::registry::{Caution, MethodInfo};
+use crate::result::{Declared, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -229,20 +230,61 @@ impl Method for Cloudflare {
             let all = &self.loaded[way as usize];
             quantile(&all[all.len().saturating_sub(LAST)..], 0.5)
         };
-        json!({
-            "method": "cloudflare",
-            "formula": "@cloudflare/speedtest 1.14.1",
-            "download_mbps": bandwidth(Direction::Down),
-            "upload_mbps": bandwidth(Direction::Up),
-            "latency_ms": quantile(&self.idle, 0.5),
-            "jitter_ms": jitter(&self.idle),
-            "download_loaded_latency_ms": loaded(Direction::Down),
-            "upload_loaded_latency_ms": loaded(Direction::Up),
-            "latency_definition": "HTTP requests over a connection of their own (HTTP/1.1)",
-            "missing": ["packet loss: needs WebRTC"],
-            "requests": { "download": self.rates[0].len(), "upload": self.rates[1].len() },
-            "failures": self.failure.iter().collect::<Vec<_>>(),
-        })
+        let result = CloudflareResult {
+            method: METHOD.name,
+            formula: "@cloudflare/speedtest 1.14.1",
+            download_mbps: bandwidth(Direction::Down),
+            upload_mbps: bandwidth(Direction::Up),
+            latency_ms: quantile(&self.idle, 0.5),
+            jitter_ms: jitter(&self.idle),
+            download_loaded_latency_ms: loaded(Direction::Down),
+            upload_loaded_latency_ms: loaded(Direction::Up),
+            latency_definition: "HTTP requests over a connection of their own (HTTP/1.1)",
+            missing: vec!["packet loss: needs WebRTC".to_owned()],
+            requests: RequestCounts { download: self.rates[0].len(), upload: self.rates[1].len() },
+            failures: self.failure.iter().cloned().collect(),
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of Cloudflare's speed test.
+    pub(crate) struct CloudflareResult {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// Rate of the download by the method's formula, in Mbit/s.
+        pub download_mbps: Option<f64>,
+        /// Rate of the upload by the method's formula, in Mbit/s.
+        pub upload_mbps: Option<f64>,
+        /// Latency that the official client shows first, in ms.
+        pub latency_ms: Option<f64>,
+        /// Jitter without load, by the method's formula, in ms.
+        pub jitter_ms: Option<f64>,
+        /// Median of round trips during the download, in ms.
+        pub download_loaded_latency_ms: Option<f64>,
+        /// Median of round trips during the upload, in ms.
+        pub upload_loaded_latency_ms: Option<f64>,
+        /// What that latency is, in words.
+        pub latency_definition: &'static str,
+        /// Figures that the method could not have, each with why.
+        pub missing: Vec<String>,
+        /// How many requests gave a rate.
+        pub requests: RequestCounts,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
+    }
+}
+
+object! {
+    /// How many requests of each direction gave a rate.
+    pub(crate) struct RequestCounts {
+        /// Downloads.
+        pub download: usize,
+        /// Uploads.
+        pub upload: usize,
     }
 }
 
@@ -312,12 +354,15 @@ pub static METHOD: MethodInfo = MethodInfo {
     ],
     needs_tls: false,
     has_headers: true,
+    result: &CloudflareResult::OBJECT,
     begin: |_| Box::new(Cloudflare::new()),
 };
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use serde_json::json;
 
     use super::*;
 

@@ -18,6 +18,7 @@ pub mod protocol;
 mod ramp;
 mod registry;
 pub mod responsiveness;
+mod result;
 #[cfg(test)]
 mod script;
 mod streams;
@@ -26,3 +27,4 @@ pub mod web;
 pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
 pub use registry::{Caution, KnownBy, METHODS, MethodInfo, UnknownMethod};
+pub use result::{Field, Kind, Object};

@@ -6,11 +6,12 @@
 //! a shorter time; the rate counts 6 % more for headers. Ping is the least of 9 requests (the first of 10 is
 //! not counted). There is no latency under load.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::method::{Action, Direction, Event, Method};
 use crate::registry::MethodInfo;
+use crate::result::{Declared, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -243,16 +244,39 @@ impl Method for Librespeed {
     fn result(&self) -> Value {
         // The worker shows two decimals.
         let shown = |value: f64| (value * 100.0).round() / 100.0;
-        json!({
-            "method": "librespeed",
-            "formula": "librespeed/speedtest 6.2.1, speedtest_worker.js, default settings",
-            "download_mbps": self.mbps[0].map(shown),
-            "upload_mbps": self.mbps[1].map(shown),
-            "latency_ms": self.pings.iter().copied().reduce(f64::min).map(shown),
-            "jitter_ms": (self.pings.len() > 1).then(|| shown(self.jitter_ms)),
-            "latency_definition": "the least of 9 HTTP requests without load",
-            "failures": self.failure.iter().collect::<Vec<_>>(),
-        })
+        let result = LibrespeedResult {
+            method: METHOD.name,
+            formula: "librespeed/speedtest 6.2.1, speedtest_worker.js, default settings",
+            download_mbps: self.mbps[0].map(shown),
+            upload_mbps: self.mbps[1].map(shown),
+            latency_ms: self.pings.iter().copied().reduce(f64::min).map(shown),
+            jitter_ms: (self.pings.len() > 1).then(|| shown(self.jitter_ms)),
+            latency_definition: "the least of 9 HTTP requests without load",
+            failures: self.failure.iter().cloned().collect(),
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of LibreSpeed's test.
+    pub(crate) struct LibrespeedResult {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// Rate of the download by the method's formula, in Mbit/s.
+        pub download_mbps: Option<f64>,
+        /// Rate of the upload by the method's formula, in Mbit/s.
+        pub upload_mbps: Option<f64>,
+        /// Latency that the official client shows first, in ms.
+        pub latency_ms: Option<f64>,
+        /// Jitter without load, by the method's formula, in ms.
+        pub jitter_ms: Option<f64>,
+        /// What that latency is, in words.
+        pub latency_definition: &'static str,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
     }
 }
 
@@ -295,11 +319,14 @@ pub static METHOD: MethodInfo = MethodInfo {
     cautions: &[],
     needs_tls: false,
     has_headers: true,
+    result: &LibrespeedResult::OBJECT,
     begin: |_| Box::new(Librespeed::new()),
 };
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::script::Script;
 

@@ -4,10 +4,10 @@
 //! loss as a call would have it. What is not published by anybody is ours, and named so in the constants.
 
 use crate::protocol::ookla::{LossDatagram, LossReport};
-use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 
 use crate::method::{Action, Connection, Event, Id};
+use crate::result::object;
 
 /// A test of loss, beside another test.
 #[derive(Clone, Debug)]
@@ -19,6 +19,18 @@ pub(crate) struct Loss {
     /// The index of the next datagram.
     next: u32,
     next_at: Time,
+}
+
+object! {
+    /// Datagrams by which loss was measured.
+    pub(crate) struct DatagramCounts {
+        /// How many were sent.
+        pub sent: u32,
+        /// How many the server received, each once; null where nobody knows.
+        pub received: Option<u64>,
+        /// How many the server received again; null where nobody knows.
+        pub duplicates: Option<u64>,
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -102,14 +114,14 @@ impl Loss {
         self.report()?.loss().map(|loss| loss * 100.0)
     }
 
-    /// Datagrams sent, received and duplicated, as JSON; `null` where nobody knows.
-    pub fn counts(&self) -> Value {
+    /// Datagrams sent, received and duplicated; `None` where nobody knows.
+    pub fn counts(&self) -> DatagramCounts {
         let report = self.report().filter(|report| report.received > 0);
-        json!({
-            "sent": self.next,
-            "received": report.map(|report| report.received),
-            "duplicates": report.map(|report| report.duplicates),
-        })
+        DatagramCounts {
+            sent: self.next,
+            received: report.map(|report| report.received),
+            duplicates: report.map(|report| report.duplicates),
+        }
     }
 
     /// Why it is not known.

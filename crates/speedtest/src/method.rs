@@ -13,7 +13,8 @@ pub trait Method: Send {
     /// [`Event::Begin`].
     fn on(&mut self, now: Time, event: Event<'_>, actions: &mut Vec<Action>);
 
-    /// Figures that the official client would show, once [`Action::Finish`] was asked for.
+    /// Figures that the official client would show, once [`Action::Finish`] was asked for: the object that its
+    /// [`MethodInfo`](crate::MethodInfo) declares.
     fn result(&self) -> Value;
 }
 

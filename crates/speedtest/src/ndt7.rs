@@ -7,12 +7,13 @@
 use crate::protocol::ndt7::{
     DOWNLOAD, DURATION_NS, MAX_TEST_NS, SUBPROTOCOL, UPLOAD, message_size,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{KnownBy, MethodInfo};
+use crate::result::{Declared, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -152,23 +153,64 @@ impl Method for Ndt7 {
             .into_iter()
             .filter_map(|(way, half)| Some(format!("{way}: {}", half.failure.as_ref()?)))
             .collect();
-        json!({
-            "method": "ndt7",
-            "formula": "m-lab/ndt7-client-go 0.10.1",
-            "download_mbps": down,
-            "upload_mbps": up,
-            "latency_ms": field(&self.download, "MinRTT").map(|micros| micros / 1e3),
-            "latency_definition": "MinRTT of the server's TCP: a minimum, no latency under load",
-            "srtt_ms": field(&self.download, "RTT").map(|micros| micros / 1e3),
-            "retransmission_rate": again,
-            "download_duration_s": seconds(&self.download),
-            "upload_duration_s": last(&self.upload),
-            "truncated": {
-                "download": truncated(Some(seconds(&self.download))),
-                "upload": truncated(last(&self.upload)),
+        let result = Ndt7Result {
+            method: METHOD.name,
+            formula: "m-lab/ndt7-client-go 0.10.1",
+            download_mbps: down,
+            upload_mbps: up,
+            latency_ms: field(&self.download, "MinRTT").map(|micros| micros / 1e3),
+            latency_definition: "MinRTT of the server's TCP: a minimum, no latency under load",
+            srtt_ms: field(&self.download, "RTT").map(|micros| micros / 1e3),
+            retransmission_rate: again,
+            download_duration_s: seconds(&self.download),
+            upload_duration_s: last(&self.upload),
+            truncated: Truncated {
+                download: truncated(Some(seconds(&self.download))),
+                upload: truncated(last(&self.upload)),
             },
-            "failures": failures,
-        })
+            failures,
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of ndt7.
+    pub(crate) struct Ndt7Result {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// Rate of the download by the method's formula, in Mbit/s.
+        pub download_mbps: Option<f64>,
+        /// Rate of the upload by the method's formula, in Mbit/s.
+        pub upload_mbps: Option<f64>,
+        /// Latency that the official client shows first, in ms.
+        pub latency_ms: Option<f64>,
+        /// What that latency is, in words.
+        pub latency_definition: &'static str,
+        /// Smoothed round trip of the server's TCP at the end of the download, in ms (`TCPInfo.RTT`).
+        pub srtt_ms: Option<f64>,
+        /// Share of the download's bytes that were sent again, 0 to 1 (`BytesRetrans` / `BytesSent`).
+        pub retransmission_rate: Option<f64>,
+        /// How long the measurement of the download covers, in s.
+        pub download_duration_s: f64,
+        /// How long the measurement of the upload covers, in s; null if the server did not tell.
+        pub upload_duration_s: Option<f64>,
+        /// Whether a direction covers less than 9 s of the 10.
+        pub truncated: Truncated,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
+    }
+}
+
+object! {
+    /// Which directions of ndt7 ended too soon.
+    pub(crate) struct Truncated {
+        /// Whether the download did.
+        pub download: bool,
+        /// Whether the upload did.
+        pub upload: bool,
     }
 }
 
@@ -196,11 +238,14 @@ pub static METHOD: MethodInfo = MethodInfo {
     cautions: &[],
     needs_tls: false,
     has_headers: true,
+    result: &Ndt7Result::OBJECT,
     begin: |_| Box::new(Ndt7::new()),
 };
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn at(ms: u64) -> Time {

@@ -9,13 +9,14 @@
 //! load, over a connection of its own, and shown as an interquartile mean, and packet loss (`loss.rs`). Paths
 //! are OoklaServer's. What is published nowhere is ours, and named so in the constants.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
-use crate::loss::Loss;
+use crate::loss::{DatagramCounts, Loss};
 use crate::method::{Action, Direction, Event, Method};
 use crate::registry::MethodInfo;
+use crate::result::{Declared, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -312,38 +313,105 @@ impl Method for Ookla {
         let high = |values: &[f64]| values.iter().copied().reduce(f64::max);
         let direction = |way: Direction| {
             let one = &self.done[way as usize];
-            json!({
-                "bytes": one.bytes,
-                "duration_s": one.elapsed.as_secs_f64(),
-                "mean_mbps": (one.bytes > 0).then(|| mbps(one.bytes, one.elapsed.as_secs_f64())),
-                "connections": one.connections,
-                "loaded_latency": {
-                    "iqm_ms": interquartile_mean(&one.latency_ms),
-                    "low_ms": low(&one.latency_ms),
-                    "high_ms": high(&one.latency_ms),
-                    "jitter_ms": jitter(&one.latency_ms),
+            OoklaDirection {
+                bytes: one.bytes,
+                duration_s: one.elapsed.as_secs_f64(),
+                mean_mbps: (one.bytes > 0).then(|| mbps(one.bytes, one.elapsed.as_secs_f64())),
+                connections: one.connections,
+                loaded_latency: OoklaLatency {
+                    iqm_ms: interquartile_mean(&one.latency_ms),
+                    low_ms: low(&one.latency_ms),
+                    high_ms: high(&one.latency_ms),
+                    jitter_ms: jitter(&one.latency_ms),
                 },
-            })
+            }
         };
         let [down, up] = &self.done;
-        json!({
-            "method": "ookla",
-            "formula": "Ookla's published method over HTTP (support article 234575828), weir's version 1",
-            "download_mbps": down.mbps,
-            "upload_mbps": up.mbps,
-            "latency_ms": low(&self.idle_ms),
-            "jitter_ms": jitter(&self.idle_ms),
-            "download_loaded_latency_ms": interquartile_mean(&down.latency_ms),
-            "upload_loaded_latency_ms": interquartile_mean(&up.latency_ms),
-            "latency_definition": "HTTP requests over a connection of their own: the least of 10 idle, \
+        let result = OoklaResult {
+            method: METHOD.name,
+            formula: "Ookla's published method over HTTP (support article 234575828), weir's version 1",
+            download_mbps: down.mbps,
+            upload_mbps: up.mbps,
+            latency_ms: low(&self.idle_ms),
+            jitter_ms: jitter(&self.idle_ms),
+            download_loaded_latency_ms: interquartile_mean(&down.latency_ms),
+            upload_loaded_latency_ms: interquartile_mean(&up.latency_ms),
+            latency_definition: "HTTP requests over a connection of their own: the least of 10 idle, \
                            interquartile means under load",
-            "download": direction(Direction::Down),
-            "upload": direction(Direction::Up),
-            "packet_loss_percent": self.loss.percent(),
-            "datagrams": self.loss.counts(),
-            "missing": self.loss.missing().into_iter().collect::<Vec<_>>(),
-            "failures": self.failure.iter().collect::<Vec<_>>(),
-        })
+            download: direction(Direction::Down),
+            upload: direction(Direction::Up),
+            packet_loss_percent: self.loss.percent(),
+            datagrams: self.loss.counts(),
+            missing: self.loss.missing().into_iter().collect(),
+            failures: self.failure.iter().cloned().collect(),
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of a test like Ookla's.
+    pub(crate) struct OoklaResult {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// Rate of the download by the method's formula, in Mbit/s.
+        pub download_mbps: Option<f64>,
+        /// Rate of the upload by the method's formula, in Mbit/s.
+        pub upload_mbps: Option<f64>,
+        /// Latency that the official client shows first, in ms.
+        pub latency_ms: Option<f64>,
+        /// Jitter without load, by the method's formula, in ms.
+        pub jitter_ms: Option<f64>,
+        /// Interquartile mean of round trips during the download, in ms.
+        pub download_loaded_latency_ms: Option<f64>,
+        /// Interquartile mean of round trips during the upload, in ms.
+        pub upload_loaded_latency_ms: Option<f64>,
+        /// What that latency is, in words.
+        pub latency_definition: &'static str,
+        /// The download in detail.
+        pub download: OoklaDirection,
+        /// The upload in detail.
+        pub upload: OoklaDirection,
+        /// Datagrams that were lost on the way up, in percent, 0 to 100.
+        pub packet_loss_percent: Option<f64>,
+        /// Datagrams by which the loss was measured.
+        pub datagrams: DatagramCounts,
+        /// Figures that the method could not have, each with why.
+        pub missing: Vec<String>,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
+    }
+}
+
+object! {
+    /// One direction of a test like Ookla's.
+    pub(crate) struct OoklaDirection {
+        /// Bytes that were moved.
+        pub bytes: u64,
+        /// How long the load lasted, in s.
+        pub duration_s: f64,
+        /// All bytes over the whole time, without slices left out, in Mbit/s; null if nothing was moved.
+        pub mean_mbps: Option<f64>,
+        /// How many connections carried the load.
+        pub connections: usize,
+        /// Round trips during the load.
+        pub loaded_latency: OoklaLatency,
+    }
+}
+
+object! {
+    /// Round trips during the load of one direction of a test like Ookla's.
+    pub(crate) struct OoklaLatency {
+        /// Their interquartile mean, in ms.
+        pub iqm_ms: Option<f64>,
+        /// The shortest, in ms.
+        pub low_ms: Option<f64>,
+        /// The longest, in ms.
+        pub high_ms: Option<f64>,
+        /// Their jitter by the method's formula, in ms.
+        pub jitter_ms: Option<f64>,
     }
 }
 
@@ -409,11 +477,14 @@ pub static METHOD: MethodInfo = MethodInfo {
     cautions: &[],
     needs_tls: false,
     has_headers: false,
+    result: &OoklaResult::OBJECT,
     begin: |chance| Box::new(Ookla::new(chance)),
 };
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::script::Script;
 

@@ -3,6 +3,7 @@
 //! A method is a file of its own, which declares a [`MethodInfo`], and its place in [`METHODS`].
 
 use crate::method::Method;
+use crate::result::Object;
 use crate::{cloudflare, librespeed, ndt7, ookla, responsiveness, web};
 
 /// Every method, in the order in which `weir test --method` names them.
@@ -35,6 +36,8 @@ pub struct MethodInfo {
     pub needs_tls: bool,
     /// Whether it consists of HTTP requests, which have headers.
     pub has_headers: bool,
+    /// What the object that the test reports at its end has in it.
+    pub result: &'static Object,
     /// Begins a test; the bits are random, for names that no other test has.
     pub(crate) begin: fn(u128) -> Box<dyn Method>,
 }

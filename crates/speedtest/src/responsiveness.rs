@@ -9,12 +9,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::protocol::responsiveness::CONFIG;
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::registry::{Caution, KnownBy, MethodInfo};
+use crate::result::{Declared, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -325,25 +326,66 @@ impl Method for Responsiveness {
         let direction = |way: Direction| {
             let (_, found) = self.done.iter().find(|(of, _)| *of == way)?;
             let [tcp, tls, http, own] = found.times;
-            Some(json!({
-                "rpm": found.draft,
-                "rpm_goresponsiveness": found.goresponsiveness,
-                "goodput_mbps": found.goodput_mbps,
-                "connections": found.connections,
-                "confidence": found.confidence,
-                "foreign_tcp_ms": tcp,
-                "foreign_tls_ms": tls,
-                "foreign_http_ms": http,
-                "self_http_ms": own,
-            }))
+            Some(RpmDirection {
+                rpm: found.draft,
+                rpm_goresponsiveness: found.goresponsiveness,
+                goodput_mbps: found.goodput_mbps,
+                connections: found.connections,
+                confidence: found.confidence,
+                foreign_tcp_ms: tcp,
+                foreign_tls_ms: tls,
+                foreign_http_ms: http,
+                self_http_ms: own,
+            })
         };
-        json!({
-            "method": "rpm",
-            "formula": "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
-            "download": direction(Direction::Down),
-            "upload": direction(Direction::Up),
-            "failures": self.failure.iter().collect::<Vec<_>>(),
-        })
+        let result = RpmResult {
+            method: METHOD.name,
+            formula: "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
+            download: direction(Direction::Down),
+            upload: direction(Direction::Up),
+            failures: self.failure.iter().cloned().collect(),
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of the test of responsiveness under working conditions.
+    pub(crate) struct RpmResult {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// The download; null if it was not measured.
+        pub download: Option<RpmDirection>,
+        /// The upload; null if it was not measured.
+        pub upload: Option<RpmDirection>,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
+    }
+}
+
+object! {
+    /// One direction of the test of responsiveness.
+    pub(crate) struct RpmDirection {
+        /// Responsiveness by the draft, in round trips a minute.
+        pub rpm: Option<f64>,
+        /// Responsiveness by the formula of goresponsiveness, in round trips a minute.
+        pub rpm_goresponsiveness: Option<f64>,
+        /// Goodput of all connections in the last interval, in Mbit/s.
+        pub goodput_mbps: Option<f64>,
+        /// How many connections carried the load.
+        pub connections: usize,
+        /// How far the figures can be trusted: `low`, `medium` or `high`.
+        pub confidence: &'static str,
+        /// Mean of TCP's handshakes of probes on connections of their own, in ms (`tcp_f` in the draft).
+        pub foreign_tcp_ms: Option<f64>,
+        /// Mean of TLS' handshakes of probes on connections of their own, in ms (`tls_f` in the draft).
+        pub foreign_tls_ms: Option<f64>,
+        /// Mean of the requests of probes on connections of their own, in ms (`http_f` in the draft).
+        pub foreign_http_ms: Option<f64>,
+        /// Mean of the requests of probes on the connections with the load, in ms (`http_s` in the draft).
+        pub self_http_ms: Option<f64>,
     }
 }
 
@@ -417,11 +459,14 @@ pub static METHOD: MethodInfo = MethodInfo {
     ],
     needs_tls: true,
     has_headers: true,
+    result: &RpmResult::OBJECT,
     begin: |_| Box::new(Responsiveness::new()),
 };
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

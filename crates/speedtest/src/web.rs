@@ -6,13 +6,14 @@
 //! is found by asking for each kind's endpoint, for a few bytes first; a server without any gives the file
 //! that the URL names, and takes no upload. Flows are added as in Weir's own test ([`Ramp`]).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_core::{Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
 use crate::method::{Action, Connection, Direction, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
 use crate::registry::{Caution, MethodInfo};
+use crate::result::{Declared, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -345,34 +346,85 @@ impl Method for Web {
         let idle = mean(&self.idle.ms);
         let direction = |way: Direction| {
             let one = &self.done[way as usize];
-            one.mbps.map(|mbps| {
-                json!({
-                    "goodput_mbps": mbps,
-                    "connections": one.connections,
-                    "saturated": one.full,
-                    "latency_increase_ms": mean(&one.pings.ms).zip(idle).map(|(loaded, idle)| loaded - idle),
-                    "pings_answered": one.pings.ms.len(),
-                    "pings_lost": one.pings.lost,
-                })
+            one.mbps.map(|mbps| HttpDirection {
+                goodput_mbps: mbps,
+                connections: one.connections,
+                saturated: one.full,
+                latency_increase_ms: mean(&one.pings.ms)
+                    .zip(idle)
+                    .map(|(loaded, idle)| loaded - idle),
+                pings_answered: one.pings.ms.len(),
+                pings_lost: one.pings.lost,
             })
         };
         let [down, up] = &self.done;
-        json!({
-            "method": "http",
-            "formula": "weir's version 1: HTTP loads, medians of TCP handshakes",
-            "download_mbps": down.mbps,
-            "upload_mbps": up.mbps,
-            "latency_ms": quantile(&self.idle.ms, 0.5),
-            "download_loaded_latency_ms": quantile(&down.pings.ms, 0.5),
-            "upload_loaded_latency_ms": quantile(&up.pings.ms, 0.5),
-            "latency_definition": "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
+        let result = HttpResult {
+            method: METHOD.name,
+            formula: "weir's version 1: HTTP loads, medians of TCP handshakes",
+            download_mbps: down.mbps,
+            upload_mbps: up.mbps,
+            latency_ms: quantile(&self.idle.ms, 0.5),
+            download_loaded_latency_ms: quantile(&down.pings.ms, 0.5),
+            upload_loaded_latency_ms: quantile(&up.pings.ms, 0.5),
+            latency_definition: "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
                            let pass first",
-            "server_kind": self.likeness(),
-            "download": direction(Direction::Down),
-            "upload": direction(Direction::Up),
-            "missing": self.missing(),
-            "failures": self.failure.iter().collect::<Vec<_>>(),
-        })
+            server_kind: self.likeness(),
+            download: direction(Direction::Down),
+            upload: direction(Direction::Up),
+            missing: self.missing(),
+            failures: self.failure.iter().cloned().collect(),
+        };
+        result.to_json()
+    }
+}
+
+object! {
+    /// Result of the test of a server that speaks HTTP and nothing of Weir's.
+    pub(crate) struct HttpResult {
+        /// Name of the method.
+        pub method: &'static str,
+        /// Whose formulas the figures follow, and in which version.
+        pub formula: &'static str,
+        /// Rate of the download by the method's formula, in Mbit/s.
+        pub download_mbps: Option<f64>,
+        /// Rate of the upload by the method's formula, in Mbit/s.
+        pub upload_mbps: Option<f64>,
+        /// Latency that the official client shows first, in ms.
+        pub latency_ms: Option<f64>,
+        /// Median of round trips during the download, in ms.
+        pub download_loaded_latency_ms: Option<f64>,
+        /// Median of round trips during the upload, in ms.
+        pub upload_loaded_latency_ms: Option<f64>,
+        /// What that latency is, in words.
+        pub latency_definition: &'static str,
+        /// Whose requests the server answers, such as `Cloudflare`, or `a file`; null if nobody's.
+        pub server_kind: Option<&'static str>,
+        /// The download in detail; null if it was not measured.
+        pub download: Option<HttpDirection>,
+        /// The upload in detail; null if it was not measured.
+        pub upload: Option<HttpDirection>,
+        /// Figures that the method could not have, each with why.
+        pub missing: Vec<String>,
+        /// Why the test ended early, in sentences; empty if it did not.
+        pub failures: Vec<String>,
+    }
+}
+
+object! {
+    /// One direction of the test over plain HTTP.
+    pub(crate) struct HttpDirection {
+        /// Bytes that the application received, in Mbit/s.
+        pub goodput_mbps: f64,
+        /// How many connections carried the load.
+        pub connections: u32,
+        /// Whether more connections brought nothing more: the line was full.
+        pub saturated: bool,
+        /// Mean of the round trips, over that without load, in ms.
+        pub latency_increase_ms: Option<f64>,
+        /// How many round trips were measured.
+        pub pings_answered: usize,
+        /// How many round trips were begun and not answered.
+        pub pings_lost: u32,
     }
 }
 
@@ -445,11 +497,14 @@ pub static METHOD: MethodInfo = MethodInfo {
     ],
     needs_tls: false,
     has_headers: true,
+    result: &HttpResult::OBJECT,
     begin: |_| Box::new(Web::new()),
 };
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::script::Script;
 
