@@ -34,10 +34,11 @@ test: setup ## Sets everything up and passes the tests: Rust, Python at once, Py
 		[ -z "$$failed" ] || { echo "FAILED: Python tests$$failed; see above"; exit 1; }
 
 .PHONY: docs
-docs: setup ## Writes what is declared in the code: columns and names into docs/, scenarios as types of Python
+docs: setup ## Writes what is declared in the code: columns and names into docs/, scenarios and results as types of Python
 	@$(BIN)/python tests/record_page.py
 	@$(BIN)/python tests/list_pages.py
 	@$(BIN)/python tests/scenario_models.py
+	@$(BIN)/python tests/method_results.py
 
 .PHONY: cases
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts

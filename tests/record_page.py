@@ -1,4 +1,4 @@
-"""The columns of the record's tables in docs/record.md, as they are declared; run, it writes them there."""
+"""The record's tables and the results of methods in docs/record.md, as declared; run, it writes them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING
 from weirlab import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PAGE = Path(__file__).parent.parent / "docs/record.md"
 
 
 def renewed(page: str) -> str:
-    """`page` with the columns of every table between the marks for it.
+    """`page` with the columns of every table, and the keys of results, between the marks for them.
 
     Raises:
-        ValueError: if a table has no marks.
+        ValueError: if the marks for one of them are missing.
     """
     for table in _native.tables():
-        before, start, rest = page.partition(f"<!-- columns of {table['name']} -->\n")
-        _, end, after = rest.partition("<!-- end of columns -->\n")
-        if not end:
-            raise ValueError(f"{PAGE.name} has no marks for the columns of `{table['name']}`")
-        rows = "".join(f"| {' | '.join(row)} |\n" for row in _rows(table))
-        page = f"{before}{start}\n{rows}\n{end}{after}"
-    return page
+        page = _between(page, f"columns of {table['name']}", "end of columns", _rows(table))
+    return _between(page, "keys of results", "end of keys", _keys())
+
+
+def _between(page: str, start: str, end: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """`page` with `rows` as the table between the marks `start` and `end`."""
+    before, start, rest = page.partition(f"<!-- {start} -->\n")
+    _, end, after = rest.partition(f"<!-- {end} -->\n")
+    if not end:
+        raise ValueError(f"{PAGE.name} has no marks `{start}` and `{end}`")
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"{before}{start}\n{text}\n{end}{after}"
 
 
 def _rows(table: _native.Table) -> Iterator[tuple[str, str, str]]:
@@ -43,8 +48,35 @@ def _rows(table: _native.Table) -> Iterator[tuple[str, str, str]]:
             yield f"`{family}_<reason>`", _type(columns[0]), f"{meaning}: {reasons}."
 
 
-def _type(column: _native.Column) -> str:
-    return f"{column['kind']} or null" if column["nullable"] else column["kind"]
+def _keys() -> Iterator[tuple[str, str, str, str]]:
+    """A row for each key of results; keys of several methods that mean the same share one."""
+    yield "key", "of", "type", "meaning"
+    yield "---", "---", "---", "---"
+    methods = _native.methods()
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for method in methods:
+        for row in _keys_of(method["result"], [""]):
+            rows.setdefault(row, []).append(f"`{method['name']}`")
+    for (key, kind, meaning), of in rows.items():
+        yield key, "all" if len(of) == len(methods) else ", ".join(of), kind, meaning
+
+
+def _keys_of(declared: _native.ResultObject, places: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The keys of an object that stands at `places`, and those of its parts."""
+    for name, group in groupby(declared["fields"], key=lambda field: (field["object"] or field)["name"]):
+        fields = list(group)
+        for field in fields:
+            key = ", ".join(f"`{place}{field['name']}`" for place in places)
+            yield key, _type(field), field["meaning"]
+        part = fields[0]["object"]
+        if part is not None and part["name"] == name:
+            inside = [f"{place}{field['name']}." for place in places for field in fields]
+            yield from _keys_of(part, inside)
+
+
+def _type(declared: _native.Column | _native.ResultField) -> str:
+    kind = "list of texts" if declared["kind"] == "texts" else declared["kind"]
+    return f"{kind} or null" if declared["nullable"] else kind
 
 
 if __name__ == "__main__":

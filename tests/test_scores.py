@@ -237,7 +237,7 @@ def test_a_radio_is_a_caution() -> None:
 
 def test_a_truncated_foreign_test_is_a_caution() -> None:
     """A tail that is missing."""
-    result = {
+    result: Any = {
         "method": "ndt7",
         "latency_ms": 150.0,
         "download_duration_s": 10.0,
@@ -253,7 +253,8 @@ def test_a_line_that_was_never_full_has_no_grade() -> None:
     """Of the method `http`: a file that is over at once leaves the line idle, and pings quick."""
 
     def of(download: dict[str, Any] | None, upload: dict[str, Any] | None) -> Verdict:
-        return verdict({"method": "http", "download": download, "upload": upload})
+        result: Any = {"method": "http", "download": download, "upload": upload}
+        return verdict(result)
 
     small = {"saturated": False, "latency_increase_ms": 0.1}
     assert of(small, None) == Verdict(
@@ -299,9 +300,7 @@ def test_a_line_that_was_never_full_has_no_grade() -> None:
         ({"method": "rpm", "download": {"rpm": None}, "upload": None}, None, "no probe was answered"),
     ],
 )
-def test_a_foreign_test_is_judged_by_the_same_grades(
-    result: dict[str, Any], grade: str | None, words: str
-) -> None:
+def test_a_foreign_test_is_judged_by_the_same_grades(result: Any, grade: str | None, words: str) -> None:
     judged = verdict(result)
     assert judged.grade == grade
     assert words in judged.says
@@ -316,7 +315,7 @@ def test_pings_beside_a_foreign_test_have_the_same_grades() -> None:
 
 
 def test_a_foreign_test_says_which_figures_it_lacks() -> None:
-    cloudflare = {
+    cloudflare: Any = {
         "method": "cloudflare",
         "latency_ms": 1.0,
         "download_loaded_latency_ms": None,
@@ -327,5 +326,5 @@ def test_a_foreign_test_says_which_figures_it_lacks() -> None:
         "no download took 250 ms: this method then has no latency under load",
         "no upload took 10 ms: this method then has no rate for it",
     ]
-    rpm = {"method": "rpm", "download": {"rpm": 12.3}, "upload": {"rpm": None}}
+    rpm: Any = {"method": "rpm", "download": {"rpm": 12.3}, "upload": {"rpm": None}}
     assert warnings_of_method(rpm) == ["no probe was answered in the upload: it has no responsiveness"]

@@ -167,7 +167,7 @@ def tables_of_figures() -> Iterator[tuple[str, Table]]:
         Line("pfifo", "fails", "packet 1234 left at 1.234567891 s and not at 1.234567999 s: " + "more " * 20),
     ]
     yield "conformance", verdict_table(judged)
-    result = {
+    result: Any = {
         "method": "ookla",
         "formula": "the one of its client, version 1.2.0.84",
         "failures": [],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import method_results
 import scenario_models
 import weirlab
 from weirlab import _native
@@ -127,6 +128,11 @@ def test_whole_numbers_of_scenarios_are_counts() -> None:
 def test_the_types_of_python_are_those_that_are_declared() -> None:
     text = scenario_models.FILE.read_text(encoding="utf-8")
     assert scenario_models.models() == text, "the declarations have changed: `make docs` writes the types"
+
+
+def test_the_types_of_results_are_those_that_are_declared() -> None:
+    text = method_results.FILE.read_text(encoding="utf-8")
+    assert method_results.types() == text, "the declarations have changed: `make docs` writes the types"
 
 
 @pytest.mark.parametrize(

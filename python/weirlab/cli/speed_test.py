@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,7 @@ from weirlab.ui import console, note, waiting, warn
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from weirlab.record import MethodResult
     from weirlab.scenario import ResolvedRun
     from weirlab.scores import Truth
     from weirlab.scores.speed_test import Verdict
@@ -69,10 +70,10 @@ def measure_speed(test: SpeedTest, folder: Path, *, as_json: bool) -> None:
         raise _failed(test, failures[0], "")
 
 
-def _run(test: SpeedTest, folder: Path, *, as_json: bool) -> tuple[dict[str, Any], Truth | None]:
+def _run(test: SpeedTest, folder: Path, *, as_json: bool) -> tuple[MethodResult, Truth | None]:
     """Result of a test, and what our own pings saw if there were any; the record goes into the folder."""
 
-    def work() -> dict[str, Any]:
+    def work() -> MethodResult:
         return run_method(test.method, test.url, test.secret, verify=test.verify, progress=None)
 
     with waiting(f"{test.method} of {test.url}", quiet=as_json):
@@ -91,7 +92,7 @@ def _failed(test: SpeedTest, why: str, other: str) -> NetError:
     return NetError(f"{test.method} of `{test.url}`: {why}{more}")
 
 
-def _print(test: SpeedTest, result: dict[str, Any], seen: Truth | None, folder: Path, other: str) -> None:
+def _print(test: SpeedTest, result: MethodResult, seen: Truth | None, folder: Path, other: str) -> None:
     """Prints what a speed test showed and what it means, as JSON."""
     pings = _verdict_of_truth(seen)
     said = {
@@ -106,7 +107,7 @@ def _print(test: SpeedTest, result: dict[str, Any], seen: Truth | None, folder: 
     click.echo(json.dumps(said, indent=2))
 
 
-def _tell(result: dict[str, Any], seen: Truth | None, other: str) -> None:
+def _tell(result: MethodResult, seen: Truth | None, other: str) -> None:
     """Tells what a speed test showed and what it means."""
     for text in warnings_of_method(result):
         warn(text)

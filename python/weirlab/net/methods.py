@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
@@ -22,10 +22,11 @@ from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
 __all__ = ["IDLE_S", "METHODS", "host_of", "kept_run", "run_alone", "run_beside", "run_method", "url_of"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from weirlab._native import KnownBy
+    from weirlab.record import MethodResult
     from weirlab.scenario import ResolvedRun
 
 KNOWN = {known["name"]: known for known in _native.methods()}
@@ -107,14 +108,17 @@ def _server(written: str) -> SplitResult:
     return url
 
 
-def hint(url: str, result: dict[str, Any], *, verify: bool) -> str:
+def hint(url: str, result: MethodResult, *, verify: bool) -> str:
     """Words that name a speed test for a server that was measured over plain HTTP, or could not be.
 
     The words go behind a sentence; empty if nothing is known better than what was measured.
     """
     if has_figures(result):
-        known = CLIENTS_OF.get(result.get("server_kind") or "")
-        return f"; it speaks {result['server_kind']}'s test too: --method {known}" if known else ""
+        if "server_kind" not in result:
+            return ""
+        kind = result["server_kind"]
+        known = CLIENTS_OF.get(kind or "")
+        return f"; it speaks {kind}'s test too: --method {known}" if known else ""
     for name in METHODS:
         sign = KNOWN[name]["known_by"]
         if sign is not None and _gives(sign, url, verify=verify):
@@ -150,10 +154,11 @@ def _gives(sign: KnownBy, url: str, *, verify: bool) -> bool:
         connection.close()
 
 
-def has_figures(result: dict[str, Any]) -> bool:
+def has_figures(result: MethodResult) -> bool:
     """Whether a test that failed measured something before it did."""
+    shown: Mapping[str, object] = result
     figures = ("latency_ms", "download_mbps", "upload_mbps", "download")
-    return any(result.get(name) is not None for name in figures)
+    return any(shown.get(name) is not None for name in figures)
 
 
 def host_of(url: str) -> str:
@@ -163,7 +168,7 @@ def host_of(url: str) -> str:
 
 def run_method(
     method: str, url: str, secret: str | None, *, verify: bool, progress: Callable[[int], bool] | None
-) -> dict[str, Any]:
+) -> MethodResult:
     """Runs it as its official client would, and returns what that would show.
 
     `secret` goes with every request.
@@ -174,7 +179,7 @@ def run_method(
     """
     request = json.dumps({"method": method, "url": url, "verify": verify, "secret": secret})
     try:
-        result: dict[str, Any] = json.loads(_native.run_method(request, progress))
+        result: MethodResult = json.loads(_native.run_method(request, progress))
     except _native.InputError as error:
         raise UsageError(str(error)) from error
     except _native.NativeError as error:
@@ -188,8 +193,8 @@ def kept_run(host: str) -> ResolvedRun:
 
 
 def run_beside(
-    world: NetWorld, plan: ResolvedRun, folder: Path, work: Callable[[], dict[str, Any]]
-) -> tuple[dict[str, Any], Truth | None]:
+    world: NetWorld, plan: ResolvedRun, folder: Path, work: Callable[[], MethodResult]
+) -> tuple[MethodResult, Truth | None]:
     """Does `work` while UDP pings go to the server of `world`; the record of `plan` goes into `folder`.
 
     The first `IDLE_S` seconds the pings go alone. The record has the test's result too, if it has one.
@@ -237,7 +242,7 @@ def run_beside(
     return result, _truth(folder, began_ns / 1e9)
 
 
-def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], MethodResult]) -> MethodResult:
     """Does `work`, and keeps its result as the record of `run` in `folder` if there is something to keep."""
     began_ns = time.monotonic_ns()
     result = work()
@@ -251,7 +256,7 @@ def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], dict[str, Any]]
     return result
 
 
-def _row(result: dict[str, Any], began_ns: int, ended_ns: int) -> str:
+def _row(result: MethodResult, began_ns: int, ended_ns: int) -> str:
     """A speed test as the record keeps it."""
     kind = result["method"]
     said = json.dumps(result)

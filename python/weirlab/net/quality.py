@@ -5,7 +5,7 @@ Every caution is one sentence that says what was seen and what it may do to the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from weirlab.stats import quantile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weirlab.record import Record
+    from weirlab.record import MethodResult, Record
     from weirlab.scores import Measured
     from weirlab.scores.locate import Location
 
@@ -33,23 +33,27 @@ def warnings_of(record: Record, figures: Measured, place: Location | None = None
     ]
 
 
-def warnings_of_method(result: dict[str, Any]) -> list[str]:
+def warnings_of_method(result: MethodResult) -> list[str]:
     """Cautions of a foreign test, from what it shows."""
     return [*_of_its_ends(result), *_of_missing_figures(result)]
 
 
-def _of_its_ends(result: dict[str, Any]) -> Iterator[str]:
-    for direction, truncated in (result.get("truncated") or {}).items():
-        seconds = result.get(f"{direction}_duration_s")
-        if truncated:
-            ended = "said nothing" if seconds is None else f"ended after {seconds:.1f} s"
-            yield f"the {direction} {ended} where 10 s were due: it is truncated, and its rate that of a part"
-    idle = result.get("latency_ms")
-    if idle is not None and idle > FAR_MS:
-        yield _far(idle)
+def _of_its_ends(result: MethodResult) -> Iterator[str]:
+    if "truncated" in result:
+        lengths = {"download": result["download_duration_s"], "upload": result["upload_duration_s"]}
+        for direction in DIRECTIONS:
+            if result["truncated"][direction]:
+                seconds = lengths[direction]
+                ended = "said nothing" if seconds is None else f"ended after {seconds:.1f} s"
+                due = "where 10 s were due"
+                yield f"the {direction} {ended} {due}: it is truncated, and its rate that of a part"
+    if "latency_ms" in result:
+        idle = result["latency_ms"]
+        if idle is not None and idle > FAR_MS:
+            yield _far(idle)
 
 
-def _of_missing_figures(result: dict[str, Any]) -> Iterator[str]:
+def _of_missing_figures(result: MethodResult) -> Iterator[str]:
     """What the registry of speed tests says of figures that the result should have and has not."""
     for caution in KNOWN[result["method"]]["cautions"]:
         *outer, name = caution["figure"]
@@ -174,6 +178,7 @@ def _of_the_flows(record: Record) -> Iterator[str]:
         )
 
 
+DIRECTIONS: tuple[Literal["download", "upload"], ...] = ("download", "upload")
 MAX_CPU_PERCENT = 80.0
 MAX_LATENESS_NS = 2_000_000
 FAR_MS = 100.0

@@ -6,11 +6,13 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 
 from weirlab.record.manifest import Manifest, new_manifest
 from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
+from weirlab.record.results import MethodResult
 from weirlab.record.set_ups import SetUp, set_ups
 from weirlab.record.tables import of_reasons
 
 __all__ = [
     "Manifest",
+    "MethodResult",
     "Record",
     "SetUp",
     "find_records",

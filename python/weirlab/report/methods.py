@@ -12,9 +12,9 @@ from weirlab.scores import verdict
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from weirlab.record import Record
+    from weirlab.record import MethodResult, Record
     from weirlab.scores import Truth
 
 
@@ -48,7 +48,7 @@ def method_verdicts(record: Record) -> Iterator[Text]:
             yield Text(verdict(json.loads(row["result"])).says)
 
 
-def method_table(result: dict[str, Any], truth: Truth | None) -> Table:
+def method_table(result: MethodResult, truth: Truth | None) -> Table:
     """All its figures by name; the truth below them."""
     title = Text(f"{result['method']}, by {result['formula']}")
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
@@ -66,7 +66,7 @@ def method_table(result: dict[str, Any], truth: Truth | None) -> Table:
     return table
 
 
-def _flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
         full = f"{before}{name.replace('_', ' ')}"
         if isinstance(value, dict):

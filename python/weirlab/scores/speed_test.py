@@ -6,14 +6,14 @@ Only what the result itself has is judged: most official clients show no latency
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from weirlab.scores import bufferbloat
 from weirlab.scores.responsiveness import band
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from weirlab.record import MethodResult
+    from weirlab.record.results import RpmResult
     from weirlab.stats import Distribution
 
 
@@ -43,7 +43,7 @@ class Verdict:
     says: str
 
 
-def verdict(result: Mapping[str, Any]) -> Verdict:
+def verdict(result: MethodResult) -> Verdict:
     """Meaning of the result of a foreign test."""
     if result["method"] == "rpm":
         return _of_rpm(result)
@@ -75,9 +75,8 @@ def verdict_of_pings(increase_ms: float) -> Verdict:
     )
 
 
-def _of_rpm(result: Mapping[str, Any]) -> Verdict:
-    found = {way: result[way]["rpm"] for way in WAYS if result[way] is not None}
-    rates = {way: rate for way, rate in found.items() if rate is not None}
+def _of_rpm(result: RpmResult) -> Verdict:
+    rates = {way: one["rpm"] for way in WAYS if (one := result[way]) is not None and one["rpm"] is not None}
     if not rates:
         return Verdict(grade=None, says="No grade: no probe was answered under load.")
     way = min(rates, key=lambda name: rates[name])
@@ -88,17 +87,22 @@ def _of_rpm(result: Mapping[str, Any]) -> Verdict:
     )
 
 
-def _increases(result: Mapping[str, Any]) -> dict[str, float]:
+def _increases(result: MethodResult) -> dict[str, float]:
     """By how many milliseconds a round trip takes longer in each direction that says so."""
     if result["method"] == "http":
-        ways = {way: result[way] for way in WAYS if result[way] is not None and result[way]["saturated"]}
-        increases = {way: one["latency_increase_ms"] for way, one in ways.items()}
+        full = {way: one for way in WAYS if (one := result[way]) is not None and one["saturated"]}
+        increases = {way: one["latency_increase_ms"] for way, one in full.items()}
         return {way: one for way, one in increases.items() if one is not None}
+    if "download_loaded_latency_ms" not in result:
+        return {}
     idle = result.get("latency_ms")
     if idle is None:
         return {}
-    loaded = {way: result.get(f"{way}_loaded_latency_ms") for way in WAYS}
+    loaded = {
+        "download": result["download_loaded_latency_ms"],
+        "upload": result["upload_loaded_latency_ms"],
+    }
     return {way: one - idle for way, one in loaded.items() if one is not None}
 
 
-WAYS = ("download", "upload")
+WAYS: tuple[Literal["download", "upload"], ...] = ("download", "upload")

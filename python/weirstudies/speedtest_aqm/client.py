@@ -27,6 +27,8 @@ from weirstudies.speedtest_aqm import design
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weirlab.record import MethodResult
+
 
 class Said(TypedDict):
     """What came of a test.
@@ -90,7 +92,7 @@ def foreign(cell: design.Cell, server: str, folder: Path) -> Said:
     url = url_of(cell.method, server)
     host = host_of(url)
 
-    def work() -> dict[str, Any]:
+    def work() -> MethodResult:
         return run_method(cell.method, url, None, verify=False, progress=None)
 
     result, seen = run_beside(NetWorld(host), kept_run(host), folder, work)
@@ -98,7 +100,7 @@ def foreign(cell: design.Cell, server: str, folder: Path) -> Said:
         raise NetError(f"{cell.method} of `{url}`: {result['failures'][0]}")
     if seen is None:
         raise NetError(f"{cell.method} of `{url}`: no ping came back")
-    return {"result": result, "began_ns": round(seen.began_s * 1e9)}
+    return {"result": dict(result), "began_ns": round(seen.began_s * 1e9)}
 
 
 def zero_s(folder: Path) -> float:
