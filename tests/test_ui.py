@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -20,6 +21,7 @@ from playwright.sync_api import expect
 from browsing import PHONE, WAIT_MS, opened
 from weirlab.errors import UsageError
 from weirlab.record import open_record
+from weirlab.webapp import library
 from weirlab.webapp.runs import command_of
 
 if TYPE_CHECKING:
@@ -186,6 +188,16 @@ def test_only_records_of_the_list_are_opened(served: Served, page: str, place: s
     status, content, _ = served.ask(f"/{page}?record={place}")
     assert status == 400
     assert "no such record" in content
+
+
+def test_of_more_records_than_are_listed_the_latest_are(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("b", "a", "c")):
+        shutil.copytree(rrul[0].path, tmp_path / name)
+        os.utime(tmp_path / name / "manifest.json", (1_000_000 + number, 1_000_000 + number))
+    monkeypatch.setattr(library, "MAX_ENTRIES", 2)
+    assert {one.place for one in library.Library(tmp_path).entries()} == {"a", "c"}
 
 
 def test_too_many_and_broken_records_are_told(served: Served) -> None:

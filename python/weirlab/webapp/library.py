@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import Record, record_paths
+from weirlab.record.store import MANIFEST
 
 __all__ = ["Entry", "Library"]
 
@@ -47,8 +48,11 @@ class Library:
         self.folder = folder
 
     def entries(self) -> list[Entry]:
-        """All records, the latest first; at most `MAX_ENTRIES`."""
-        found = [self._entry(path) for path in self._paths()[:MAX_ENTRIES]]
+        """All records, the latest first; of more than `MAX_ENTRIES` those that were written last."""
+        paths = self._paths()
+        if len(paths) > MAX_ENTRIES:
+            paths = sorted(paths, key=_written_ns)[-MAX_ENTRIES:]
+        found = [self._entry(path) for path in paths]
         return sorted(found, key=lambda one: (one.started_at, one.place), reverse=True)
 
     def records(self, places: Sequence[str]) -> list[Record]:
@@ -98,6 +102,14 @@ class Library:
             )
         except RecordError as error:
             return Entry(place=place, error=str(error))
+
+
+def _written_ns(path: Path) -> int:
+    """When a record was written, by its manifest or archive; 0 if that cannot be told."""
+    try:
+        return (path / MANIFEST if path.is_dir() else path).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 MAX_ENTRIES = 5000
