@@ -26,23 +26,24 @@ pub(crate) trait TakesNext: Send {
         None
     }
 
-    /// As [`Qdisc::wake_at`].
+    /// When a discipline that holds packets back may next send one, as found by the last
+    /// [`take_next`](Self::take_next).
     fn wake_at(&self) -> Option<Time> {
         None
     }
 
-    /// As [`Qdisc::may_wake_at`].
+    /// From when on a timer for [`wake_at`](Self::wake_at) may go off.
     fn may_wake_at(&self) -> Option<Time> {
         self.wake_at()
     }
 
-    /// As [`Qdisc::backlog`], where nobody has looked at a packet.
+    /// Packets and bytes that wait, where nobody has looked at a packet.
     fn backlog(&self) -> Backlog;
 
-    /// As [`Qdisc::stats`], where nobody has looked at a packet.
+    /// Packets and bytes that arrived, left and were dropped so far, where nobody has looked at a packet.
     fn stats(&self) -> Stats;
 
-    /// As [`Qdisc::classes`].
+    /// Shows the classes and children, the whole tree below the discipline, to `visit`.
     fn classes(&self, visit: &mut dyn FnMut(ClassView<'_>)) {
         let _ = visit;
     }

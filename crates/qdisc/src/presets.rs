@@ -201,7 +201,7 @@ fn nfq_codel(line: &Line) -> Result<String, SetUpError> {
     Ok(text)
 }
 
-/// Those of the TOS bytes `urgent` go to the first tier, CS1 to the last.
+/// Filters by TOS byte: `urgent` ones go to the first tier, CS1 to the last.
 fn filters(urgent: impl Iterator<Item = u8>) -> String {
     let tiers = [(CS1, "1:13")].into_iter().chain(urgent.map(|tos| (tos, "1:11")));
     tiers

@@ -10,7 +10,7 @@ fn build(set_up: &str) -> Box<dyn Qdisc> {
     SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap()
 }
 
-/// The same on a port whose full packets have `LEN` bytes.
+/// The queue on a port whose full packets have `LEN` bytes.
 fn build_narrow(set_up: &str) -> Box<dyn Qdisc> {
     let device = Device { mtu: LEN - ETHERNET_HEADER, ..Device::default() };
     SetUp::parse(set_up).and_then(|it| it.build(&device)).unwrap()

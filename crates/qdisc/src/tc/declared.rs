@@ -120,31 +120,31 @@ impl<T: Plain> Declared<T> {
 }
 
 impl<V: Value> Declared<V> {
-    /// What it means, in one line.
+    /// Sets the parameter's meaning, in one line.
     pub const fn means(mut self, meaning: &'static str) -> Self {
         self.param.meaning = meaning;
         self
     }
 
-    /// Its value where none is written, as a user would write it.
+    /// Sets the value of a parameter that is not written, as a user would write it.
     pub const fn default(mut self, text: &'static str) -> Self {
         self.param.default = DefaultValue::Is(text);
         self
     }
 
-    /// Its value where none is written: one of the device, which `text` describes.
+    /// Sets the value of a parameter that is not written to one of the device, which `text` describes.
     pub const fn default_of(mut self, text: &'static str, value: fn(&Device) -> String) -> Self {
         self.param.default = DefaultValue::Device(text, value);
         self
     }
 
-    /// It must be written, whatever was said before.
+    /// Takes the default away: the parameter must be written.
     pub const fn required(mut self) -> Self {
         self.param.default = DefaultValue::Required;
         self
     }
 
-    /// Other names that `tc` takes for it.
+    /// Sets the other names that `tc` takes for the parameter.
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.param.aliases = aliases;
         self
@@ -164,7 +164,7 @@ impl<V: Value> Declared<V> {
 }
 
 impl Declared<bool> {
-    /// The word that switches it off.
+    /// Sets the word that switches the parameter off.
     pub const fn off_by(mut self, word: &'static str) -> Self {
         self.param.kind = Kind::Switch { off: Some(word) };
         self
@@ -172,20 +172,20 @@ impl Declared<bool> {
 }
 
 impl<T: Plain> Declared<T> {
-    /// It has no value where none is written; `means` says what that means.
+    /// Makes the value an `Option`; `means` says what it means that none is written.
     pub const fn absent(self, means: &'static str) -> Declared<Option<T>> {
         let param = Param { default: DefaultValue::Absent(means), ..self.param };
         Declared { param, read: self.read }
     }
 
-    /// Every value counts that is written, not just the last.
+    /// Makes the value a list of all that were written, not just the last.
     pub const fn every(self) -> Declared<Every<T>> {
         Declared { param: self.param, read: self.read }
     }
 }
 
 impl<T: Whole> Declared<T> {
-    /// It has no value where none or 0 is written; `means` says what that means.
+    /// Makes the value an `Option` that is `None` for 0 too; `means` says what it means that none is written.
     pub const fn absent_or_0(self, means: &'static str) -> Declared<Unless0<T>> {
         let param = Param { default: DefaultValue::Absent(means), ..self.param };
         Declared { param, read: self.read }
@@ -193,17 +193,18 @@ impl<T: Whole> Declared<T> {
 }
 
 impl<V: Value> Declared<V> {
-    /// Its place counts too.
+    /// Adds to the value the place at which it was written.
     pub const fn placed(self) -> Declared<Placed<V>> {
         Declared { param: self.param, read: self.read }
     }
 }
 
-/// What a field of a record may be.
+/// A type that a field of a record may have.
 pub(crate) trait Value: Sized {
-    /// What is made of one text.
+    /// The type that is made of one text.
     type Plain: Plain;
 
+    /// Reads the value of `param`, of whose texts `read` makes plain values.
     fn read(
         params: &Params,
         param: &'static Param,
@@ -211,7 +212,7 @@ pub(crate) trait Value: Sized {
     ) -> Result<Self, SetUpError>;
 }
 
-/// What is made of one text.
+/// A type whose values are made of one text each.
 pub(crate) trait Plain: Sized {}
 
 impl<T: Plain> Value for T {
@@ -288,7 +289,7 @@ impl<T: Plain> Value for Every<T> {
     }
 }
 
-/// What was written for a parameter, or stands for it by default.
+/// The text that was written for a parameter, or its default.
 pub(crate) struct Text<'p> {
     params: &'p Params,
     param: &'static Param,
@@ -296,7 +297,7 @@ pub(crate) struct Text<'p> {
 }
 
 impl Text<'_> {
-    /// Its words.
+    /// The words of the text.
     pub fn words(&self) -> Vec<&str> {
         self.text.split(' ').collect()
     }
@@ -306,7 +307,7 @@ impl Text<'_> {
         self.param.kind
     }
 
-    /// An error about it.
+    /// An error about the text.
     pub fn bad(&self, allowed: &str) -> SetUpError {
         self.bad_value(self.text, allowed)
     }

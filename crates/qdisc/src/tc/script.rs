@@ -170,7 +170,11 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
         return Ok(());
     }
     let parent = place.parent()?;
-    let owner = owner_of(root, parent)?;
+    add_beneath(owner_of(root, parent)?, parent, set_up)
+}
+
+/// Puts `set_up` into the class `parent` of `owner`, or beneath `owner` itself if that takes a child.
+fn add_beneath(owner: &mut SetUp, parent: Handle, set_up: SetUp) -> Result<(), SetUpError> {
     if owner.discipline.takes_child {
         owner.child = Some(Box::new(set_up));
         return Ok(());
