@@ -343,8 +343,28 @@ def test_what_goes_through_a_tunnel_ends_where_it_does(tmp_path: Path) -> None:
     assert 10_000_000 < least[0] - least[1] < 10_200_000  # type: ignore[operator]
 
 
+def test_words_of_queues_and_markers_that_are_not_known_have_their_lines(tmp_path: Path) -> None:
+    link = tmp_path / "mine.toml"
+    link.write_text(
+        "name = 'l'\ntitle = 'l'\n[[up]]\nname = 'a'\nqueue = 'fq_kodel'\n"
+        "[[down]]\nname = 'b'\nmarker = 'paint'\n"
+    )
+    with pytest.raises(UsageError) as told:
+        load_link(str(link))
+    first, *faults = str(told.value).splitlines()
+    assert first == f"{link} has 2 faults:"
+    assert faults[0].startswith("  line 5: up.0.queue: unknown queue discipline `fq_kodel`")
+    assert faults[1].startswith("  line 8: down.0.marker: unknown marker `paint`")
+    with pytest.raises(UsageError, match=r"line 5: up\.0\.queue: unknown queue discipline"):
+        resolve(scenario(link=str(link)))
+    file = tmp_path / "s.toml"
+    file.write_text("test = 'rrul'\nlink = 'line-50'\nqueue = ['default', 'codel limti 5']\n")
+    with pytest.raises(UsageError, match=r"s\.toml, line 3: queue\.1: .*`limti`"):
+        load_scenario(file)
+
+
 def test_tunnels_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"`upload`: unknown tunnel `ipsec` \(known: vpn\)"):
+    with pytest.raises(UsageError, match=r"flows.0.tunnel: unknown tunnel `ipsec` \(known: vpn\)"):
         resolve(scenario(test=through_a_tunnel(tunnel="ipsec")))
     with pytest.raises(UsageError, match="`upload`: it goes to `server`, but its tunnel `vpn` ends at `far`"):
         resolve(scenario(test=through_a_tunnel(host="server")))

@@ -16,6 +16,7 @@ mod loss;
 mod path;
 mod sampler;
 mod trace;
+mod written;
 
 pub use build::{check, device, marker_that_needs_window};
 pub use events::{Events, Source};
@@ -25,3 +26,4 @@ pub use loss::Loss;
 pub use path::{End, Hop, Path, Place, Traffic};
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
+pub use written::word_faults;

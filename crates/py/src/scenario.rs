@@ -5,9 +5,9 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, P
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
-use weir_scenario::file::spec::ScenarioSpec;
+use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
 use weir_scenario::file::test::DirectionWord;
-use weir_scenario::file::{Files, Telling, Value, Written, quantity};
+use weir_scenario::file::{Files, Telling, Value, Written, parse, quantity};
 use weir_speedtest::MethodInfo;
 
 use crate::{fail, wrong};
@@ -81,7 +81,10 @@ pub(crate) fn read_scenario_or_test<'py>(
     link: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let link = link.map(from_python).transpose()?;
-    let spec = read_scenario_file(text, place, link).map_err(fail)?;
+    let spec = read_scenario_file(text, place, link.clone()).map_err(fail)?;
+    if spec.is_some() {
+        check_words(text, place, link)?;
+    }
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
@@ -93,6 +96,7 @@ pub(crate) fn read_scenario<'py>(
     place: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let spec: ScenarioSpec = read_file(text, place).map_err(fail)?;
+    check_words(text, place, None)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -114,7 +118,9 @@ pub(crate) fn load_link<'py>(
     name: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let spec = weir_scenario::file::load_link(name, &PythonFiles(files)).map_err(fail)?;
+    let files = PythonFiles(files);
+    let spec = weir_scenario::file::load_link(name, &files).map_err(fail)?;
+    check_link_file(name, &files)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -175,6 +181,11 @@ pub(crate) fn resolve_scenario<'py>(
 ) -> PyResult<Resolved> {
     let spec: ScenarioSpec = read_as(scenario, "scenario")?;
     let files = PythonFiles(files);
+    for link in spec.link.all() {
+        if let LinkChoice::Name(name) = link {
+            check_link_file(name, &files)?;
+        }
+    }
     let resolved =
         weir_scenario::file::resolve(&spec, &files, server_congestion_control).map_err(fail)?;
     let set_up = |one: weir_scenario::file::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
@@ -197,6 +208,29 @@ pub(crate) fn resolve_scenario<'py>(
 /// The congestion control that servers of the speed test of that name ask for, if there is one.
 fn server_congestion_control(kind: &str) -> Option<&'static str> {
     MethodInfo::named(kind).ok()?.congestion_control
+}
+
+/// Checks the words of queues and markers in the text of a file, where their lines are known. `link` takes the place of a
+/// scenario's own.
+fn check_words(text: &str, place: &str, link: Option<Written>) -> PyResult<()> {
+    // A text that cannot be read has been refused before.
+    let Ok(mut written) = parse(text) else { return Ok(()) };
+    if let Some(link) = link {
+        written.set("link", link);
+    }
+    let faults = weir_path::word_faults(&written);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(fail(Telling { place, names: &[] }.sentence(faults)))
+}
+
+/// Checks the words of queues and markers in the link file `name`, if it is a file that can be read.
+fn check_link_file(name: &str, files: &PythonFiles<'_>) -> PyResult<()> {
+    if shipped_links().contains(&name) || !name.ends_with(".toml") {
+        return Ok(());
+    }
+    files.read(name).map_or(Ok(()), |text| check_words(&text, name, None))
 }
 
 fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {

@@ -153,21 +153,85 @@ fn a_test_refers_only_to_what_it_has() {
     let error = |keys| test(keys).unwrap_err();
     assert_eq!(
         error("flows = [{name = 'a', direction = 'up', host = 'far'}]"),
-        "`a`: unknown host `far` (known: server)"
+        "t.toml, line 4: flows.0.host: unknown host `far` (known: server)"
     );
     assert_eq!(
         error("probes = [{name = 'a', kind = 'icmp', tunnel = 'vpn'}]"),
-        "`a`: unknown tunnel `vpn` (known: the test has none)"
+        "t.toml, line 4: probes.0.tunnel: unknown tunnel `vpn` (known: the test has none)"
     );
     assert_eq!(
         error("flows = [{name = 'a', direction = 'up', count = 'streams'}]"),
-        "flow `a`: `count` names no parameter of the test: streams"
+        "t.toml, line 4: flows.0.count: `count` names no parameter of the test: streams"
     );
     let many = "{name = 'a', direction = 'up', count = 10000},".repeat(11);
     assert_eq!(
         error(&format!("flows = [{many}]")),
         "the test has more than 100000 flows: write fewer"
     );
+}
+
+const LOST: &str = r#"name = "t"
+title = "t"
+phases.load = "1s"
+hosts = [{ name = "near" }]
+
+[[tunnels]]
+name = "vpn"
+kind = "wireguard"
+host = "far"            # 9
+
+[[flows]]               # 11: the server that is there is not called `server`
+name = "a"
+direction = "up"
+
+[[flows]]
+name = "b"
+direction = "down"
+host = "near"
+count = "streams"       # 19
+tunnel = "ipsec"        # 20
+
+[[methods]]
+name = "m"
+kind = "ndt7"
+host = "nowhere"        # 25
+"#;
+
+#[test]
+fn everything_that_a_test_names_and_lacks_is_told_with_its_line() {
+    let said = read_file::<TestSpec>(LOST, "t.toml").unwrap_err();
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            "t.toml has 5 faults:",
+            "line 9: tunnels.0.host: unknown host `far` (known: near)",
+            "line 11: flows.0: unknown host `server` (known: near)",
+            "line 19: flows.1.count: `count` names no parameter of the test: streams",
+            "line 20: flows.1.tunnel: unknown tunnel `ipsec` (known: vpn)",
+            "line 25: methods.0.host: unknown host `nowhere` (known: near)",
+        ]
+    );
+}
+
+#[test]
+fn what_a_scenario_names_of_its_test_is_told_with_its_line() {
+    let text = "test = 'tcp_ndown'\nlink = 'line-50'\nparameters.flows = 3\nparameters.streams = 0\n\
+                methods = [{name = 'm', kind = 'ndt7', host = 'far'}]";
+    let said = read_file::<ScenarioSpec>(text, "s.toml").unwrap_err();
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "s.toml has 3 faults:");
+    assert!(
+        lines[1].starts_with(
+            "line 3: parameters.flows: test `tcp_ndown` has no parameter `flows` (known: streams)"
+        ),
+        "{said}"
+    );
+    assert!(
+        lines[2].starts_with("line 4: parameters.streams: parameter `streams` is 0: "),
+        "{said}"
+    );
+    assert_eq!(lines[3], "line 5: methods.0.host: unknown host `far` (known: server)");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits.
-const MAX_QUOTED_CHARS: usize = 300;
+pub const MAX_QUOTED_CHARS: usize = 300;
 
 /// Faults that are told; a file that has more is of another kind.
-const MAX_FAULTS: usize = 20;
+pub const MAX_FAULTS: usize = 20;

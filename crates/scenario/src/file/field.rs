@@ -113,6 +113,37 @@ impl Reader {
     }
 }
 
+/// Notes faults of a table that was read: keys in it that name something that is not there.
+#[derive(Debug)]
+pub struct References<'r> {
+    written: &'r Written,
+    reader: &'r mut Reader,
+}
+
+impl<'r> References<'r> {
+    /// Those of the table `written`, where `reader` is.
+    pub const fn new(written: &'r Written, reader: &'r mut Reader) -> Self {
+        Self { written, reader }
+    }
+
+    /// Notes a fault of what stands `steps` further, or of what is written on the way there: a key that is not there has
+    /// its default.
+    pub fn fault(&mut self, steps: &[&str], says: String) {
+        fault_at(self.reader, self.written, steps, says);
+    }
+}
+
+fn fault_at(reader: &mut Reader, written: &Written, steps: &[&str], says: String) {
+    let further =
+        steps.split_first().and_then(|(step, rest)| Some((step, rest, written.step(step)?)));
+    match further {
+        Some((step, rest, next)) => {
+            reader.at(*step, next.line, |reader| fault_at(reader, next, rest, says));
+        }
+        None => reader.fault(says),
+    }
+}
+
 /// The entries of a table while its keys are read.
 #[derive(Debug)]
 pub struct Entries<'w> {
@@ -251,7 +282,8 @@ pub(crate) fn refer<T: Field>(
 }
 
 /// Declares a table of scenario files: its keys with what they mean, their types and their defaults. A key without a
-/// default must be there, if its type is no `Option`. `check` says what of the whole cannot be.
+/// default must be there, if its type is no `Option`. `check` says what of the whole cannot be; `refers` notes each key that
+/// names something that is not there.
 macro_rules! spec {
     (
         $(#[doc = $doc:literal])+
@@ -259,6 +291,7 @@ macro_rules! spec {
             $( $(#[doc = $field_doc:literal])+ $field:ident: $kind:ty $(= $default:expr)?, )+
         }
         $(check $check:expr;)?
+        $(refers $refers:expr;)?
     ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq)]
@@ -289,6 +322,10 @@ macro_rules! spec {
                     if let Err(says) = check(&found) {
                         reader.fault(says);
                     }
+                } )?
+                $( if reader.count() == before {
+                    let refers: fn(&Self, &mut $crate::file::field::References<'_>) = $refers;
+                    refers(&found, &mut $crate::file::field::References::new(written, reader));
                 } )?
                 (reader.count() == before).then_some(found)
             }

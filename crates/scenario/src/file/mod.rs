@@ -13,6 +13,7 @@ pub mod link;
 mod nearest;
 pub mod plain;
 pub mod quantity;
+mod references;
 mod resolve;
 mod schema;
 mod set_ups;
@@ -24,8 +25,8 @@ mod written;
 
 pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
 pub use document::parse;
-pub use fault::{Fault, Telling};
+pub use fault::{Fault, MAX_FAULTS, MAX_QUOTED_CHARS, Telling};
 pub use resolve::{Resolved, ResolvedSetUp, ServersOf, resolve};
 pub use schema::{read_quantity, read_spec, schema};
 pub use set_ups::given_again;
-pub use written::{Value, Written};
+pub use written::{MAX_SHOWN_CHARS, Value, Written};

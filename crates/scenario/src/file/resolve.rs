@@ -12,12 +12,13 @@ use crate::file::hops::hops;
 use crate::file::link::LinkSpec;
 use crate::file::plain::Word;
 use crate::file::quantity::{FlowCount, MAX_FLOWS};
+use crate::file::references::{no_such_count, parameter_fault, unknown_host, unknown_tunnel};
 use crate::file::set_ups::{SetUp, links, set_ups};
 use crate::file::shaping::{reflector_hosts, shaper};
 use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
 use crate::file::test::{
     CLIENT, DirectionWord, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
-    TcpSpec, TestSpec, TunnelSpec, TunnelWord,
+    SERVER, TcpSpec, TestSpec, TunnelSpec, TunnelWord,
 };
 
 /// All runs of a scenario.
@@ -196,9 +197,8 @@ impl<'s> Resolver<'s> {
         // Of several of one name the last counts.
         let place = self.test.hosts.iter().rposition(|known| known.name.0 == host);
         place.map(|place| place as u32).ok_or_else(|| {
-            let known: Vec<&str> =
-                self.test.hosts.iter().map(|server| server.name.0.as_str()).collect();
-            format!("`{of}`: unknown host `{host}` (known: {})", known.join(", "))
+            let says = unknown_host(self.test, host).unwrap_or_default();
+            format!("`{of}`: {says}")
         })
     }
 
@@ -210,14 +210,11 @@ impl<'s> Resolver<'s> {
         tunnel: Option<&str>,
     ) -> Result<(u32, Option<u32>), String> {
         let Some(tunnel) = tunnel else {
-            return Ok((self.host(&of.0, host.unwrap_or("server"))?, None));
+            return Ok((self.host(&of.0, host.unwrap_or(SERVER))?, None));
         };
         let tunnels = &self.test.tunnels;
         let Some(place) = tunnels.iter().rposition(|known| known.name.0 == tunnel) else {
-            let known: Vec<&str> = tunnels.iter().map(|one| one.name.0.as_str()).collect();
-            let known =
-                if known.is_empty() { "the test has none".to_owned() } else { known.join(", ") };
-            return Err(format!("`{}`: unknown tunnel `{tunnel}` (known: {known})", of.0));
+            return Err(format!("`{}`: {}", of.0, unknown_tunnel(self.test, tunnel)));
         };
         let host = host.unwrap_or(&tunnels[place].host);
         Ok((self.host(&of.0, host)?, Some(place as u32)))
@@ -284,7 +281,7 @@ impl<'s> Resolver<'s> {
         };
         let flow = &flow.name.0;
         let Some((_, count)) = self.parameters.iter().find(|(known, _)| known == name) else {
-            return Err(format!("flow `{flow}`: `count` names no parameter of the test: {name}"));
+            return Err(format!("flow `{flow}`: {}", no_such_count(name)));
         };
         if !(1..=MAX_FLOWS).contains(count) {
             return Err(format!(
@@ -355,23 +352,17 @@ fn phases(phases: &PhasesSpec) -> Vec<Phase> {
 
 /// The values of the test's parameters.
 fn parameters<'s>(spec: &ScenarioSpec, test: &'s TestSpec) -> Result<Vec<(&'s str, i64)>, String> {
-    if let Some((name, _)) =
-        spec.parameters.0.iter().find(|(name, _)| test.parameters.get(name).is_none())
+    let given = spec.parameters.0.iter().map(|(name, value)| (name, value.0));
+    if let Some(says) = given.filter_map(|(name, value)| parameter_fault(test, name, value)).next()
     {
-        let known: Vec<&str> = test.parameters.0.iter().map(|(one, _)| one.as_str()).collect();
-        let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
-        return Err(format!("test `{}` has no parameter `{name}` (known: {known})", test.name.0));
+        return Err(says);
     }
     let value = |(name, parameter): &'s (String, crate::file::test::ParameterSpec)| {
         let value = spec.parameters.get(name).unwrap_or(&parameter.default).0;
-        let (least, most) = (parameter.minimum.0, parameter.maximum.0);
-        if (least..=most).contains(&value) {
-            return Ok((name.as_str(), value));
+        match parameter_fault(test, name, value) {
+            None => Ok((name.as_str(), value)),
+            Some(says) => Err(says),
         }
-        let meaning = &parameter.meaning;
-        Err(format!(
-            "parameter `{name}` is {value}: write a number from {least} to {most} ({meaning})"
-        ))
     };
     test.parameters.0.iter().map(value).collect()
 }

@@ -6,6 +6,7 @@ use crate::file::plain::{
     AtLeastOne, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
 };
 use crate::file::quantity::{Nanoseconds, PositiveNanoseconds};
+use crate::file::references;
 use crate::file::shaper::ShaperChoice;
 use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
 use crate::file::written::{Value, Written, table};
@@ -62,6 +63,7 @@ spec! {
         }
         _ => Ok(()),
     };
+    refers references::of_scenario;
 }
 
 spec! {

@@ -5,6 +5,7 @@ use crate::file::plain::{ByName, Integer, Whole, Word};
 use crate::file::quantity::{
     DscpValue, FlowBytes, FlowCount, Nanoseconds, Payload, PositiveNanoseconds, WindowBytes,
 };
+use crate::file::references;
 
 spec! {
     /// A test: loads and probes on a time axis, on whatever link.
@@ -32,6 +33,7 @@ spec! {
         /// The speed tests.
         methods: Vec<MethodSpec> = Vec::new(),
     }
+    refers references::of_test;
 }
 
 spec! {
@@ -286,4 +288,4 @@ spec! {
 pub(crate) const CLIENT: &str = "client";
 
 /// The server that everything goes to if nothing is said.
-const SERVER: &str = "server";
+pub(crate) const SERVER: &str = "server";

@@ -61,6 +61,15 @@ impl Written {
         }
     }
 
+    /// What stands a step further: at a key of a table, or at a place of a list, from 0.
+    #[must_use]
+    pub fn step(&self, step: &str) -> Option<&Self> {
+        match &self.value {
+            Value::List(parts) => parts.get(step.parse::<usize>().ok()?),
+            _ => self.get(step),
+        }
+    }
+
     /// The value as a message shows it: a text in backticks, and of what is long the start.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -185,4 +194,4 @@ pub(crate) fn head(text: &str, chars: usize) -> &str {
 }
 
 /// Characters of a value that is shown.
-const MAX_SHOWN_CHARS: usize = 60;
+pub const MAX_SHOWN_CHARS: usize = 60;
