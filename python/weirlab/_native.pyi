@@ -9,6 +9,7 @@ __all__ = [
     "NativeError",
     "Resolved",
     "ResolvedSetUp",
+    "bounds",
     "check_lab",
     "check_queue",
     "check_simulation",
@@ -148,6 +149,14 @@ class Column(TypedDict):
     family: str | None
 
 @type_check_only
+class Bounds(TypedDict):
+    min_shaper_rate_bps: int
+    max_seed: int
+    max_faults: int
+    max_quoted_chars: int
+    max_shown_chars: int
+
+@type_check_only
 class Table(TypedDict):
     name: str
     meaning: str
@@ -186,6 +195,7 @@ class Resolved:
     @property
     def seeds(self) -> list[int]: ...
 
+def bounds() -> Bounds: ...
 def check_lab(scenario: str) -> None: ...
 def check_queue(text: str, rate_bps: int | None) -> None: ...
 def check_simulation(scenario: str) -> None: ...

@@ -46,6 +46,18 @@ pub(crate) fn markers(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
+/// Bounds that Python holds what is written against too.
+#[pyfunction]
+pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("min_shaper_rate_bps", weir_rate_control::MIN_RATE.as_bps())?;
+    entry.set_item("max_seed", weir_scenario::file::spec::MAX_SEED)?;
+    entry.set_item("max_faults", weir_scenario::file::MAX_FAULTS)?;
+    entry.set_item("max_quoted_chars", weir_scenario::file::MAX_QUOTED_CHARS)?;
+    entry.set_item("max_shown_chars", weir_scenario::file::MAX_SHOWN_CHARS)?;
+    Ok(entry)
+}
+
 /// The tables of the record with their columns.
 #[pyfunction]
 pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {

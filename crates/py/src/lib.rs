@@ -33,7 +33,7 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
-        check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
+        bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
         markers, methods, parse_dscp, rng_name, services, tables, tcp_profiles,
     };
     #[pymodule_export]

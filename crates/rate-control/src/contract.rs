@@ -334,7 +334,7 @@ impl Control {
 /// that the calls themselves cost none of it.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
-pub(crate) const MIN_RATE: Rate = Rate::from_kbit(100);
+pub const MIN_RATE: Rate = Rate::from_kbit(100);
 
 #[cfg(test)]
 mod tests {

@@ -28,7 +28,7 @@ mod side;
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;
 pub use contract::{
-    AutoSettings, Bounds, Control, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State,
-    TICK, Traffic,
+    AutoSettings, Bounds, Control, Controller, Decision, Delay, MIN_RATE, Mode, OneWay, Reason,
+    Side, State, TICK, Traffic,
 };
 pub use fixed::Fixed;

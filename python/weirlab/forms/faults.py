@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 
+from weirlab import _native
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -328,10 +330,10 @@ _TOKEN = re.compile(
 )
 """Tokens that tell where a statement ends: strings and comments are skipped, brackets join lines."""
 
-MAX_QUOTED_CHARS = 300
+MAX_QUOTED_CHARS = _native.bounds()["max_quoted_chars"]
 """Characters of a place, and of what is wrong there, that a message has at most: a list of all keys fits."""
 
-MAX_FAULTS = 20
+MAX_FAULTS = _native.bounds()["max_faults"]
 """That are told; who has more has another kind of file."""
-MAX_SHOWN_CHARS = 60
+MAX_SHOWN_CHARS = _native.bounds()["max_shown_chars"]
 """Letters of a value that is shown."""

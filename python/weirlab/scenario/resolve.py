@@ -99,4 +99,4 @@ def mean_rate(link: LinkSpec, direction: Direction) -> int | None:
     return told(lambda: _native.mean_rate(link, direction, Files()))
 
 
-MAX_SEED = 2**63 - 1
+MAX_SEED = _native.bounds()["max_seed"]

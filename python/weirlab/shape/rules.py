@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from weirlab import reading
+from weirlab import _native, reading
 from weirlab.errors import UsageError
 from weirlab.forms import Model, check
 from weirlab.scenario.units import RateWords, rate_bps
@@ -214,5 +214,5 @@ DSCPS = (
 )
 """RFC 2474, 2597, 3246, 5865, 8622."""
 PORT_DIGITS = 5
-MIN_RATE_BPS = 100_000
-"""The least rate of any shaper (crates/rate-control/src/contract.rs)."""
+MIN_RATE_BPS = _native.bounds()["min_shaper_rate_bps"]
+"""The least rate of any shaper."""

@@ -216,7 +216,7 @@ def _address(host: str) -> str:
         raise UsageError(f"reflector `{host}`: no such host is known") from error
 
 
-MIN_RATE_BPS = 100_000
+MIN_RATE_BPS = _native.bounds()["min_shaper_rate_bps"]
 """The controller's own least rate: below it a line would be strangled."""
 
 NATIVE = {"up": "egress", "down": "ingress"}
