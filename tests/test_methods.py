@@ -169,7 +169,7 @@ def test_two_of_a_name_and_a_late_start_are_refused() -> None:
         spec({**NDT7, "tcp": {"congestion_control": "cubic"}})
 
 
-HTTP = {
+HTTP: Any = {
     "method": "http",
     "formula": "plain HTTP",
     "server_kind": "Cloudflare",
@@ -233,7 +233,8 @@ def test_a_server_of_another_test_is_known_by_its_answer(speaks: str) -> None:
         thread.start()
         try:
             url = f"http://127.0.0.1:{server.server_port}/"
-            said = hint(url, {"method": "http", "server_kind": None}, verify=True)
+            result: Any = {"method": "http", "server_kind": None}
+            said = hint(url, result, verify=True)
         finally:
             server.shutdown()
             thread.join()
@@ -256,7 +257,7 @@ def test_facts_of_speed_tests_are_those_of_the_registry() -> None:
 
 def test_cautions_name_the_figures_that_are_missing() -> None:
     line = {"connections": 16, "saturated": True}
-    result = {**HTTP, "download": line, "upload": {**line, "saturated": False}}
+    result: Any = {**HTTP, "download": line, "upload": {**line, "saturated": False}}
     (said,) = warnings_of_method(result)
     assert said.startswith("16 connections did not fill the line in the upload: its throughput is a lower")
     assert warnings_of_method(HTTP) == []

@@ -1,5 +1,7 @@
 # ruff: noqa: INP001
-"""Records what Linux makes of packets, as vectors for `crates/packet`: as root, `unshare -n python3 record.py`.
+"""Records what Linux makes of packets, as vectors for `crates/packet`.
+
+As root: `unshare -n python3 record.py`.
 
 Two TUN devices in a network namespace, forwarding between them. `a` takes GSO packets; `b` has no
 offloads, so the kernel cuts them. Printed are, for each case, what was written to `a` and what came
