@@ -136,6 +136,15 @@ enum Way {
     Up,
 }
 
+impl From<Way> for Direction {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Down => Self::Down,
+            Way::Up => Self::Up,
+        }
+    }
+}
+
 /// State of the ramp by which one direction is filled with flows.
 struct RampState {
     phase: String,
@@ -242,14 +251,14 @@ impl<'r> Run<'r> {
     fn ask(&mut self, number: usize) -> Result<(), ClientError> {
         self.flows[number].asked = true;
         let flow = &self.scenario.flows[number];
-        let down = flow.direction == weir_scenario::Direction::Down;
+        let down = flow.direction == Direction::Down;
         let named = flow.tcp.congestion_control != MACHINES_OWN;
         let sampling = &self.scenario.sampling;
         let sample =
             [sampling.throughput_ns, sampling.tcp_ns].into_iter().filter(|&ns| ns > 0).min();
         let request = FlowRequest {
             flow: number as u32,
-            direction: if down { Direction::Down } else { Direction::Up },
+            direction: flow.direction,
             duration_ns: (flow.stop_ns - flow.start_ns).max(1),
             bytes: flow.bytes.filter(|_| down),
             congestion: (down && named).then(|| flow.tcp.congestion_control.clone()),
@@ -343,10 +352,7 @@ impl<'r> Run<'r> {
         };
         self.scenario.flows.push(Flow {
             name,
-            direction: match direction {
-                Way::Down => weir_scenario::Direction::Down,
-                Way::Up => weir_scenario::Direction::Up,
-            },
+            direction: direction.into(),
             host: 0,
             station: 0,
             tunnel: None,
@@ -420,7 +426,7 @@ impl<'r> Run<'r> {
     /// The sender of a load, which `way` it sends, has this congestion control.
     fn name_congestion(&mut self, flow: u32, way: Way, name: String) {
         let flow = &mut self.scenario.flows[flow as usize];
-        let down = flow.direction == weir_scenario::Direction::Down;
+        let down = flow.direction == Direction::Down;
         if down == (way == Way::Down) && flow.tcp.congestion_control == MACHINES_OWN {
             flow.tcp.congestion_control = name;
         }
@@ -443,10 +449,7 @@ impl<'r> Run<'r> {
         };
         let order = Order {
             flow,
-            direction: match spec.direction {
-                weir_scenario::Direction::Down => Direction::Down,
-                weir_scenario::Direction::Up => Direction::Up,
-            },
+            direction: spec.direction,
             ticket,
             congestion: named.then(|| spec.tcp.congestion_control.clone()),
             dscp: spec.dscp,
@@ -471,7 +474,7 @@ impl<'r> Run<'r> {
         self.flow(number)?;
         let known = &mut self.flows[number as usize];
         match self.scenario.flows[number as usize].direction {
-            weir_scenario::Direction::Down => {
+            Direction::Down => {
                 if let Some(tcp) = &sample.tcp
                     && known.ended.is_none()
                 {
@@ -479,7 +482,7 @@ impl<'r> Run<'r> {
                 }
                 known.last = Some(sample);
             }
-            weir_scenario::Direction::Up => {
+            Direction::Up => {
                 let (row, segments) = known.arrived(t, sample, header);
                 record.throughput(&row);
                 if let Some(state) = self.ramps.get_mut(&Way::Up) {

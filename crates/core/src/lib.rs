@@ -4,6 +4,7 @@
 //! a float appears only where a person reads it.
 
 mod bytes;
+mod direction;
 mod framing;
 mod packet;
 mod random;
@@ -15,6 +16,7 @@ mod time;
 pub mod units;
 
 pub use bytes::Bytes;
+pub use direction::Direction;
 pub use framing::{Cells, Framing};
 pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Priority, Protocol};
 pub use random::{Draw, RNG_NAME, Rng, Seed};

@@ -167,7 +167,7 @@ impl<T: Traffic> Path<T> {
     ) -> Self {
         let mut hops = Vec::new();
         let mut ranges = [0..0, 0..0];
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in Direction::ALL {
             let specs = scenario.hops(direction);
             ranges[direction as usize] = hops.len()..hops.len() + specs.len();
             for (place, spec) in specs.iter().enumerate() {
@@ -429,11 +429,7 @@ impl Hop {
         seed: Seed,
         mtu: u32,
     ) -> Self {
-        let side = match direction {
-            Direction::Up => "up",
-            Direction::Down => "down",
-        };
-        let name = format!("{side}/{}", spec.name);
+        let name = format!("{}/{}", direction.word(), spec.name);
         let seed = seed.derive(&name);
         Self {
             direction,

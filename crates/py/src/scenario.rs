@@ -2,11 +2,11 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use weir_scenario::Direction;
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
-use weir_scenario::file::test::DirectionWord;
 use weir_scenario::file::{Files, Telling, Value, Written, parse, quantity};
 use weir_speedtest::MethodInfo;
 
@@ -134,7 +134,7 @@ pub(crate) fn given_again(scenario: &Bound<'_, PyAny>) -> PyResult<Vec<String>> 
 #[pyfunction]
 pub(crate) fn line_rate(link: &Bound<'_, PyAny>, direction: &str) -> PyResult<Option<u64>> {
     let link: LinkSpec = read_as(link, "link")?;
-    Ok(link.line_rate_bps(way(direction)?))
+    Ok(link.line_rate_bps(read_direction(direction)?))
 }
 
 /// The rate of a link in one direction, in bit/s, if it has one: of its slowest hop, of recordings the mean rate.
@@ -145,7 +145,7 @@ pub(crate) fn mean_rate(
     files: Bound<'_, PyAny>,
 ) -> PyResult<Option<u64>> {
     let link: LinkSpec = read_as(link, "link")?;
-    link.mean_rate_bps(way(direction)?, &PythonFiles(files)).map_err(fail)
+    link.mean_rate_bps(read_direction(direction)?, &PythonFiles(files)).map_err(fail)
 }
 
 /// A set-up of a scenario, ready for a world.
@@ -237,7 +237,7 @@ fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {
     read(&from_python(written)?, place, &[]).map_err(fail)
 }
 
-fn way(direction: &str) -> PyResult<DirectionWord> {
+fn read_direction(direction: &str) -> PyResult<Direction> {
     let written = Written::from(direction);
     read(&written, "direction", &[]).map_err(fail)
 }

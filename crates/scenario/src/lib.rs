@@ -25,11 +25,12 @@ pub use rows::{
 };
 pub use sample::{Sink, Verdict};
 pub use scenario::{
-    Change, Direction, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase,
-    Probe, ProbeKind, Sampling, Scenario, ScenarioError,
+    Change, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase, Probe,
+    ProbeKind, Sampling, Scenario, ScenarioError,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
 pub use table::{Column, Kind, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};
+pub use weir_core::Direction;

@@ -4,7 +4,7 @@
 //! record keeps. The numbers carry their units in their names.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Draw, Duration, Framing, Seed, Time};
+use weir_core::{Direction, Draw, Duration, Framing, Seed, Time};
 
 use crate::flight::{FlightParams, LossParams, ReorderParams};
 use crate::shaper::Shaper;
@@ -160,16 +160,6 @@ pub struct Host {
     pub name: String,
     /// Delay between it and the far end of the path, each way, beyond the path's own.
     pub delay_ns: u64,
-}
-
-/// Direction of data, as the client sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From the client.
-    Up,
-    /// To the client.
-    Down,
 }
 
 /// Who opens a connection.

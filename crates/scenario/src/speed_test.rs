@@ -1,10 +1,10 @@
 //! Foreign speed tests that run in a scenario, and under which numbers a record keeps what they did.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Draw, Duration, FlowKey, Protocol, Seed, Time};
+use weir_core::{Direction, Draw, Duration, FlowKey, Protocol, Seed, Time};
 
 use crate::check::unique;
-use crate::scenario::{Direction, Scenario, ScenarioError};
+use crate::scenario::{Scenario, ScenarioError};
 use crate::tcp::TcpSettings;
 
 /// A speed test as its official client runs it, against a server of the scenario. It ends when its method

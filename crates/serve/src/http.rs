@@ -12,6 +12,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
+use weir_core::Direction;
 use weir_speedtest::protocol::QueryError;
 
 use crate::activity::Activity;
@@ -138,7 +139,7 @@ impl Client {
         if bytes == 0 {
             return empty(StatusCode::OK);
         }
-        match self.server.begin_request(protocol, "down", self.ends.client) {
+        match self.server.begin_request(protocol, Direction::Down, self.ends.client) {
             Ok(test) => {
                 let load = Load::sized(bytes, self.latest_end(), test);
                 with(Body::Load(load), StatusCode::OK, "application/octet-stream")
@@ -149,7 +150,8 @@ impl Client {
 
     /// Takes what the client sends, and returns how many bytes there were. The error is the answer.
     pub async fn take(&self, protocol: &'static str, request: Request) -> Result<u64, Response> {
-        let test = self.server.begin_request(protocol, "up", self.ends.client).map_err(refuse)?;
+        let test =
+            self.server.begin_request(protocol, Direction::Up, self.ends.client).map_err(refuse)?;
         let mut taken = 0;
         let complete = drain(request.into_body(), self.latest_end(), |bytes| {
             test.passed(bytes);

@@ -41,7 +41,7 @@ fn answer(client: &Arc<Client>, mut request: Request) -> Response {
         Ok(both) => both,
         Err(response) => return *response,
     };
-    let test = match client.server.begin("ndt7", name(direction), client.ends.client) {
+    let test = match client.server.begin("ndt7", direction.word(), client.ends.client) {
         Ok(test) => test,
         Err(refusal) => return refuse(refusal),
     };
@@ -95,7 +95,7 @@ fn narrator(
             app_info: AppInfo { elapsed_time, num_bytes },
             connection_info: ConnectionInfo { client, server, uuid: uuid.clone() },
             origin: "server",
-            test: test_name(direction),
+            test: direction.transfer(),
             tcp_info: state.tcp.as_ref().map(|info| kernel_words(info, elapsed_time)),
         };
         serde_json::to_string(&measurement).expect("it has no maps with keys that are not text")
@@ -107,19 +107,4 @@ pub(crate) fn kernel_words(info: &TcpInfo, elapsed_us: u64) -> Map<String, Value
     let mut words = kernel::tcp_info(info.bytes());
     words.insert("ElapsedTime".to_owned(), elapsed_us.into());
     words
-}
-
-const fn test_name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Down => "download",
-        Direction::Up => "upload",
-    }
-}
-
-/// A direction in the log and the metrics.
-pub(crate) const fn name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Down => "down",
-        Direction::Up => "up",
-    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::time::{Instant, timeout_at};
+use weir_core::Direction;
 use weir_speedtest::protocol::ookla::{
     Command, DOWNLOAD_PREFIX, HELLO, LossCount, LossDatagram, MAX_LINE_BYTES, pong, uploaded,
 };
@@ -92,10 +93,10 @@ pub(crate) async fn serve(
             }
             Command::Ping => stream.write_all(pong(unix_ms()).as_bytes()).await?,
             Command::Download(bytes) => {
-                load(server, ends.client, "down", download(&mut stream, bytes)).await?;
+                load(server, ends.client, Direction::Down, download(&mut stream, bytes)).await?;
             }
             Command::Upload { total, rest } => {
-                load(server, ends.client, "up", upload(&mut stream, rest)).await?;
+                load(server, ends.client, Direction::Up, upload(&mut stream, rest)).await?;
                 stream.write_all(uploaded(total, unix_ms()).as_bytes()).await?;
             }
             Command::StartLoss => {
@@ -117,7 +118,7 @@ pub(crate) async fn serve(
 async fn load(
     server: &Arc<Shared>,
     client: SocketAddr,
-    direction: &'static str,
+    direction: Direction,
     work: impl Future<Output = io::Result<u64>>,
 ) -> io::Result<()> {
     let test = server.begin_request("ookla", direction, client).map_err(io::Error::other)?;

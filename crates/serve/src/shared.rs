@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
+use weir_core::Direction;
 use weir_speedtest::protocol::weir::Secret;
 
 use crate::admission::{Admission, Permit, Refusal};
@@ -82,10 +83,10 @@ impl Shared {
     pub fn begin_request(
         &self,
         protocol: &'static str,
-        direction: &'static str,
+        direction: Direction,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begin_any(protocol, direction, client, true)
+        self.begin_any(protocol, direction.word(), client, true)
     }
 
     fn begin_any(

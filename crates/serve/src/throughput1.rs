@@ -11,7 +11,7 @@ use crate::connection::{Ends, OverTcp, congestion};
 use crate::data;
 use crate::head::{path, query};
 use crate::http::{Client, Request, Response, refuse, wrong};
-use crate::ndt7::{kernel_words, name};
+use crate::ndt7::kernel_words;
 use crate::service::{OverHttp, Own, Rules, Service};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
@@ -38,7 +38,7 @@ fn answer(client: &Arc<Client>, mut request: Request) -> Response {
         Ok(both) => both,
         Err(response) => return *response,
     };
-    let test = match client.server.begin("msak", name(direction), client.ends.client) {
+    let test = match client.server.begin("msak", direction.word(), client.ends.client) {
         Ok(test) => test,
         Err(refusal) => return refuse(refusal),
     };

@@ -9,10 +9,10 @@
 
 use crate::protocol::cloudflare::{DOWN, UP};
 use serde_json::Value;
-use weir_core::{Duration, Time};
+use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{jitter, quantile};
-use crate::method::{Action, Connection, Direction, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{Caution, MethodInfo};
 use crate::result::{Declared, object};
 
@@ -226,6 +226,7 @@ impl Method for Cloudflare {
     fn result(&self) -> Value {
         let bandwidth =
             |way: Direction| quantile(&self.rates[way as usize], 0.9).map(|bps| bps / 1e6);
+        let requests = |way: Direction| self.rates[way as usize].len();
         let loaded = |way: Direction| {
             let all = &self.loaded[way as usize];
             quantile(&all[all.len().saturating_sub(LAST)..], 0.5)
@@ -241,7 +242,10 @@ impl Method for Cloudflare {
             upload_loaded_latency_ms: loaded(Direction::Up),
             latency_definition: "HTTP requests over a connection of their own (HTTP/1.1)",
             missing: vec!["packet loss: needs WebRTC".to_owned()],
-            requests: RequestCounts { download: self.rates[0].len(), upload: self.rates[1].len() },
+            requests: RequestCounts {
+                download: requests(Direction::Down),
+                upload: requests(Direction::Up),
+            },
             failures: self.failure.iter().cloned().collect(),
         };
         result.to_json()

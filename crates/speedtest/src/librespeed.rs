@@ -7,9 +7,9 @@
 //! not counted). There is no latency under load.
 
 use serde_json::Value;
-use weir_core::{Duration, Time};
+use weir_core::{Direction, Duration, Time};
 
-use crate::method::{Action, Direction, Event, Method};
+use crate::method::{Action, Event, Method};
 use crate::registry::MethodInfo;
 use crate::result::{Declared, object};
 use crate::streams::{Answer, Heard, Streams};
@@ -49,14 +49,12 @@ enum Stage {
     Over,
 }
 
-impl Direction {
-    const fn streams(self) -> usize {
-        if matches!(self, Self::Down) { DOWN_STREAMS } else { UP_STREAMS }
-    }
+const fn streams(direction: Direction) -> usize {
+    if direction.is_down() { DOWN_STREAMS } else { UP_STREAMS }
+}
 
-    const fn grace(self) -> Duration {
-        if matches!(self, Self::Down) { DOWN_GRACE } else { UP_GRACE }
-    }
+const fn grace(direction: Direction) -> Duration {
+    if direction.is_down() { DOWN_GRACE } else { UP_GRACE }
 }
 
 impl Default for Librespeed {
@@ -115,7 +113,7 @@ impl Librespeed {
         (self.begun, self.since, self.grace_over) = (now, now, false);
         (self.bytes, self.bonus_ms) = (0, 0.0);
         self.streams.open(actions);
-        for number in 1..way.streams() as u64 {
+        for number in 1..streams(way) as u64 {
             actions.push(Action::WakeAt(now + STAGGER * number));
         }
         self.next_tick = now + TICK;
@@ -125,7 +123,7 @@ impl Librespeed {
     fn on_wake(&mut self, now: Time, actions: &mut Vec<Action>) {
         if let Stage::Load(way) = self.stage {
             let due = now.since(self.begun).as_nanos() / STAGGER.as_nanos() + 1;
-            while self.streams.count() < way.streams().min(due as usize) {
+            while self.streams.count() < streams(way).min(due as usize) {
                 self.streams.open(actions);
             }
         }
@@ -144,7 +142,7 @@ impl Librespeed {
         actions.push(Action::WakeAt(self.next_tick));
         let took = now.since(self.since);
         if !self.grace_over {
-            if took > way.grace() {
+            if took > grace(way) {
                 self.grace_over = true;
                 // A line so slow that nothing has come yet is measured from its beginning.
                 if self.bytes > 0 {
@@ -247,8 +245,8 @@ impl Method for Librespeed {
         let result = LibrespeedResult {
             method: METHOD.name,
             formula: "librespeed/speedtest 6.2.1, speedtest_worker.js, default settings",
-            download_mbps: self.mbps[0].map(shown),
-            upload_mbps: self.mbps[1].map(shown),
+            download_mbps: self.mbps[Direction::Down as usize].map(shown),
+            upload_mbps: self.mbps[Direction::Up as usize].map(shown),
             latency_ms: self.pings.iter().copied().reduce(f64::min).map(shown),
             jitter_ms: (self.pings.len() > 1).then(|| shown(self.jitter_ms)),
             latency_definition: "the least of 9 HTTP requests without load",

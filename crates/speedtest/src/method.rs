@@ -18,15 +18,6 @@ pub trait Method: Send {
     fn result(&self) -> Value;
 }
 
-/// Direction of data, as the client sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// Download, to the client.
-    Down,
-    /// Upload, from the client.
-    Up,
-}
-
 /// Kind of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Connection {

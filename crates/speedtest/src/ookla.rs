@@ -10,11 +10,11 @@
 //! are OoklaServer's. What is published nowhere is ours, and named so in the constants.
 
 use serde_json::Value;
-use weir_core::{Duration, Time};
+use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::{DatagramCounts, Loss};
-use crate::method::{Action, Direction, Event, Method};
+use crate::method::{Action, Event, Method};
 use crate::registry::MethodInfo;
 use crate::result::{Declared, object};
 use crate::streams::{Answer, Heard, Streams};
@@ -326,7 +326,7 @@ impl Method for Ookla {
                 },
             }
         };
-        let [down, up] = &self.done;
+        let [up, down] = &self.done;
         let result = OoklaResult {
             method: METHOD.name,
             formula: "Ookla's published method over HTTP (support article 234575828), weir's version 1",

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::protocol::responsiveness::CONFIG;
 use serde_json::Value;
-use weir_core::{Duration, Time};
+use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
-use crate::method::{Action, Connection, Direction, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{Caution, KnownBy, MethodInfo};
 use crate::result::{Declared, object};
 

@@ -7,10 +7,10 @@
 //! that the URL names, and takes no upload. Flows are added as in Weir's own test ([`Ramp`]).
 
 use serde_json::Value;
-use weir_core::{Duration, Time};
+use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
-use crate::method::{Action, Connection, Direction, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
 use crate::registry::{Caution, MethodInfo};
 use crate::result::{Declared, object};
@@ -357,7 +357,7 @@ impl Method for Web {
                 pings_lost: one.pings.lost,
             })
         };
-        let [down, up] = &self.done;
+        let [up, down] = &self.done;
         let result = HttpResult {
             method: METHOD.name,
             formula: "weir's version 1: HTTP loads, medians of TCP handshakes",

@@ -376,6 +376,9 @@ macro_rules! choice {
             /// The words to choose from.
             pub const WORDS: &[&str] = &[$($word),+];
 
+            /// The choices, in the order of the words.
+            const ALL: &[Self] = &[$(Self::$variant),+];
+
             /// The word as it is written.
             #[must_use]
             pub const fn word(self) -> &'static str {
@@ -383,15 +386,30 @@ macro_rules! choice {
             }
         }
 
-        impl $crate::file::field::Field for $name {
+        $crate::file::field::choice_field!($name);
+    };
+}
+pub(crate) use choice;
+
+/// Makes a type with `ALL`, `WORDS` and `word` a field of files, in which one of the words stands.
+macro_rules! choice_field {
+    ($choice:ty) => {
+        impl $crate::file::field::Field for $choice {
             fn read(
                 written: &$crate::file::written::Written,
                 reader: &mut $crate::file::field::Reader,
             ) -> Option<Self> {
-                match &written.value {
-                    $( $crate::file::written::Value::Text(text) if text == $word => Some(Self::$variant), )+
-                    _ => {
-                        let words: Vec<String> = Self::WORDS.iter().map(|word| format!("'{word}'")).collect();
+                let chosen = match &written.value {
+                    $crate::file::written::Value::Text(text) => {
+                        Self::ALL.iter().copied().find(|choice| choice.word() == text)
+                    }
+                    _ => None,
+                };
+                match chosen {
+                    Some(choice) => Some(choice),
+                    None => {
+                        let words: Vec<String> =
+                            Self::WORDS.iter().map(|word| format!("'{word}'")).collect();
                         reader.wanted(written, &$crate::file::field::either(&words))
                     }
                 }
@@ -402,12 +420,15 @@ macro_rules! choice {
             }
 
             fn schema(_: &mut $crate::file::field::Definitions) -> $crate::file::written::Written {
-                $crate::file::written::table([("enum", $crate::file::written::texts(Self::WORDS.iter().copied()))])
+                $crate::file::written::table([(
+                    "enum",
+                    $crate::file::written::texts(Self::WORDS.iter().copied()),
+                )])
             }
         }
     };
 }
-pub(crate) use choice;
+pub(crate) use choice_field;
 
 /// Words with `or` before the last.
 pub(crate) fn either(words: &[String]) -> String {

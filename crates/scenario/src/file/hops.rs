@@ -1,7 +1,7 @@
 //! The hops of a link as worlds take them, and the rates of its lines.
 
 use crate::{Change, Hop, LineChange, LineRate, LossParams, ReorderParams};
-use weir_core::{Cells, Framing};
+use weir_core::{Cells, Direction, Framing};
 
 use crate::file::catalogue::Files;
 use crate::file::link::{
@@ -9,21 +9,20 @@ use crate::file::link::{
 };
 use crate::file::shaper::ShaperSpec;
 use crate::file::spec::DEFAULT_QUEUE;
-use crate::file::test::DirectionWord;
 
 impl LinkSpec {
     /// The hops of a direction.
     #[must_use]
-    pub fn hops(&self, direction: DirectionWord) -> &[HopSpec] {
+    pub fn hops(&self, direction: Direction) -> &[HopSpec] {
         match direction {
-            DirectionWord::Up => &self.up,
-            DirectionWord::Down => &self.down,
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
         }
     }
 
     /// The link's rate in one direction, in bit/s: that of its slowest hop; `None` if a recording sets it.
     #[must_use]
-    pub fn line_rate_bps(&self, direction: DirectionWord) -> Option<u64> {
+    pub fn line_rate_bps(&self, direction: Direction) -> Option<u64> {
         let hops = self.hops(direction);
         if hops.iter().any(|hop| hop.trace.is_some()) {
             return None;
@@ -37,7 +36,7 @@ impl LinkSpec {
     /// If a recording cannot be read.
     pub fn mean_rate_bps(
         &self,
-        direction: DirectionWord,
+        direction: Direction,
         files: &impl Files,
     ) -> Result<Option<u64>, String> {
         let rate = |hop: &HopSpec| match &hop.trace {
@@ -58,7 +57,7 @@ impl LinkSpec {
 /// The hops of a direction with the user's `queue`, or with that of a shaper in front or behind.
 pub(crate) fn hops(
     link: &LinkSpec,
-    direction: DirectionWord,
+    direction: Direction,
     shaper: Option<&ShaperSpec>,
     queue: &str,
 ) -> Vec<Hop> {
@@ -78,8 +77,8 @@ pub(crate) fn hops(
     };
     let mut all: Vec<Hop> = own(DEFAULT_QUEUE);
     let place = match direction {
-        DirectionWord::Up => 0,
-        DirectionWord::Down => all.len(),
+        Direction::Up => 0,
+        Direction::Down => all.len(),
     };
     all.insert(place, shaped);
     all

@@ -7,6 +7,8 @@ use crate::{
     SpeedTest, TcpSettings, Tunnel, TunnelKind,
 };
 
+use weir_core::Direction;
+
 use crate::file::catalogue::{Files, chosen_test};
 use crate::file::hops::hops;
 use crate::file::link::LinkSpec;
@@ -17,8 +19,8 @@ use crate::file::set_ups::{SetUp, links, set_ups};
 use crate::file::shaping::{reflector_hosts, shaper};
 use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
 use crate::file::test::{
-    CLIENT, DirectionWord, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
-    SERVER, TcpSpec, TestSpec, TunnelSpec, TunnelWord,
+    CLIENT, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord, SERVER, TcpSpec,
+    TestSpec, TunnelSpec, TunnelWord,
 };
 
 /// All runs of a scenario.
@@ -157,8 +159,9 @@ impl<'s> Resolver<'s> {
             .iter()
             .map(|host| Host { name: host.name.0.clone(), delay_ns: host.delay.0 });
         let reflectors = shaped.iter().flat_map(reflector_hosts);
-        let [up, down] = [(DirectionWord::Up, 0), (DirectionWord::Down, 1)]
-            .map(|(way, place)| hops(set_up.link, way, shaped.as_ref(), set_up.queues[place]));
+        let [up, down] = Direction::ALL.map(|direction| {
+            hops(set_up.link, direction, shaped.as_ref(), set_up.queues[direction as usize])
+        });
         Ok(Scenario {
             name: test.name.0.clone(),
             duration_ns: self.duration_ns,
@@ -250,10 +253,7 @@ impl<'s> Resolver<'s> {
         let (host, tunnel) = self.path(&flow.name, host, flow.tunnel.as_deref())?;
         let one = Flow {
             name: flow.name.0.clone(),
-            direction: match flow.direction {
-                DirectionWord::Up => crate::Direction::Up,
-                DirectionWord::Down => crate::Direction::Down,
-            },
+            direction: flow.direction,
             host,
             tunnel,
             station: self.stations[flow.station.as_str()],

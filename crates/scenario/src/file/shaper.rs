@@ -1,11 +1,12 @@
 //! What a scenario can say of shapers, as a table or in words such as `auto mode bandwidth`.
 
+use weir_core::Direction;
+
 use crate::file::fault::Telling;
 use crate::file::field::{Keys, Reader, blank, choice, spec};
 use crate::file::link::{FramingChoice, FramingWord};
 use crate::file::plain::{AtLeastOne, Named, Probability};
 use crate::file::quantity::{LineRate, Nanoseconds, ShaperRate};
-use crate::file::test::DirectionWord;
 use crate::file::written::{Value, Written, table};
 
 spec! {
@@ -17,7 +18,7 @@ spec! {
         /// For `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
         mode: ModeWord = ModeWord::Ping,
         /// Which directions it shapes.
-        directions: AtLeastOne<DirectionWord> = AtLeastOne(vec![DirectionWord::Up, DirectionWord::Down]),
+        directions: AtLeastOne<Direction> = AtLeastOne(Direction::ALL.to_vec()),
         /// What it is told of the way up.
         up: RatesSpec = blank(),
         /// What it is told of the way down.
@@ -212,16 +213,16 @@ fn rates(word: &str) -> Written {
 impl ShaperSpec {
     /// What a direction is told.
     #[must_use]
-    pub const fn rates(&self, direction: DirectionWord) -> &RatesSpec {
+    pub const fn rates(&self, direction: Direction) -> &RatesSpec {
         match direction {
-            DirectionWord::Up => &self.up,
-            DirectionWord::Down => &self.down,
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
         }
     }
 
     /// Whether it shapes a direction.
     #[must_use]
-    pub fn shapes(&self, direction: DirectionWord) -> bool {
+    pub fn shapes(&self, direction: Direction) -> bool {
         self.directions.0.contains(&direction)
     }
 
@@ -237,7 +238,7 @@ impl ShaperSpec {
         if self.passive {
             said.push("passive".to_owned());
         }
-        for way in [DirectionWord::Up, DirectionWord::Down] {
+        for way in Direction::ALL {
             match &self.rates(way).rate {
                 Some(ShaperRate::Rate(bps)) if auto => said.push(format!("{} {bps}", way.word())),
                 Some(ShaperRate::Share(share)) if auto => {

@@ -1,6 +1,7 @@
 //! Shapers as worlds take them.
 
 use crate::{Host, Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
+use weir_core::Direction;
 use weir_rate_control::{AutoSettings, Bounds, Control, Mode};
 
 use crate::file::catalogue::Files;
@@ -9,7 +10,6 @@ use crate::file::quantity::ShaperRate;
 use crate::file::shaper::{
     ControlWord, ModeWord, RatesSpec, ReflectorSpec, ShaperProbeWord, ShaperSpec, TroubleSpec,
 };
-use crate::file::test::DirectionWord;
 
 /// The shaper over a link; its reflectors are the servers from number `first_host` on.
 pub(crate) fn shaper(
@@ -58,13 +58,13 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
                 ModeWord::Ping => Mode::Ping,
                 ModeWord::Bandwidth => Mode::Bandwidth,
             },
-            egress_bps: stays(DirectionWord::Up)?,
-            ingress_bps: stays(DirectionWord::Down)?,
+            egress_bps: stays(Direction::Up)?,
+            ingress_bps: stays(Direction::Down)?,
             egress_max_bps: spec.up.max.map(|rate| rate.0),
             ingress_max_bps: spec.down.max.map(|rate| rate.0),
         }),
         ControlWord::Fixed => {
-            let fixed = |way: DirectionWord| match stays(way)? {
+            let fixed = |way: Direction| match stays(way)? {
                 None if spec.shapes(way) => Err(format!(
                     "shaper `fixed`: `{}` has no `rate`: write one, such as 95%",
                     way.word()
@@ -72,8 +72,8 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
                 rate => Ok(rate),
             };
             Control::Fixed {
-                egress_bps: fixed(DirectionWord::Up)?,
-                ingress_bps: fixed(DirectionWord::Down)?,
+                egress_bps: fixed(Direction::Up)?,
+                ingress_bps: fixed(Direction::Down)?,
             }
         }
         ControlWord::CakeAutorate => Control::CakeAutorate {
@@ -86,7 +86,7 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
 /// The rate at which a direction stays, in bit/s, if it is shaped and one was named.
 fn stays(
     spec: &ShaperSpec,
-    way: DirectionWord,
+    way: Direction,
     link: &LinkSpec,
     files: &impl Files,
 ) -> Result<Option<u64>, String> {

@@ -1,6 +1,8 @@
 //! What a test file can say: phases, servers, loads, probes and speed tests.
 
-use crate::file::field::{blank, choice, spec};
+use weir_core::Direction;
+
+use crate::file::field::{blank, choice, choice_field, spec};
 use crate::file::plain::{ByName, Integer, Whole, Word};
 use crate::file::quantity::{
     DscpValue, FlowBytes, FlowCount, Nanoseconds, Payload, PositiveNanoseconds, WindowBytes,
@@ -162,7 +164,7 @@ spec! {
         /// Name of the flow; several are numbered `name::1`, `name::2` ...
         name: Word,
         /// Which way its data flows, as the client sees it.
-        direction: DirectionWord,
+        direction: Direction,
         /// Service class of its packets.
         dscp: DscpValue = DscpValue(0),
         /// The server at its other end; that of its tunnel, if it has one.
@@ -188,15 +190,7 @@ spec! {
     }
 }
 
-choice! {
-    /// Direction, as the client sees it.
-    DirectionWord {
-        /// From the client to the servers.
-        Up = "up",
-        /// From the servers to the client.
-        Down = "down",
-    }
-}
+choice_field!(Direction);
 
 choice! {
     /// Who opens a connection.

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use weir_core::Direction;
 
 use super::{Mac, Token};
 
@@ -150,16 +151,6 @@ pub struct FlowRequest {
     /// Nanoseconds between samples; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_ns: Option<u64>,
-}
-
-/// Direction of data, as the client sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// Download, to the client.
-    Down,
-    /// Upload, to the server.
-    Up,
 }
 
 /// Why a flow ended.

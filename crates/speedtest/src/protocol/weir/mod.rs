@@ -10,11 +10,11 @@ mod echo;
 mod secret;
 
 pub use control::{
-    ClientMessage, Direction, EchoCount, EndReason, FlowRequest, FlowSample, Limits, ServerMessage,
-    TcpSample,
+    ClientMessage, EchoCount, EndReason, FlowRequest, FlowSample, Limits, ServerMessage, TcpSample,
 };
 pub use echo::{ECHO_BYTES, EchoReply, EchoRequest, echoes};
 pub use secret::{Mac, Secret, SecretError, Token};
+pub use weir_core::Direction;
 
 /// The version of the protocol that this is.
 pub const VERSION: u32 = 1;

@@ -1,0 +1,69 @@
+//! The two directions of data on a path.
+
+use serde::{Deserialize, Serialize};
+
+/// Direction of data, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Upload, from the client.
+    Up,
+    /// Download, to the client.
+    Down,
+}
+
+impl Direction {
+    /// Both directions, in the order of arrays that hold something of each.
+    pub const ALL: [Self; 2] = [Self::Up, Self::Down];
+
+    /// The words for both directions in files and messages, in the order of [`Self::ALL`].
+    pub const WORDS: &[&str] = &["up", "down"];
+
+    /// The word for this direction in files and messages: `up` or `down`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
+    /// What data in this direction are called: `upload` or `download`.
+    #[must_use]
+    pub const fn transfer(self) -> &'static str {
+        match self {
+            Self::Up => "upload",
+            Self::Down => "download",
+        }
+    }
+
+    /// The other direction.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+
+    /// Whether data go to the client.
+    #[must_use]
+    pub const fn is_down(self) -> bool {
+        matches!(self, Self::Down)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_places_agree() {
+        for (place, direction) in Direction::ALL.into_iter().enumerate() {
+            assert_eq!(direction as usize, place);
+            assert_eq!(direction.word(), Direction::WORDS[place]);
+            assert_eq!(direction.opposite().opposite(), direction);
+            assert_ne!(direction.opposite(), direction);
+        }
+        assert_eq!([Direction::Up.word(), Direction::Up.transfer()], ["up", "upload"]);
+        assert_eq!([Direction::Down.word(), Direction::Down.transfer()], ["down", "download"]);
+        assert!(Direction::Down.is_down() && !Direction::Up.is_down());
+    }
+}
