@@ -1,8 +1,6 @@
 //! A symmetric line with loads and probes: what benchmarks run.
-use weir_scenario::{
-    Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
-    TcpSettings,
-};
+use weir_core::{Duration, Time};
+use weir_scenario::{Direction, Flow, Hop, LineRate, Probe, ProbeKind, Sampling, Scenario};
 
 /// A line with loads and probes.
 #[derive(Clone, Debug)]
@@ -38,17 +36,10 @@ impl SetUp {
         let duration_ns = self.seconds * 1_000_000_000;
         let down = (0..self.down_flows).map(|number| self.flow(Direction::Down, number));
         let up = (0..self.up_flows).map(|number| self.flow(Direction::Up, number));
-        let probe = |number: u32| Probe {
-            name: format!("ping {number}"),
-            kind: ProbeKind::Udp,
-            host: 0,
-            dscp: 0,
-            payload_bytes: 60,
-            period_ns: self.period_ns,
-            start_ns: 0,
-            stop_ns: duration_ns,
-            ttl: None,
-            tunnel: None,
+        let probe = |number: u32| {
+            let (period, stop) =
+                (Duration::from_nanos(self.period_ns), Time::from_nanos(duration_ns));
+            Probe::new(format!("ping {number}"), ProbeKind::Udp, period, stop)
         };
         Scenario {
             flows: down.chain(up).collect(),
@@ -69,22 +60,7 @@ impl SetUp {
     }
 
     fn flow(&self, direction: Direction, number: usize) -> Flow {
-        Flow {
-            name: format!("{direction:?} {number}"),
-            direction,
-            host: 0,
-            station: 0,
-            tunnel: None,
-            opened_by: Opener::Client,
-            dscp: 0,
-            tcp: TcpSettings {
-                profile: "linux".to_owned(),
-                congestion_control: self.congestion_control.to_owned(),
-                overrides: Overrides::default(),
-            },
-            start_ns: 0,
-            stop_ns: self.seconds * 1_000_000_000,
-            bytes: None,
-        }
+        let span = (Time::ZERO, Time::from_nanos(self.seconds * 1_000_000_000));
+        Flow::new(format!("{direction:?} {number}"), direction, self.congestion_control, span)
     }
 }

@@ -7,11 +7,8 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-use weir_core::{Duration, Seed};
-use weir_scenario::{
-    Direction, Flow, Hop, LineRate, Opener, Overrides, Probe, ProbeKind, Sampling, Scenario,
-    TcpSettings,
-};
+use weir_core::{Duration, Seed, Time};
+use weir_scenario::{Direction, Flow, Hop, LineRate, Probe, ProbeKind, Sampling, Scenario};
 use weir_sockets::{Addresses, Clock, Ends, NetError, Place, Sample};
 
 fn main() -> Result<(), NetError> {
@@ -82,35 +79,9 @@ fn cpu_seconds() -> f64 {
 
 /// So many downloads, or pings of that period.
 fn scenario(flows: usize, pings: Option<Duration>) -> Arc<Scenario> {
-    let flow = |n| Flow {
-        name: format!("flow {n}"),
-        direction: Direction::Down,
-        host: 0,
-        station: 0,
-        tunnel: None,
-        opened_by: Opener::Client,
-        dscp: 0,
-        tcp: TcpSettings {
-            profile: "linux".into(),
-            congestion_control: "cubic".into(),
-            overrides: Overrides::default(),
-        },
-        start_ns: 0,
-        stop_ns: SPAN.as_nanos(),
-        bytes: None,
-    };
-    let probe = |period: Duration| Probe {
-        name: "ping".into(),
-        kind: ProbeKind::Udp,
-        host: 0,
-        dscp: 0,
-        payload_bytes: 60,
-        period_ns: period.as_nanos(),
-        start_ns: 0,
-        stop_ns: SPAN.as_nanos(),
-        ttl: None,
-        tunnel: None,
-    };
+    let stop = Time::ZERO + SPAN;
+    let flow = |n| Flow::new(format!("flow {n}"), Direction::Down, "cubic", (Time::ZERO, stop));
+    let probe = |period: Duration| Probe::new("ping", ProbeKind::Udp, period, stop);
     let hop = Hop::new("loopback", "pfifo", LineRate::Unlimited);
     Arc::new(Scenario {
         flows: (0..flows).map(flow).collect(),

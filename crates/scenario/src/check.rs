@@ -272,18 +272,9 @@ mod tests {
     fn a_time_to_live_ends_at_a_router_of_the_path_or_at_any_of_one_elsewhere() {
         let with_ttl = |ttl| {
             let mut scenario = scenario();
-            scenario.probes = vec![Probe {
-                name: "router".to_owned(),
-                kind: ProbeKind::UdpTtl,
-                host: 0,
-                dscp: 0,
-                payload_bytes: 0,
-                period_ns: 1_000_000,
-                start_ns: 0,
-                stop_ns: 1_000_000,
-                ttl: Some(ttl),
-                tunnel: None,
-            }];
+            let (period, stop) = (Duration::from_millis(1), Time::from_millis(1));
+            let probe = Probe::new("router", ProbeKind::UdpTtl, period, stop);
+            scenario.probes = vec![Probe { payload_bytes: 0, ttl: Some(ttl), ..probe }];
             scenario
         };
         let refusal = |outcome: Result<(), ScenarioError>| outcome.unwrap_err().to_string();

@@ -413,6 +413,30 @@ impl IpVersion {
 }
 
 impl Flow {
+    /// A load between the client and its only server, without a DSCP, over Linux' TCP with that congestion control,
+    /// from `start` to `stop`.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        direction: Direction,
+        congestion_control: impl Into<String>,
+        (start, stop): (Time, Time),
+    ) -> Self {
+        Self {
+            name: name.into(),
+            direction,
+            host: 0,
+            tunnel: None,
+            station: 0,
+            opened_by: Opener::Client,
+            dscp: 0,
+            tcp: TcpSettings::linux(congestion_control),
+            start_ns: start.as_nanos(),
+            stop_ns: stop.as_nanos(),
+            bytes: None,
+        }
+    }
+
     /// When the connection is opened.
     #[must_use]
     pub const fn start(&self) -> Time {
@@ -426,12 +450,35 @@ impl Flow {
     }
 }
 
+impl Probe {
+    /// A train of pings to the only server, with the payload of the usual ping and without a DSCP, one every `period`
+    /// from the start of the run to `stop`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: ProbeKind, period: Duration, stop: Time) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            host: 0,
+            tunnel: None,
+            dscp: 0,
+            payload_bytes: USUAL_PAYLOAD_BYTES,
+            period_ns: period.as_nanos(),
+            start_ns: 0,
+            stop_ns: stop.as_nanos(),
+            ttl: None,
+        }
+    }
+}
+
 impl ScenarioError {
     /// An error with that message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
 }
+
+/// With the headers of IPv4 and ICMP or UDP, a packet of about the size of ping(8)'s.
+const USUAL_PAYLOAD_BYTES: u32 = 60;
 
 const fn default_tx_queue_len() -> u32 {
     1000

@@ -41,6 +41,16 @@ pub struct Overrides {
 }
 
 impl TcpSettings {
+    /// Linux' TCP with that congestion control, unchanged.
+    #[must_use]
+    pub fn linux(congestion_control: impl Into<String>) -> Self {
+        Self {
+            profile: "linux".to_owned(),
+            congestion_control: congestion_control.into(),
+            overrides: Overrides::default(),
+        }
+    }
+
     /// Checks the numbers. Which profiles and congestion controls there are is up to the world.
     ///
     /// # Errors

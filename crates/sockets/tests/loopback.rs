@@ -8,8 +8,8 @@ use std::sync::mpsc;
 
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
-    Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Overrides, Probe, ProbeKind,
-    Sampling, Scenario, TcpRow, TcpSettings, ThroughputRow,
+    Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Probe, ProbeKind, Sampling,
+    Scenario, TcpRow, ThroughputRow,
 };
 use weir_sockets::{
     Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
@@ -35,39 +35,14 @@ fn scenario(duration_ms: u64) -> Scenario {
 }
 
 fn flow(name: &str, direction: Direction, span_ms: (u64, u64), bytes: Option<u64>) -> Flow {
-    Flow {
-        name: name.into(),
-        direction,
-        host: 0,
-        station: 0,
-        tunnel: None,
-        opened_by: Opener::Client,
-        dscp: 0,
-        tcp: TcpSettings {
-            profile: "linux".into(),
-            // The one that an ordinary user may always choose.
-            congestion_control: "reno".into(),
-            overrides: Overrides::default(),
-        },
-        start_ns: span_ms.0 * MS,
-        stop_ns: span_ms.1 * MS,
-        bytes,
-    }
+    let span = (Time::from_millis(span_ms.0), Time::from_millis(span_ms.1));
+    // Reno is the one that an ordinary user may always choose.
+    Flow { bytes, ..Flow::new(name, direction, "reno", span) }
 }
 
 fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
-    Probe {
-        name: name.into(),
-        kind,
-        host: 0,
-        dscp: 46,
-        payload_bytes: 60,
-        period_ns: period_ms * MS,
-        start_ns: 0,
-        stop_ns: stop_ms * MS,
-        ttl: None,
-        tunnel: None,
-    }
+    let (period, stop) = (Duration::from_millis(period_ms), Time::from_millis(stop_ms));
+    Probe { dscp: 46, ..Probe::new(name, kind, period, stop) }
 }
 
 /// Addresses of test number `net`, up to 15: other ones in each process.

@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use nix::sched::{CloneFlags, setns};
 use socket2::{Domain, Socket, Type};
 
-use weir_core::{Duration, Seed};
+use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
     Direction, Flow, FlowRow, Hop, IpVersion, LatencyRow, LineRate, Opener, Overrides, Probe,
-    ProbeKind, Sampling, Scenario, TcpSettings,
+    ProbeKind, Sampling, Scenario,
 };
 use weir_sockets::{Clock, Ends, Place, Sample};
 
@@ -170,34 +170,15 @@ fn scenario(ip_version: IpVersion) -> Scenario {
 }
 
 fn probe(name: &str, kind: ProbeKind) -> Probe {
-    Probe {
-        name: name.into(),
-        kind,
-        host: 0,
-        dscp: 46,
-        payload_bytes: 60,
-        period_ns: 10 * MS,
-        start_ns: 0,
-        stop_ns: 1_000 * MS,
-        ttl: (kind == ProbeKind::UdpTtl).then_some(1),
-        tunnel: None,
-    }
+    let (period, stop) = (Duration::from_millis(10), Time::from_millis(1_000));
+    let ttl = (kind == ProbeKind::UdpTtl).then_some(1);
+    Probe { dscp: 46, ttl, ..Probe::new(name, kind, period, stop) }
 }
 
 fn flow(name: &str, direction: Direction, overrides: Overrides) -> Flow {
-    Flow {
-        name: name.into(),
-        direction,
-        host: 0,
-        station: 0,
-        tunnel: None,
-        opened_by: Opener::Client,
-        dscp: 8,
-        tcp: TcpSettings { profile: "linux".into(), congestion_control: "cubic".into(), overrides },
-        start_ns: 0,
-        stop_ns: 1_000 * MS,
-        bytes: Some(5_000),
-    }
+    let mut flow = Flow::new(name, direction, "cubic", (Time::ZERO, Time::from_millis(1_000)));
+    flow.tcp.overrides = overrides;
+    Flow { dscp: 8, bytes: Some(5_000), ..flow }
 }
 
 #[test]
