@@ -7,6 +7,7 @@ mod addresses;
 mod check;
 pub mod file;
 mod flight;
+mod meter;
 mod notes;
 mod rows;
 mod sample;
@@ -18,6 +19,7 @@ mod tcp;
 mod tunnel;
 
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
+pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
 pub use rows::{
     Drops, EmulatorRow, FlowRow, LatencyRow, LiveTcp, Marks, MethodRow, QueueRow, ServerTurn,

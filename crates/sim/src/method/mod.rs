@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 
 use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
-use weir_scenario::{Scenario, Sink, ThroughputRow};
+use weir_scenario::{Scenario, Sink};
 use weir_speedtest::{Action, Connection, Event, Id, MethodInfo, News};
 use weir_tcp::Info;
 
@@ -153,14 +153,10 @@ impl SpeedTests {
                 let test = &self.tests[number];
                 let seen = test.delivered(from, self.open(number).map(|(_, session)| session));
                 let (running, flow) = (test.has_begun() && !test.is_over(), test.flow(from));
-                let before = self.tests[number].see(from, seen);
-                if running || seen != before {
-                    sink.throughput(&ThroughputRow {
-                        t: now,
-                        flow,
-                        bytes: seen.0 - before.0,
-                        wire_bytes: seen.1 - before.1,
-                    });
+                let meter = self.tests[number].meter(from);
+                let row = meter.row(now, flow, seen.0, Some(seen.1));
+                if running || !row.is_empty() {
+                    sink.throughput(&row);
                 }
             }
         }

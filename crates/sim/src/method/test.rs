@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use weir_core::{Rng, Seed, Time};
 use weir_path::End;
-use weir_scenario::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest};
+use weir_scenario::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest, ThroughputMeter};
 use weir_speedtest::{Event, Id, Method, News};
 use weir_tcp::Counters;
 
@@ -32,7 +32,7 @@ pub(crate) struct Test {
     /// Totals of the closed connections, by the end that sent the data.
     closed: [Totals; 2],
     /// Bytes that arrived by the last sample, and on the wire.
-    seen: [(u64, u64); 2],
+    meters: [ThroughputMeter; 2],
     wire_bytes: [u64; 2],
     first_data: [Option<Time>; 2],
     random: Rng,
@@ -72,7 +72,7 @@ impl Test {
             agenda: BinaryHeap::new(),
             asked: 0,
             closed: [Totals::default(); 2],
-            seen: [(0, 0); 2],
+            meters: [ThroughputMeter::default(); 2],
             wire_bytes: [0; 2],
             first_data: [None; 2],
             random: seed.derive("method").stream(&number.to_string()),
@@ -167,9 +167,9 @@ impl Test {
         (self.closed[from as usize].delivered + now, self.wire_bytes[from as usize])
     }
 
-    /// Stores the bytes delivered at a sample, and returns those of the sample before.
-    pub const fn see(&mut self, from: End, delivered: (u64, u64)) -> (u64, u64) {
-        std::mem::replace(&mut self.seen[from as usize], delivered)
+    /// The meter of what `from` sends.
+    pub const fn meter(&mut self, from: End) -> &mut ThroughputMeter {
+        &mut self.meters[from as usize]
     }
 
     /// The totals of one direction, once all connections are closed.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use weir_core::{Duration, Ticker, Time};
-use weir_scenario::{FlowRow, ThroughputRow};
+use weir_scenario::{FlowRow, ThroughputMeter};
 
 use super::board::Board;
 use crate::ends::Sample;
@@ -15,14 +15,14 @@ use crate::tcp_info::TcpInfo;
 pub(crate) struct Sampler {
     board: Arc<Board>,
     samples: Sender<Sample>,
-    /// Delivered bytes and bytes on the wire, by flow.
-    seen: Vec<(u64, u64)>,
+    /// By flow.
+    meters: Vec<ThroughputMeter>,
 }
 
 impl Sampler {
     pub fn new(board: Arc<Board>, samples: Sender<Sample>) -> Self {
-        let seen = vec![(0, 0); board.flows.len()];
-        Self { board, samples, seen }
+        let meters = vec![ThroughputMeter::default(); board.flows.len()];
+        Self { board, samples, meters }
     }
 
     /// Takes samples until the run ends, then the totals.
@@ -76,27 +76,19 @@ impl Sampler {
     ///
     /// Bytes count when they are read, bytes on the wire when they arrive: a little before.
     fn throughput(&mut self, now: Time) {
-        for flow in 0..self.seen.len() {
+        for flow in 0..self.meters.len() {
             let state = &self.board.flows[flow];
             if now <= state.start {
                 // What came while this thread was being woken belongs to the next interval.
                 continue;
             }
-            let before = self.seen[flow];
             let delivered = state.delivered.load(Ordering::Acquire);
             let running = now < state.stop;
-            if delivered != before.0 {
-                let wire = self.wire_bytes(flow).unwrap_or(before.1);
-                self.seen[flow] = (delivered, wire.max(before.1));
-            }
-            let seen = self.seen[flow];
-            if running || seen != before {
-                self.send(Sample::Throughput(ThroughputRow {
-                    t: now,
-                    flow: flow as u32,
-                    bytes: seen.0 - before.0,
-                    wire_bytes: seen.1 - before.1,
-                }));
+            let is_new = delivered != self.meters[flow].bytes();
+            let wire = if is_new { self.wire_bytes(flow) } else { None };
+            let row = self.meters[flow].row(now, flow as u32, delivered, wire);
+            if running || !row.is_empty() {
+                self.send(Sample::Throughput(row));
             }
         }
     }
@@ -127,26 +119,17 @@ impl Sampler {
             let delivered = match self.board.plan.scenario.sampling.throughput_ns {
                 0 => state.delivered.load(Ordering::Acquire),
                 // As the rows have it, which add up.
-                _ => self.seen[flow].0,
+                _ => self.meters[flow].bytes(),
             };
+            let completed = state.completed();
             self.send(Sample::Flow(FlowRow {
-                flow: flow as u32,
-                first_data: state.first_data().filter(|_| delivered > 0),
-                delivered_bytes: delivered,
                 sent_bytes: sent,
                 sent_segments: segments,
                 retransmitted_bytes: again,
                 retransmitted_segments: segments_again,
                 timeouts: info.and_then(|info| info.timeouts()),
-                loss_probes: None,
-                fast_recoveries: None,
-                ecn_reductions: None,
-                dropped_packets: None,
-                dropped_bytes: None,
-                marked_packets: None,
-                completed: state
-                    .completed()
-                    .filter(|_| self.board.spec(flow).bytes == Some(delivered)),
+                completed: completed.filter(|_| self.board.spec(flow).bytes == Some(delivered)),
+                ..FlowRow::arrived(flow as u32, state.first_data(), delivered)
             }));
         }
     }
