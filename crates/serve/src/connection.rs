@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::either::Either;
+use weir_sockets::load::options;
 use weir_sockets::{TcpInfo, write_apart};
 
 use crate::admission::Permit;
@@ -274,9 +275,7 @@ pub(crate) fn tcp_info(socket: &TcpStream) -> Option<TcpInfo> {
 
 /// The name of a connection's congestion control.
 pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
-    let name = SockRef::from(socket).tcp_congestion().ok()?;
-    let name = name.split(|&byte| byte == 0).next()?;
-    Some(String::from_utf8_lossy(name).into_owned())
+    options::congestion_control(&SockRef::from(socket)).ok()
 }
 
 /// Time after which a client that neither takes nor sends a byte is gone, or never meant to be there.

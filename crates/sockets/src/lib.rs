@@ -11,6 +11,8 @@
 //! | `probes` | client | sends all trains of pings, takes the answers |
 //! | `echo` | server | answers UDP and TCP probes |
 //!
+//! What the loads of all worlds and of the server share, whoever drives them, is [`load`].
+//!
 //! A [`Ping`] is one train of pings to any host, on the probes' own code. A [`Session`] speaks Weir's own protocol with a server elsewhere; an [`EchoKeeper`] holds one open for its
 //! echo alone.
 
@@ -22,6 +24,7 @@ mod echo;
 mod ends;
 mod error;
 mod flows;
+pub mod load;
 mod ping;
 mod pings;
 mod plan;

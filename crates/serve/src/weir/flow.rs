@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
-use socket2::{Domain, SockRef};
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use weir_core::Time;
 use weir_sockets::TcpInfo;
+use weir_sockets::load::{SendBudget, options};
 use weir_speedtest::protocol::weir::{
     Direction, EndReason, FLOW_UPGRADE, FlowRequest, FlowSample, TcpSample, Token,
 };
@@ -122,11 +123,7 @@ impl Flow {
         if let Some(name) = congestion {
             socket.set_tcp_congestion(name.as_bytes())?;
         }
-        let tos = u32::from(*dscp) << 2;
-        match socket.domain()? {
-            Domain::IPV4 => socket.set_tos_v4(tos)?,
-            _ => socket.set_tclass_v6(tos)?,
-        }
+        options::set_dscp(&socket, *dscp)?;
         if let Some(bps) = pacing_bps {
             weir_sockets::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
         }
@@ -194,19 +191,19 @@ async fn on_connection(flow: &Arc<Flow>, mut transport: Transport, begun: Bytes)
 }
 
 async fn send(flow: &Flow, transport: &mut Transport, end: Instant) -> EndReason {
-    let mut left = flow.request.bytes.unwrap_or(u64::MAX);
+    let mut budget = SendBudget::new(flow.request.bytes);
     let mut over = std::pin::pin!(sleep_until(end));
     let mut stop = std::pin::pin!(flow.stop.cancelled());
     let mut reason = EndReason::Bytes;
-    while left > 0 {
-        let data = data::bytes(left.min(data::MAX_CHUNK_BYTES as u64) as usize);
+    while !budget.is_spent() {
+        let data = data::bytes(budget.next(data::MAX_CHUNK_BYTES));
         tokio::select! {
             biased;
             () = &mut stop => { reason = EndReason::Stopped; break }
             () = &mut over => { reason = EndReason::Duration; break }
             written = transport.write(&data) => match written {
                 Ok(bytes) => {
-                    left -= bytes as u64;
+                    budget.spend(bytes);
                     flow.passed(bytes as u64);
                 }
                 Err(error) => return broken(&error),

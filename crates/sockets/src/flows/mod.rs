@@ -9,5 +9,4 @@ mod worker;
 
 pub(crate) use board::{Board, Side};
 pub(crate) use sampler::Sampler;
-pub(crate) use sockets::set_dscp;
 pub(crate) use worker::Worker;

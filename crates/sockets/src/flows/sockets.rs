@@ -10,6 +10,7 @@ use weir_scenario::Flow;
 
 use crate::check::set_rto_min;
 use crate::error::NetError;
+use crate::load::options::{MAX_UNSENT_BYTES, congestion_control, set_dscp};
 use crate::sys::option;
 
 /// A TCP socket bound to `address` that does not block. `shared`: other sockets of this process listen on
@@ -66,20 +67,10 @@ pub(crate) fn set_up(socket: &Socket, flow: &Flow, sends: bool) -> Result<(), Ne
     Ok(())
 }
 
-/// Sets the DSCP of what `socket` sends. The kernel keeps the ECN bits of TCP to itself.
-pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
-    let tos = u32::from(dscp) << 2;
-    match socket.domain()? {
-        Domain::IPV4 => socket.set_tos_v4(tos),
-        _ => socket.set_tclass_v6(tos),
-    }
-}
-
 /// An ordinary user may not choose every one that there is (`tcp_allowed_congestion_control`), but may keep
 /// what the socket has.
 fn set_congestion_control(socket: &Socket, name: &str) -> io::Result<()> {
-    let present = socket.tcp_congestion()?;
-    if present.split(|&byte| byte == 0).next() == Some(name.as_bytes()) {
+    if congestion_control(socket)? == name {
         return Ok(());
     }
     socket.set_tcp_congestion(name.as_bytes())
@@ -111,9 +102,6 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
         .map_err(|error| format!("receive window {bytes} bytes: {error}"))
 }
 
-/// Data that waits in a sender's socket: enough to keep a path busy between two wake-ups, and little
-/// enough that the buffer is never mistaken for a queue. More is handed in when half of it is sent.
-const MAX_UNSENT_BYTES: u32 = 128 * 1024;
 /// Bytes of buffer for a byte of window: packets that are not full take more memory than they carry.
 const BUFFER_PER_WINDOW: i32 = 4;
 /// `TCP_RTO_MIN` in Linux.
@@ -134,7 +122,6 @@ mod tests {
         let address = listener.local_addr().unwrap().as_socket().unwrap();
         let _near = TcpStream::connect(address).unwrap();
         let (accepted, _) = listener.accept().unwrap();
-        let name = accepted.tcp_congestion().unwrap();
-        assert_eq!(name.split(|&byte| byte == 0).next().unwrap(), b"reno");
+        assert_eq!(congestion_control(&accepted).unwrap(), "reno");
     }
 }

@@ -12,14 +12,15 @@ use super::board::{Board, Side};
 use super::handshake::{Offer, Switches};
 use super::sockets::{bound, listening, set_up};
 use crate::error::NetError;
-use crate::sys::epoll::{Epoll, Events, Interest, Ready};
+use crate::load::{LoadEnd, LoadPoll, LoadStep, WRITE_BYTES};
+use crate::sys::epoll::{Events, Interest, Ready};
 use crate::sys::option;
 
 /// The ends of all loads at one side.
 pub(crate) struct Worker {
     side: Side,
     board: Arc<Board>,
-    epoll: Epoll,
+    poll: LoadPoll,
     switches: Option<Switches>,
     listeners: Vec<(SocketAddr, Socket)>,
     /// By flow.
@@ -33,12 +34,8 @@ pub(crate) struct Worker {
 
 /// One end of a connection.
 struct End {
-    socket: Arc<Socket>,
+    load: LoadEnd,
     phase: Phase,
-    /// Bytes still to be handed in; 0 for a receiver.
-    left: u64,
-    sends: bool,
-    acknowledge_at_once: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +57,20 @@ enum Action {
 impl Worker {
     /// Opens all sockets that can be opened before the start, where the calling thread is.
     pub fn new(side: Side, board: Arc<Board>) -> Result<Self, NetError> {
-        let epoll = Epoll::new().map_err(|error| NetError::io("epoll", &error))?;
+        let poll =
+            LoadPoll::new(board.plan.clock).map_err(|error| NetError::io("epoll", &error))?;
         let with_dscp = board.plan.scenario.flows.iter().any(|flow| flow.dscp != 0);
         let switches = if board.flows.is_empty() { None } else { Some(Switches::open(with_dscp)?) };
         let mut worker = Self {
             side,
             board,
-            epoll,
+            poll,
             switches,
             listeners: Vec::new(),
             ends: BTreeMap::new(),
             agenda: VecDeque::new(),
             to_open: VecDeque::new(),
-            data: vec![0; WRITE],
+            data: vec![0; WRITE_BYTES],
         };
         worker.listen()?;
         worker.prepare()?;
@@ -82,19 +80,10 @@ impl Worker {
 
     /// Works until the run is over, then closes everything.
     pub fn run(mut self) -> Result<(), NetError> {
-        let mut events = Events::new(EVENTS);
-        let clock = self.board.plan.clock;
-        let (mut woken, mut often) = (clock.now(), false);
+        let mut events = LoadPoll::events();
         while !self.board.plan.control.ends_may_close() {
             let timeout = self.act()?;
-            if often {
-                let nap = timeout.min(NAP).as_nanos();
-                std::thread::sleep(std::time::Duration::from_nanos(nap));
-            }
             self.wait(&mut events, timeout)?;
-            let now = clock.now();
-            often = now.since(woken) < NAP;
-            woken = now;
         }
         self.close(&mut events)
     }
@@ -111,7 +100,8 @@ impl Worker {
             let listener = listening(address, opened.contains(&address))
                 .map_err(|error| self.error(flow, &format!("listening on {address}"), &error))?;
             let token = LISTENER | self.listeners.len() as u64;
-            self.epoll
+            self.poll
+                .epoll
                 .add(&listener, token, Interest::READ)
                 .map_err(|error| self.error(flow, "epoll", &error))?;
             self.listeners.push((address, listener));
@@ -175,7 +165,7 @@ impl Worker {
 
     fn wait(&mut self, events: &mut Events, timeout: Duration) -> Result<(), NetError> {
         let epoll = |error| NetError::io("epoll", &error);
-        for ready in self.epoll.wait(events, timeout).map_err(epoll)? {
+        for ready in self.poll.wait(events, timeout).map_err(epoll)? {
             if ready.token & LISTENER != 0 {
                 self.accept((ready.token & !LISTENER) as usize)?;
             } else {
@@ -198,7 +188,7 @@ impl Worker {
         if let Some(switches) = &mut self.switches {
             switches.set(offer)?;
         }
-        let socket = Arc::clone(&end.socket);
+        let socket = Arc::clone(end.load.socket());
         let peer = self.board.end(flow, self.side.other());
         end.phase = Phase::Connecting;
         match socket.connect(&SockAddr::from(peer)) {
@@ -236,7 +226,7 @@ impl Worker {
             nonblocking.map_err(|error| self.error(flow, "accepting", &error))?;
             let socket = self.put(flow, socket, Phase::Open)?;
             self.board.show(flow, self.side, &socket);
-            let interest = self.interest(flow);
+            let interest = self.ends[&flow].load.interest();
             self.watch(flow, interest, true)?;
             let state = &self.board.flows[flow];
             if self.side.sends(self.board.spec(flow)) && self.board.plan.clock.now() >= state.stop {
@@ -250,14 +240,13 @@ impl Worker {
         let sends = self.side.sends(spec);
         set_up(&socket, spec, sends)?;
         let socket = Arc::new(socket);
-        let end = End {
-            socket: Arc::clone(&socket),
-            phase,
-            left: if sends { spec.bytes.unwrap_or(u64::MAX) } else { 0 },
-            sends,
-            acknowledge_at_once: spec.tcp.overrides.delayed_ack == Some(false),
+        let load = if sends {
+            LoadEnd::sender(Arc::clone(&socket), spec.bytes)
+        } else {
+            let acknowledge_at_once = spec.tcp.overrides.delayed_ack == Some(false);
+            LoadEnd::receiver(Arc::clone(&socket), acknowledge_at_once)
         };
-        self.ends.insert(flow, end);
+        self.ends.insert(flow, End { load, phase });
         Ok(socket)
     }
 
@@ -266,7 +255,7 @@ impl Worker {
         let flow = ready.token as usize;
         let Some(end) = self.ends.get_mut(&flow) else { return Ok(()) };
         if ready.broken()
-            && let Ok(Some(error)) = end.socket.take_error()
+            && let Ok(Some(error)) = end.load.socket().take_error()
         {
             if end.phase == Phase::Connecting {
                 self.leave_gate()?;
@@ -277,64 +266,56 @@ impl Worker {
         if end.phase == Phase::Connecting && ready.writable() {
             end.phase = Phase::Open;
             self.leave_gate()?;
-            let interest = self.interest(flow);
+            let interest = self.ends[&flow].load.interest();
             self.watch(flow, interest, false)?;
         }
-        let End { phase, sends, ref socket, .. } = self.ends[&flow];
-        let result = match (phase, sends) {
-            (Phase::Open, true) if ready.writable() => self.write(flow),
-            (Phase::Open | Phase::Done, false) if ready.readable() => self.read(flow),
-            _ if ready.broken() => self.epoll.remove(&**socket),
-            _ => Ok(()),
-        };
-        match result {
+        match self.go_on(flow, ready) {
             Err(error) if !is_passing(&error) => self.lose(flow, &error),
             _ => {}
         }
         Ok(())
     }
 
-    /// Hands in what fits: a level-triggered wait says when there is room again.
-    fn write(&mut self, flow: usize) -> io::Result<()> {
+    /// Sends or reads once, if the end still does and its socket is ready.
+    fn go_on(&mut self, flow: usize, ready: Ready) -> io::Result<()> {
         let end = self.ends.get_mut(&flow).expect("it was just served");
-        let most = usize::try_from(end.left).unwrap_or(usize::MAX).min(self.data.len());
-        let written = end.socket.send(&self.data[..most])?;
-        if end.left != u64::MAX {
-            end.left -= written as u64;
+        let works = match end.phase {
+            Phase::Open if end.load.sends() => ready.writable(),
+            Phase::Open | Phase::Done if !end.load.sends() => ready.readable(),
+            _ => false,
+        };
+        if !works {
+            let gone = ready.broken();
+            return if gone { self.poll.epoll.remove(&**end.load.socket()) } else { Ok(()) };
         }
-        if end.left == 0 {
-            end.phase = Phase::Done;
-            // Goes out behind the last byte.
-            end.socket.shutdown(Shutdown::Write)?;
-            self.epoll.modify(&*end.socket, flow as u64, Interest::NONE)?;
+        match end.load.go_on(ready, &self.data)? {
+            Some(LoadStep::SentAll) => {
+                end.phase = Phase::Done;
+                // Goes out behind the last byte.
+                end.load.socket().shutdown(Shutdown::Write)?;
+                self.poll.epoll.modify(&**end.load.socket(), flow as u64, Interest::NONE)
+            }
+            Some(LoadStep::Received(bytes)) => {
+                self.board.delivered(flow, bytes, self.board.plan.clock.now());
+                Ok(())
+            }
+            Some(LoadStep::Ended) => {
+                end.phase = Phase::Done;
+                self.poll.epoll.remove(&**end.load.socket())
+            }
+            Some(LoadStep::Sent(_)) | None => Ok(()),
         }
-        Ok(())
-    }
-
-    /// Takes everything that is there, once: what comes meanwhile is the next wait's.
-    fn read(&mut self, flow: usize) -> io::Result<()> {
-        let end = self.ends.get_mut(&flow).expect("it was just served");
-        let bytes = option::discard(&end.socket, READ)?;
-        if bytes == 0 {
-            end.phase = Phase::Done;
-            return self.epoll.remove(&*end.socket);
-        }
-        self.board.delivered(flow, bytes as u64, self.board.plan.clock.now());
-        if end.acknowledge_at_once {
-            // The kernel forgets it after a few segments.
-            end.socket.set_tcp_quickack(true)?;
-        }
-        Ok(())
     }
 
     /// Hands in no more. What the socket holds still goes out, and the connection stays.
     fn stop(&mut self, flow: usize) {
         let Some(end) = self.ends.get_mut(&flow) else { return };
-        end.left = 0;
+        end.load.stop();
         match end.phase {
             Phase::Open => {
                 end.phase = Phase::Done;
-                let _ = self.epoll.modify(&*end.socket, flow as u64, Interest::NONE);
+                let socket = &**end.load.socket();
+                let _ = self.poll.epoll.modify(socket, flow as u64, Interest::NONE);
             }
             // A handshake under way completes, and nothing follows.
             Phase::Connecting | Phase::Waiting | Phase::Done => {}
@@ -345,7 +326,7 @@ impl Worker {
     fn lose(&mut self, flow: usize, error: &io::Error) {
         let Some(end) = self.ends.get_mut(&flow) else { return };
         end.phase = Phase::Done;
-        let _ = self.epoll.remove(&*end.socket);
+        let _ = self.poll.epoll.remove(&**end.load.socket());
         let control = &self.board.plan.control;
         if !control.ends_may_close() {
             let peer = self.board.end(flow, self.side.other());
@@ -356,38 +337,29 @@ impl Worker {
     /// Ends all connections by one reset each: senders first, then receivers once they have heard of it,
     /// so that data under way is not answered by resets.
     fn close(mut self, events: &mut Events) -> Result<(), NetError> {
-        for end in self.ends.values().filter(|end| end.sends) {
+        for end in self.ends.values().filter(|end| end.load.sends()) {
             // One that never was connected has nothing to end.
-            let _ = option::abort(&end.socket);
+            let _ = option::abort(end.load.socket());
         }
-        self.ends.retain(|_, end| !end.sends);
+        self.ends.retain(|_, end| !end.load.sends());
         let clock = self.board.plan.clock;
         let give_up = clock.now() + GRACE;
         while self.ends.values().any(|end| end.phase == Phase::Open) && clock.now() < give_up {
             self.wait(events, GATE_POLL)?;
         }
         for end in self.ends.values() {
-            let _ = option::abort(&end.socket);
+            let _ = option::abort(end.load.socket());
         }
         self.switches.as_mut().map_or(Ok(()), Switches::put_back)
     }
 
-    fn interest(&self, flow: usize) -> Interest {
-        let end = &self.ends[&flow];
-        match (end.sends, end.left) {
-            (false, _) => Interest::READ,
-            (true, 0) => Interest::NONE,
-            (true, _) => Interest::WRITE,
-        }
-    }
-
     fn watch(&self, flow: usize, interest: Interest, first: bool) -> Result<(), NetError> {
-        let socket = &*self.ends[&flow].socket;
+        let socket = &**self.ends[&flow].load.socket();
         let token = flow as u64;
         let result = if first {
-            self.epoll.add(socket, token, interest)
+            self.poll.epoll.add(socket, token, interest)
         } else {
-            self.epoll.modify(socket, token, interest)
+            self.poll.epoll.modify(socket, token, interest)
         };
         result.map_err(|error| self.error(flow, "epoll", &error))
     }
@@ -405,15 +377,6 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// Marks the tokens of listeners.
 const LISTENER: u64 = 1 << 63;
-/// Handed to the kernel at once: more than a socket takes, which [`super::sockets`] bounds.
-const WRITE: usize = 256 * 1024;
-/// Taken from the kernel at once. Nothing is copied.
-const READ: usize = 4 * 1024 * 1024;
-/// Events told by one wait: enough for a wait to be cheap, few enough to be fair to what is due.
-const EVENTS: usize = 512;
-/// Where packets come faster than this, the thread looks no oftener: waking it for each costs more than the
-/// packet. Network cards hold interrupts back as long. What the kernel acknowledges does not wait for it.
-const NAP: Duration = Duration::from_micros(500);
 /// How soon an end that is asked to close does.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 /// How often a load that waits for the handshakes of others looks.

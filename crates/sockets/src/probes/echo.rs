@@ -14,7 +14,7 @@ use super::message::{read_seq, write_answer};
 use super::prober::Arrival;
 use super::sockets::{MAX_DATAGRAM_BYTES, bound, stamp};
 use crate::error::NetError;
-use crate::flows::set_dscp;
+use crate::load::options::set_dscp;
 use crate::plan::Plan;
 use crate::sys::epoll::{Epoll, Events, Interest};
 use crate::sys::message;

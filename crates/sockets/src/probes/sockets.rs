@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::ping_tracker::{Answer, PingTracker};
 use crate::clock::Clock;
-use crate::flows::set_dscp;
+use crate::load::options::set_dscp;
 
 /// One train's way of asking and of being answered.
 pub(super) trait Pinger: Send {
