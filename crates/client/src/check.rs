@@ -1,8 +1,7 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
-use weir_scenario::Overrides;
-use weir_scenario::{Flow, Opener, ProbeKind, Scenario};
+use weir_scenario::{Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
 use weir_sockets::Grant;
 
 use crate::ClientError;
@@ -79,16 +78,15 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     }
     let name = &flow.tcp.congestion_control;
     let available = match flow.direction {
-        weir_scenario::Direction::Down => grant.congestion.clone(),
-        weir_scenario::Direction::Up => {
+        Direction::Down => grant.congestion.clone(),
+        Direction::Up => {
             weir_sockets::available_congestion_controls().map_err(|error| error.to_string())?
         }
     };
     if available.contains(name) {
         return Ok(());
     }
-    let sender =
-        if flow.direction == weir_scenario::Direction::Down { "server" } else { "machine" };
+    let sender = if flow.direction.is_down() { "server" } else { "machine" };
     Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
 }
 

@@ -1,81 +1,224 @@
 //! The flow table: the state of each load as both ends report it, and its rows of the record.
 
-use weir_core::{Duration, Time};
-use weir_scenario::{Flow, FlowRow, LiveTcp, TcpRow, ThroughputRow};
+use weir_core::{Duration, Seed, Time};
+use weir_scenario::{
+    Direction, Flow, FlowRow, LiveTcp, Scenario, TcpRow, ThroughputMeter, ThroughputRow,
+};
 use weir_sockets::TcpInfo;
-use weir_speedtest::protocol::weir::{EndReason, FlowSample, TcpSample};
+use weir_sockets::load::options::MAX_UNSENT_BYTES;
+use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, TcpSample, Token};
 
-use crate::loads::Totals;
+use crate::ClientError;
+use crate::loads::{Order, Totals};
+
+/// All loads of a measurement, those that ramps add included.
+pub(crate) struct FlowTable {
+    /// The scenario as it runs: with the flows that ramps added, and the congestion controls that senders have.
+    pub scenario: Scenario,
+    /// By number in the record.
+    flows: Vec<FlowState>,
+}
 
 /// State of one load, as both ends have reported it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FlowState {
-    pub asked: bool,
+struct FlowState {
+    /// When it is opened.
+    start: Time,
+    /// Whether the server was asked for it.
+    asked: bool,
     /// The last that the server told.
-    pub last: Option<FlowSample>,
-    pub seen_bytes: u64,
-    pub seen_wire: u64,
-    pub seen_segments: u32,
-    pub ended: Option<(Time, EndReason)>,
-    pub totals: Option<Totals>,
-    pub failed: bool,
+    last: Option<FlowSample>,
+    /// What arrived at the server.
+    meter: ThroughputMeter,
+    /// Segments with data that arrived at the server.
+    segments: u32,
+    /// When the server's end ended.
+    ended: Option<Time>,
+    totals: Option<Totals>,
+}
+
+/// What a sample of the server's end of a load adds to the record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ServerRow {
+    /// The server sends: its state.
+    Tcp(TcpRow),
+    /// The server receives: what arrived there, and in how many segments.
+    Throughput(ThroughputRow, u64),
+}
+
+impl FlowTable {
+    pub fn new(scenario: Scenario, seed: Seed) -> Self {
+        let start = |number| scenario.flow_start(number, seed);
+        let flows = (0..scenario.flows.len())
+            .map(|number| FlowState { start: start(number), ..FlowState::default() })
+            .collect();
+        Self { scenario, flows }
+    }
+
+    /// Adds a load, which is opened at its start to the nanosecond, and returns its number.
+    pub fn add(&mut self, flow: Flow) -> u32 {
+        self.flows.push(FlowState { start: flow.start(), ..FlowState::default() });
+        self.scenario.flows.push(flow);
+        self.flows.len() as u32 - 1
+    }
+
+    /// The loads that start by `until`, and that the server was not asked for yet.
+    pub fn to_ask_for(&self, until: Time) -> Vec<u32> {
+        let due = |state: &FlowState| !state.asked && state.start <= until;
+        (0..).zip(&self.flows).filter(|(_, state)| due(state)).map(|(number, _)| number).collect()
+    }
+
+    /// What to ask the server for. Its samples come at least `min_sample_ns` apart.
+    pub fn request(&mut self, number: u32, min_sample_ns: u64) -> FlowRequest {
+        self.flows[number as usize].asked = true;
+        let flow = &self.scenario.flows[number as usize];
+        let down = flow.direction.is_down();
+        let sampling = &self.scenario.sampling;
+        let sample =
+            [sampling.throughput_ns, sampling.tcp_ns].into_iter().filter(|&ns| ns > 0).min();
+        FlowRequest {
+            flow: number,
+            direction: flow.direction,
+            duration_ns: (flow.stop_ns - flow.start_ns).max(1),
+            bytes: flow.bytes.filter(|_| down),
+            congestion: chosen_congestion(flow).filter(|_| down),
+            dscp: flow.dscp,
+            pacing_bps: None,
+            unsent_bytes: Some(MAX_UNSENT_BYTES),
+            sample_ns: sample.map(|ns| ns.max(min_sample_ns)),
+        }
+    }
+
+    /// The order for this end of a load for which the server gave `ticket`.
+    pub fn order(&self, number: u32, ticket: Token) -> Result<Order, ClientError> {
+        let state = self.flows.get(number as usize).ok_or_else(|| unknown(number))?;
+        let flow = &self.scenario.flows[number as usize];
+        Ok(Order {
+            flow: number,
+            direction: flow.direction,
+            ticket,
+            congestion: chosen_congestion(flow),
+            dscp: flow.dscp,
+            start: state.start,
+            stop: flow.stop(),
+            bytes: flow.bytes,
+        })
+    }
+
+    /// The name of a load.
+    pub fn name(&self, number: u32) -> Result<&str, ClientError> {
+        let flow = self.scenario.flows.get(number as usize).ok_or_else(|| unknown(number))?;
+        Ok(&flow.name)
+    }
+
+    /// Notes the congestion control that the sender of `direction` has, if the load is of that direction and left it
+    /// to the machine.
+    pub fn sender_has(
+        &mut self,
+        number: u32,
+        direction: Direction,
+        congestion: String,
+    ) -> Result<(), ClientError> {
+        self.state(number)?;
+        let flow = &mut self.scenario.flows[number as usize];
+        if flow.direction == direction && chosen_congestion(flow).is_none() {
+            flow.tcp.congestion_control = congestion;
+        }
+        Ok(())
+    }
+
+    /// Takes a sample of the server's end of a load at `t`, and returns what it adds to the record.
+    pub fn sampled(
+        &mut self,
+        t: Time,
+        sample: FlowSample,
+    ) -> Result<Option<ServerRow>, ClientError> {
+        let header = self.scenario.ip_version.header_bytes() + TCP_HEADER;
+        let number = sample.flow;
+        let state = self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))?;
+        match self.scenario.flows[number as usize].direction {
+            Direction::Up => Ok(Some(state.arrived(t, sample, header))),
+            Direction::Down => {
+                let tcp = sample.tcp.as_ref().filter(|_| state.ended.is_none());
+                let row = tcp.map(|tcp| ServerRow::Tcp(tcp_row(t, number, tcp)));
+                state.last = Some(sample);
+                Ok(row)
+            }
+        }
+    }
+
+    /// Notes that the server's end of a load ended at `t`.
+    pub fn ended(&mut self, number: u32, t: Time) -> Result<(), ClientError> {
+        self.state(number)?.ended = Some(t);
+        Ok(())
+    }
+
+    /// What this end knows of a load at its end.
+    pub fn totals(&mut self, totals: Totals) -> Result<(), ClientError> {
+        self.state(totals.flow)?.totals = Some(totals);
+        Ok(())
+    }
+
+    /// The totals of all loads.
+    pub fn rows(&self) -> impl Iterator<Item = FlowRow> {
+        let flows = self.flows.iter().zip(&self.scenario.flows);
+        (0..).zip(flows).map(|(number, (state, flow))| state.row(number, flow))
+    }
+
+    fn state(&mut self, number: u32) -> Result<&mut FlowState, ClientError> {
+        self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))
+    }
 }
 
 impl FlowState {
-    /// The server received up to `sample`, in packets whose IP and TCP headers are `header` bytes. Tells what
-    /// came since the last sample, and in how many segments.
-    pub fn arrived(&mut self, t: Time, sample: FlowSample, header: u32) -> (ThroughputRow, u64) {
-        let (wire, arrived) = sample.tcp.as_ref().map_or((self.seen_wire, 0), |tcp| {
-            let headers = u64::from(tcp.received_segments) * u64::from(header);
-            (tcp.received_bytes + headers, tcp.received_segments)
-        });
-        let row = ThroughputRow {
-            t,
-            flow: sample.flow,
-            bytes: sample.bytes.saturating_sub(self.seen_bytes),
-            wire_bytes: wire.saturating_sub(self.seen_wire),
-        };
-        let segments = arrived.saturating_sub(self.seen_segments);
-        self.seen_segments = self.seen_segments.max(arrived);
-        self.seen_bytes = self.seen_bytes.max(sample.bytes);
-        self.seen_wire = self.seen_wire.max(wire);
+    /// The server received up to `sample`, in packets whose IP and TCP headers are `header` bytes.
+    fn arrived(&mut self, t: Time, sample: FlowSample, header: u32) -> ServerRow {
+        let wire = sample
+            .tcp
+            .as_ref()
+            .map(|tcp| tcp.received_bytes + u64::from(tcp.received_segments) * u64::from(header));
+        let arrived = sample.tcp.as_ref().map_or(0, |tcp| tcp.received_segments);
+        let row = self.meter.row(t, sample.flow, sample.bytes, wire);
+        let segments = arrived.saturating_sub(self.segments);
+        self.segments = self.segments.max(arrived);
         self.last = Some(sample);
-        (row, segments.into())
+        ServerRow::Throughput(row, segments.into())
     }
 
     /// Totals of the flow, as number `flow` of the record.
-    pub fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
-        let down = spec.direction == weir_scenario::Direction::Down;
-        let info = self.totals.and_then(|totals| totals.info);
-        let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
-        let told =
-            if down { theirs.map(Sent::of_server) } else { info.as_ref().map(Sent::of_kernel) };
+    fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
         let totals = self.totals;
-        let delivered =
-            if down { totals.map_or(0, |totals| totals.delivered) } else { self.seen_bytes };
-        let ended = if down {
-            totals.and_then(|totals| totals.ended)
-        } else {
-            self.ended.map(|(at, _)| at)
+        let info = totals.and_then(|totals| totals.info);
+        let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
+        let (sent, delivered, ended) = match spec.direction {
+            Direction::Down => (
+                theirs.map(Sent::of_server),
+                totals.map_or(0, |totals| totals.delivered),
+                totals.and_then(|totals| totals.ended),
+            ),
+            Direction::Up => (info.as_ref().map(Sent::of_kernel), self.meter.bytes(), self.ended),
         };
+        let first_data = totals.and_then(|totals| totals.first_data);
         FlowRow {
-            flow,
-            first_data: totals.and_then(|totals| totals.first_data).filter(|_| delivered > 0),
-            delivered_bytes: delivered,
-            sent_bytes: told.map(|sent| sent.bytes),
-            sent_segments: told.map(|sent| sent.segments),
-            retransmitted_bytes: told.map(|sent| sent.bytes_again),
-            retransmitted_segments: told.map(|sent| sent.segments_again),
-            timeouts: told.and_then(|sent| sent.timeouts),
-            loss_probes: None,
-            fast_recoveries: None,
-            ecn_reductions: None,
-            dropped_packets: None,
-            dropped_bytes: None,
-            marked_packets: None,
+            sent_bytes: sent.map(|sent| sent.bytes),
+            sent_segments: sent.map(|sent| sent.segments),
+            retransmitted_bytes: sent.map(|sent| sent.bytes_again),
+            retransmitted_segments: sent.map(|sent| sent.segments_again),
+            timeouts: sent.and_then(|sent| sent.timeouts),
             completed: ended.filter(|_| spec.bytes == Some(delivered)),
+            ..FlowRow::arrived(flow, first_data, delivered)
         }
     }
+}
+
+/// The congestion control that a load asks for; `None` if it is left to the sending machine.
+fn chosen_congestion(flow: &Flow) -> Option<String> {
+    let name = &flow.tcp.congestion_control;
+    (name != MACHINES_OWN).then(|| name.clone())
+}
+
+fn unknown(number: u32) -> ClientError {
+    ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
 }
 
 /// What a sender's kernel counted of a load.
@@ -129,35 +272,34 @@ pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
     }
 }
 
+/// In place of a congestion control's name: whatever the sending machine has.
+pub(crate) const MACHINES_OWN: &str = "default";
+/// RFC 9293, section 3.1, with time stamps (RFC 7323), as all Linux has them.
+const TCP_HEADER: u32 = 20 + 12;
+
 #[cfg(test)]
 mod tests {
-    use weir_scenario::{Direction, Opener, Overrides, TcpSettings};
+    use weir_scenario::{Hop, LineRate};
 
     use super::*;
 
     fn flow(direction: Direction) -> Flow {
-        Flow {
-            name: "load".into(),
-            direction,
-            host: 0,
-            station: 0,
-            tunnel: None,
-            opened_by: Opener::Client,
-            dscp: 0,
-            tcp: TcpSettings {
-                profile: "linux".into(),
-                congestion_control: "cubic".into(),
-                overrides: Overrides::default(),
-            },
-            start_ns: 0,
-            stop_ns: 1_000_000_000,
-            bytes: None,
-        }
+        Flow::new("load", direction, MACHINES_OWN, (Time::ZERO, Time::from_millis(1_000)))
+    }
+
+    fn table(flows: Vec<Flow>) -> FlowTable {
+        let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
+        let scenario = Scenario::over("test", 1_000_000_000, hop.clone(), hop);
+        FlowTable::new(Scenario { flows, ..scenario }, Seed::new(1))
+    }
+
+    fn sample(flow: u32, bytes: u64) -> FlowSample {
+        FlowSample { flow, bytes, tcp: None }
     }
 
     #[test]
     fn what_no_kernel_has_told_is_unknown_and_not_none() {
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in Direction::ALL {
             let row = FlowState::default().row(3, &flow(direction));
             let counts = [
                 row.sent_bytes,
@@ -168,5 +310,60 @@ mod tests {
             ];
             assert_eq!((row.flow, counts), (3, [None; 5]), "{direction:?}");
         }
+    }
+
+    #[test]
+    fn a_load_is_asked_for_once_and_in_time() {
+        let mut table = table(vec![flow(Direction::Down)]);
+        let late = Flow { start_ns: 500_000_000, ..flow(Direction::Up) };
+        assert_eq!(table.add(late), 1);
+        assert_eq!(table.to_ask_for(Time::from_millis(499)), [0]);
+        assert_eq!(table.to_ask_for(Time::from_millis(500)), [0, 1]);
+        let request = table.request(0, 0);
+        assert_eq!((request.flow, request.direction), (0, Direction::Down));
+        assert_eq!((request.duration_ns, request.congestion), (1_000_000_000, None));
+        assert_eq!(table.to_ask_for(Time::from_millis(500)), [1]);
+        let order = table.order(1, Token(7)).unwrap();
+        assert_eq!((order.start, order.stop), (Time::from_millis(500), Time::from_millis(1_000)));
+    }
+
+    #[test]
+    fn the_sender_names_what_was_left_to_it() {
+        let mut table = table(vec![flow(Direction::Down), flow(Direction::Up)]);
+        for number in [0, 1] {
+            table.sender_has(number, Direction::Down, "bbr".to_owned()).unwrap();
+            table.sender_has(number, Direction::Up, "cubic".to_owned()).unwrap();
+        }
+        let names: Vec<_> =
+            table.scenario.flows.iter().map(|flow| flow.tcp.congestion_control.as_str()).collect();
+        assert_eq!(names, ["bbr", "cubic"]);
+    }
+
+    #[test]
+    fn uploads_are_counted_by_the_server_and_add_up() {
+        let mut table = table(vec![Flow { bytes: Some(300), ..flow(Direction::Up) }]);
+        let mut rows = Vec::new();
+        for (ms, bytes) in [(100, 100), (200, 100), (300, 300)] {
+            match table.sampled(Time::from_millis(ms), sample(0, bytes)).unwrap() {
+                Some(ServerRow::Throughput(row, 0)) => rows.push(row.bytes),
+                other => panic!("{other:?}"),
+            }
+        }
+        table.ended(0, Time::from_millis(310)).unwrap();
+        assert_eq!(rows, [100, 0, 200]);
+        let row = table.rows().next().unwrap();
+        assert_eq!((row.delivered_bytes, row.completed), (300, Some(Time::from_millis(310))));
+    }
+
+    #[test]
+    fn a_flow_that_nobody_asked_for_is_refused() {
+        let mut table = table(vec![flow(Direction::Down)]);
+        let said = "the server speaks of a flow 9 that nobody asked for";
+        assert_eq!(table.sampled(Time::ZERO, sample(9, 1)).unwrap_err().to_string(), said);
+        assert_eq!(table.order(9, Token(1)).unwrap_err().to_string(), said);
+        assert_eq!(table.ended(9, Time::ZERO).unwrap_err().to_string(), said);
+        assert_eq!(table.name(9).unwrap_err().to_string(), said);
+        let named = table.sender_has(9, Direction::Up, "cubic".to_owned());
+        assert_eq!(named.unwrap_err().to_string(), said);
     }
 }

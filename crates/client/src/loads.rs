@@ -1,18 +1,24 @@
 //! This end of all TCP loads, on one thread.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use weir_core::{Duration, Time};
-use weir_scenario::{TcpRow, ThroughputRow};
-use weir_sockets::sys::epoll::{Epoll, Events, Interest, Ready};
+use weir_core::{Duration, Ticker, Time};
+use weir_scenario::{Direction, TcpRow, ThroughputMeter, ThroughputRow};
+use weir_sockets::load::options::{self, MAX_UNSENT_BYTES};
+use weir_sockets::load::{LoadEnd, LoadPoll, LoadStep, WRITE_BYTES};
+use weir_sockets::sys::epoll::{Interest, Ready};
 use weir_sockets::sys::option;
 use weir_sockets::{Clock, TcpInfo};
-use weir_speedtest::protocol::weir::{Direction, FLOW, FLOW_UPGRADE, Token};
+use weir_speedtest::protocol::weir::Token;
+
+use crate::upgrade::{Upgrade, UpgradeStep};
 
 /// A load that the server is ready for.
 #[derive(Clone, Debug)]
@@ -66,27 +72,32 @@ pub(crate) struct LoadConfig {
     pub ip_header: u32,
 }
 
+/// The thread of all loads.
+pub(crate) struct LoadThread {
+    orders: Sender<Order>,
+    events: Receiver<LoadEvent>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
 /// All loads.
-pub(crate) struct Loads {
+struct Loads {
     config: LoadConfig,
     orders: Receiver<Order>,
     events: Sender<LoadEvent>,
-    epoll: Epoll,
+    poll: LoadPoll,
     loads: BTreeMap<u32, Load>,
     data: Vec<u8>,
 }
 
 struct Load {
     order: Order,
-    socket: Option<Socket>,
-    phase: Phase,
-    /// What is left of the request for the connection, or what came of its answer.
-    head: Vec<u8>,
-    left: u64,
+    stage: Stage,
+    /// Its end of the connection, once that is being opened.
+    end: Option<LoadEnd>,
     delivered: u64,
-    /// Delivered bytes and bytes on the wire at the last sample.
-    seen: (u64, u64),
-    seen_segments: u32,
+    meter: ThroughputMeter,
+    segments: u32,
     /// What the kernel told before the connection was broken off.
     last_info: Option<TcpInfo>,
     first_data: Option<Time>,
@@ -94,49 +105,76 @@ struct Load {
     ended: Option<Time>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+#[derive(Debug)]
+enum Stage {
+    /// Its start has not come.
     Waiting,
-    Connecting,
-    /// The answer to the request for the connection is awaited.
-    Asking,
+    /// The connection opens, and the server is asked for it.
+    Upgrading(Upgrade),
     Running,
     /// Nothing more is handed in; what is under way still arrives.
     Draining,
     Over,
 }
 
+impl LoadThread {
+    /// Starts the thread, which has no load yet.
+    pub fn start(config: LoadConfig) -> io::Result<Self> {
+        let (orders, ordered) = mpsc::channel();
+        let (tell, events) = mpsc::channel();
+        let loads = Loads::new(config, ordered, tell)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread =
+            thread::Builder::new().name("loads".into()).spawn(move || loads.run(&stopped))?;
+        Ok(Self { orders, events, stop, thread })
+    }
+
+    /// Adds a load.
+    pub fn order(&self, order: Order) {
+        // A thread that is gone says why when it is joined.
+        let _ = self.orders.send(order);
+    }
+
+    /// The events since the last call.
+    pub fn events(&self) -> impl Iterator<Item = LoadEvent> {
+        self.events.try_iter()
+    }
+
+    /// Ends all loads and the thread: its last events, and why it ended if that was an error.
+    pub fn finish(self) -> (Receiver<LoadEvent>, io::Result<()>) {
+        self.stop.store(true, Ordering::Release);
+        let bug = || Err(io::Error::other("it ended by a bug: please report it"));
+        let ended = self.thread.join().unwrap_or_else(|_| bug());
+        (self.events, ended)
+    }
+}
+
 impl Loads {
-    pub fn new(
+    fn new(
         config: LoadConfig,
         orders: Receiver<Order>,
         events: Sender<LoadEvent>,
     ) -> io::Result<Self> {
         // What a line or a tunnel compresses would not be measured.
-        let mut data = vec![0; WRITE];
+        let mut data = vec![0; WRITE_BYTES];
         getrandom::fill(&mut data).map_err(io::Error::other)?;
-        Ok(Self { config, orders, events, epoll: Epoll::new()?, loads: BTreeMap::new(), data })
+        let poll = LoadPoll::new(config.clock)?;
+        Ok(Self { config, orders, events, poll, loads: BTreeMap::new(), data })
     }
 
     /// Works until told to stop, then tells the totals.
-    pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
-        let mut events = Events::new(EVENTS);
-        let clock = self.config.clock;
-        let tick = |period: u64| (period > 0).then(|| Time::from_nanos(period));
-        let mut due = [tick(self.config.throughput_ns), tick(self.config.tcp_ns)];
-        let (mut woken, mut often) = (clock.now(), false);
+    fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
+        let mut events = LoadPoll::events();
+        let periods = [self.config.throughput_ns, self.config.tcp_ns];
+        let tickers = periods.map(Ticker::new);
+        let mut due = tickers.map(|ticker| ticker.map(|ticker| ticker.after(Time::ZERO)));
         while !stop.load(Ordering::Acquire) {
             self.take_orders();
-            let wait = self.act().min(self.sample(&mut due));
-            if often {
-                std::thread::sleep(std::time::Duration::from_nanos(wait.min(NAP).as_nanos()));
-            }
-            for ready in self.epoll.wait(&mut events, wait)? {
+            let wait = self.act().min(self.sample(tickers, &mut due));
+            for ready in self.poll.wait(&mut events, wait)? {
                 self.serve(ready);
             }
-            let now = clock.now();
-            often = now.since(woken) < NAP;
-            woken = now;
         }
         self.finish();
         Ok(())
@@ -144,25 +182,7 @@ impl Loads {
 
     fn take_orders(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
-            let left = match order.direction {
-                Direction::Up => order.bytes.unwrap_or(u64::MAX),
-                Direction::Down => 0,
-            };
-            let load = Load {
-                socket: None,
-                phase: Phase::Waiting,
-                head: Vec::new(),
-                left,
-                delivered: 0,
-                seen: (0, 0),
-                seen_segments: 0,
-                last_info: None,
-                first_data: None,
-                last_data: None,
-                ended: None,
-                order,
-            };
-            self.loads.insert(load.order.flow, load);
+            self.loads.insert(order.flow, Load::new(order));
         }
     }
 
@@ -173,26 +193,21 @@ impl Loads {
         for flow in self.loads.keys().copied().collect::<Vec<_>>() {
             let load = self.loads.get_mut(&flow).expect("it is one of them");
             let Order { start, stop, .. } = load.order;
-            let result = match load.phase {
-                Phase::Waiting if now >= start => self.open(flow),
-                Phase::Running if now >= stop && load.is_upload() => {
-                    load.phase = Phase::Draining;
-                    load.hand_in_no_more(&self.epoll)
-                }
-                Phase::Connecting | Phase::Asking | Phase::Draining | Phase::Running
-                    if now >= stop + GRACE =>
-                {
-                    load.give_up(&self.epoll);
+            let result = match load.stage {
+                Stage::Waiting if now >= start => load.open(&self.config, &self.poll),
+                Stage::Running if now >= stop && load.is_upload() => load.drain(&self.poll),
+                Stage::Upgrading(_) | Stage::Draining | Stage::Running if now >= stop + GRACE => {
+                    load.give_up(&self.poll);
                     Ok(())
                 }
                 _ => Ok(()),
             };
             self.note(flow, result);
             let after = &self.loads[&flow];
-            let due = match after.phase {
-                Phase::Waiting => start,
-                Phase::Over => continue,
-                Phase::Running if after.is_upload() => stop,
+            let due = match after.stage {
+                Stage::Waiting => start,
+                Stage::Over => continue,
+                Stage::Running if after.is_upload() => stop,
                 _ => stop + GRACE,
             };
             next = next.min(due);
@@ -200,37 +215,14 @@ impl Loads {
         self.config.clock.until(next)
     }
 
-    fn open(&mut self, flow: u32) -> io::Result<()> {
-        let load = self.loads.get_mut(&flow).expect("it is one of them");
-        load.head = format!(
-            "GET {FLOW}?ticket={} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: {FLOW_UPGRADE}\r\n\r\n",
-            load.order.ticket, self.config.authority
-        )
-        .into_bytes();
-        let socket = set_up(&load.order, self.config.server)?;
-        match socket.connect(&SockAddr::from(self.config.server)) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
-            _ => {}
-        }
-        // A route may name one too (`congctl`), and a socket that connects takes it in place of what it had
-        // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
-        choose_congestion(&load.order, &socket)?;
-        self.epoll.add(&socket, u64::from(flow), Interest::BOTH)?;
-        load.phase = Phase::Connecting;
-        load.socket = Some(socket);
-        Ok(())
-    }
-
     fn serve(&mut self, ready: Ready) {
         let flow = ready.token as u32;
         let Some(load) = self.loads.get_mut(&flow) else { return };
         let clock = self.config.clock;
-        let asked = load.phase == Phase::Asking;
-        let result = load.go_on(ready, &self.epoll, &self.data, || clock.now());
-        if asked && load.phase == Phase::Running {
-            let name = socket_of(&load.socket).tcp_congestion().unwrap_or_default();
-            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-            let congestion = String::from_utf8_lossy(name).into_owned();
+        let upgrading = matches!(load.stage, Stage::Upgrading(_));
+        let result = load.go_on(ready, &self.poll, &self.data, || clock.now());
+        if upgrading && matches!(load.stage, Stage::Running) {
+            let congestion = options::congestion_control(load.socket()).unwrap_or_default();
             let _ = self.events.send(LoadEvent::Running { flow, congestion });
         }
         self.note(flow, result);
@@ -244,26 +236,24 @@ impl Loads {
         }
         let now = self.config.clock.now();
         let load = self.loads.get_mut(&flow).expect("it is one of them");
-        let early = now < load.order.stop && load.phase != Phase::Draining;
-        load.give_up(&self.epoll);
+        let early = now < load.order.stop && !matches!(load.stage, Stage::Draining);
+        load.give_up(&self.poll);
         if early {
             let _ = self.events.send(LoadEvent::Failed { flow, reason: error.to_string() });
         }
     }
 
     /// Samples what is due, and says how long nothing will be.
-    fn sample(&mut self, due: &mut [Option<Time>; 2]) -> Duration {
+    fn sample(&mut self, tickers: [Option<Ticker>; 2], due: &mut [Option<Time>; 2]) -> Duration {
         let clock = self.config.clock;
         let now = clock.now();
-        let periods = [self.config.throughput_ns, self.config.tcp_ns];
-        for number in 0..due.len() {
+        for (number, ticker) in tickers.into_iter().enumerate() {
             let Some(at) = due[number].filter(|&at| now >= at) else { continue };
             match number {
                 0 => self.throughput(at),
                 _ => self.tcp(at),
             }
-            let period = periods[number];
-            due[number] = Some(Time::from_nanos((now.as_nanos() / period + 1) * period));
+            due[number] = ticker.map(|ticker| ticker.after(now));
         }
         due.iter().flatten().min().map_or(MAX_WAIT, |&at| clock.until(at))
     }
@@ -274,28 +264,22 @@ impl Loads {
             if at <= load.order.start {
                 continue;
             }
-            let wire = load.info().map_or(load.seen.1, |info| info.wire_bytes(header));
-            let now = (load.delivered, wire.max(load.seen.1));
-            if load.phase == Phase::Over && now == load.seen {
+            let info = load.info();
+            let wire = info.as_ref().map(|info| info.wire_bytes(header));
+            let row = load.meter.row(at, load.order.flow, load.delivered, wire);
+            if matches!(load.stage, Stage::Over) && row.is_empty() {
                 continue;
             }
-            let row = ThroughputRow {
-                t: at,
-                flow: load.order.flow,
-                bytes: now.0 - load.seen.0,
-                wire_bytes: now.1 - load.seen.1,
-            };
-            load.seen = now;
-            let segments = load.info().map_or(load.seen_segments, |info| info.received_segments());
-            let more = segments.saturating_sub(load.seen_segments);
-            load.seen_segments = load.seen_segments.max(segments);
+            let segments = info.map_or(load.segments, |info| info.received_segments());
+            let more = segments.saturating_sub(load.segments);
+            load.segments = load.segments.max(segments);
             let _ = self.events.send(LoadEvent::Throughput(row, more));
         }
     }
 
     fn tcp(&self, at: Time) {
         for load in self.loads.values().filter(|load| load.is_upload()) {
-            let runs = load.phase == Phase::Running;
+            let runs = matches!(load.stage, Stage::Running);
             if let Some(info) = load.info().filter(|_| runs) {
                 let _ = self.events.send(LoadEvent::Tcp(info.row(at, load.order.flow)));
             }
@@ -315,109 +299,133 @@ impl Loads {
                 delivered: load.delivered,
                 info: load.info(),
             };
-            load.give_up(&self.epoll);
+            load.give_up(&self.poll);
             let _ = self.events.send(LoadEvent::Totals(totals));
         }
     }
 }
 
 impl Load {
+    fn new(order: Order) -> Self {
+        Self {
+            order,
+            stage: Stage::Waiting,
+            end: None,
+            delivered: 0,
+            meter: ThroughputMeter::default(),
+            segments: 0,
+            last_info: None,
+            first_data: None,
+            last_data: None,
+            ended: None,
+        }
+    }
+
     fn is_upload(&self) -> bool {
         self.order.direction == Direction::Up
     }
 
+    fn token(&self) -> u64 {
+        u64::from(self.order.flow)
+    }
+
+    fn end(&mut self) -> &mut LoadEnd {
+        self.end.as_mut().expect("it is watched")
+    }
+
+    fn socket(&self) -> &Arc<Socket> {
+        self.end.as_ref().expect("it is watched").socket()
+    }
+
     fn info(&self) -> Option<TcpInfo> {
-        self.last_info.or_else(|| TcpInfo::of(self.socket.as_ref()?).ok())
+        self.last_info.or_else(|| TcpInfo::of(self.end.as_ref()?.socket()).ok())
+    }
+
+    /// Opens its connection.
+    fn open(&mut self, config: &LoadConfig, poll: &LoadPoll) -> io::Result<()> {
+        let socket = Arc::new(set_up(&self.order, config.server)?);
+        match socket.connect(&SockAddr::from(config.server)) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        // A route may name one too (`congctl`), and a socket that connects takes it in place of what it had
+        // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
+        choose_congestion(&self.order, &socket)?;
+        poll.epoll.add(&*socket, self.token(), Interest::BOTH)?;
+        self.stage = Stage::Upgrading(Upgrade::new(self.order.ticket, &config.authority));
+        self.end = Some(match self.order.direction {
+            Direction::Up => LoadEnd::sender(socket, self.order.bytes),
+            Direction::Down => LoadEnd::receiver(socket, false),
+        });
+        Ok(())
     }
 
     /// Does what its socket is ready for.
     fn go_on(
         &mut self,
         ready: Ready,
-        epoll: &Epoll,
+        poll: &LoadPoll,
         data: &[u8],
         now: impl Fn() -> Time,
     ) -> io::Result<()> {
-        let socket = self.socket.as_ref().expect("it is watched");
+        let socket = Arc::clone(self.socket());
         if ready.broken()
             && let Some(error) = socket.take_error()?
         {
             return Err(error);
         }
-        match self.phase {
-            Phase::Connecting if ready.writable() => {
-                let sent = socket.send(&self.head)?;
-                self.head.drain(..sent);
-                if self.head.is_empty() {
-                    self.phase = Phase::Asking;
-                    epoll.modify(socket, u64::from(self.order.flow), Interest::READ)?;
+        match &mut self.stage {
+            Stage::Upgrading(upgrade) => match upgrade.go_on(&socket, ready)? {
+                UpgradeStep::Waiting => Ok(()),
+                UpgradeStep::Asked => poll.epoll.modify(&*socket, self.token(), Interest::READ),
+                UpgradeStep::Done(bytes) => {
+                    self.stage = Stage::Running;
+                    if bytes > 0 {
+                        self.arrived(bytes, now());
+                    }
+                    let interest = self.end().interest();
+                    poll.epoll.modify(&*socket, self.token(), interest)
+                }
+            },
+            Stage::Running | Stage::Draining => {
+                let step = self.end().go_on(ready, data)?;
+                self.stepped(step, poll, now)
+            }
+            Stage::Waiting | Stage::Over => Ok(()),
+        }
+    }
+
+    /// Notes what its end did.
+    fn stepped(
+        &mut self,
+        step: Option<LoadStep>,
+        poll: &LoadPoll,
+        now: impl Fn() -> Time,
+    ) -> io::Result<()> {
+        match step {
+            Some(LoadStep::Sent(_)) => {
+                self.first_data.get_or_insert_with(now);
+                Ok(())
+            }
+            Some(LoadStep::SentAll) => {
+                self.first_data.get_or_insert_with(now);
+                self.drain(poll)
+            }
+            Some(LoadStep::Received(bytes)) => {
+                if !self.is_upload() {
+                    self.arrived(bytes, now());
                 }
                 Ok(())
             }
-            Phase::Asking if ready.readable() => self.hear_answer(epoll, now),
-            Phase::Running if self.is_upload() && ready.writable() => self.write(epoll, data, now),
-            Phase::Running | Phase::Draining if ready.readable() => self.read(epoll, now),
-            _ => Ok(()),
+            Some(LoadStep::Ended) => {
+                self.ended = self.last_data;
+                self.stage = Stage::Over;
+                poll.epoll.remove(&**self.socket())?;
+                // The server waits for it, and then knows that everything has come.
+                self.socket().shutdown(Shutdown::Write)
+            }
+            None => Ok(()),
         }
-    }
-
-    fn hear_answer(&mut self, epoll: &Epoll, now: impl Fn() -> Time) -> io::Result<()> {
-        let socket = self.socket.as_ref().expect("it is watched");
-        let mut buffer = [0; ANSWER];
-        let got = (&*socket).read(&mut buffer)?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.head.extend_from_slice(&buffer[..got]);
-        let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return if self.head.len() > ANSWER {
-                Err(io::ErrorKind::InvalidData.into())
-            } else {
-                Ok(())
-            };
-        };
-        if !self.head.starts_with(b"HTTP/1.1 101") {
-            let line = self.head.split(|&byte| byte == b'\r').next().unwrap_or_default();
-            let line = String::from_utf8_lossy(line).into_owned();
-            return Err(io::Error::other(format!("the server answered `{line}`")));
-        }
-        let begun = self.head.len() - end - 4;
-        self.phase = Phase::Running;
-        if begun > 0 {
-            self.arrived(begun as u64, now());
-        }
-        let interest = if self.is_upload() { Interest::WRITE } else { Interest::READ };
-        epoll.modify(socket_of(&self.socket), u64::from(self.order.flow), interest)
-    }
-
-    fn write(&mut self, epoll: &Epoll, data: &[u8], now: impl Fn() -> Time) -> io::Result<()> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(data.len());
-        let sent = socket_of(&self.socket).send(&data[..most])?;
-        self.first_data.get_or_insert_with(now);
-        if self.left != u64::MAX {
-            self.left -= sent as u64;
-        }
-        if self.left == 0 {
-            self.phase = Phase::Draining;
-            return self.hand_in_no_more(epoll);
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, epoll: &Epoll, now: impl Fn() -> Time) -> io::Result<()> {
-        let socket = socket_of(&self.socket);
-        let bytes = option::discard(socket, READ)?;
-        if bytes == 0 {
-            self.ended = self.last_data;
-            self.phase = Phase::Over;
-            epoll.remove(socket)?;
-            // The server waits for it, and then knows that everything has come.
-            return socket.shutdown(Shutdown::Write);
-        }
-        if !self.is_upload() {
-            self.arrived(bytes as u64, now());
-        }
-        Ok(())
     }
 
     fn arrived(&mut self, bytes: u64, at: Time) {
@@ -426,39 +434,32 @@ impl Load {
         self.last_data = Some(at);
     }
 
-    fn hand_in_no_more(&self, epoll: &Epoll) -> io::Result<()> {
-        let socket = socket_of(&self.socket);
-        socket.shutdown(Shutdown::Write)?;
-        epoll.modify(socket, u64::from(self.order.flow), Interest::READ)
+    /// Hands in nothing more, and waits for the server to have everything.
+    fn drain(&mut self, poll: &LoadPoll) -> io::Result<()> {
+        self.stage = Stage::Draining;
+        self.end().stop();
+        self.socket().shutdown(Shutdown::Write)?;
+        poll.epoll.modify(&**self.socket(), self.token(), Interest::READ)
     }
 
-    fn give_up(&mut self, epoll: &Epoll) {
-        if self.phase != Phase::Over
-            && let Some(socket) = &self.socket
+    fn give_up(&mut self, poll: &LoadPoll) {
+        if !matches!(self.stage, Stage::Over)
+            && let Some(end) = &self.end
         {
-            let _ = epoll.remove(socket);
-            self.last_info = TcpInfo::of(socket).ok();
+            let _ = poll.epoll.remove(&**end.socket());
+            self.last_info = TcpInfo::of(end.socket()).ok();
             // Nothing of it shall still be under way when another load is measured.
-            let _ = option::abort(socket);
+            let _ = option::abort(end.socket());
         }
-        self.phase = Phase::Over;
+        self.stage = Stage::Over;
     }
-}
-
-fn socket_of(socket: &Option<Socket>) -> &Socket {
-    socket.as_ref().expect("it is watched")
 }
 
 fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
     let domain = Domain::for_address(server);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    let tos = u32::from(order.dscp) << 2;
-    if domain == Domain::IPV4 {
-        socket.set_tos_v4(tos)?;
-    } else {
-        socket.set_tclass_v6(tos)?;
-    }
+    options::set_dscp(&socket, order.dscp)?;
     choose_congestion(order, &socket)?;
     if order.direction == Direction::Up {
         socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)?;
@@ -476,18 +477,6 @@ fn choose_congestion(order: &Order, socket: &Socket) -> io::Result<()> {
     })
 }
 
-/// Handed to the kernel at once.
-const WRITE: usize = 256 << 10;
-/// Taken from the kernel at once. Nothing is copied.
-const READ: usize = 4 << 20;
-/// The longest answer to the request for a connection.
-const ANSWER: usize = 4 << 10;
-const EVENTS: usize = 256;
-/// Data that waits in a sender's socket: what loads of the lab have (crate `net`).
-const MAX_UNSENT_BYTES: u32 = 128 << 10;
-/// Where packets come faster than this, the thread looks no oftener: waking it for each costs more than the
-/// packet.
-const NAP: Duration = Duration::from_micros(500);
 /// How soon a new order is seen.
 const MAX_WAIT: Duration = Duration::from_millis(10);
 /// What is under way at the end of a load may still arrive; what takes longer is cut off, since it would
