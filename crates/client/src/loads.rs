@@ -418,9 +418,13 @@ impl Load {
                 Ok(())
             }
             Some(LoadStep::Ended) => {
+                let told_already = matches!(self.stage, Stage::Draining);
                 self.ended = self.last_data;
                 self.stage = Stage::Over;
                 poll.epoll.remove(&**self.socket())?;
+                if told_already {
+                    return Ok(());
+                }
                 // The server waits for it, and then knows that everything has come.
                 self.socket().shutdown(Shutdown::Write)
             }

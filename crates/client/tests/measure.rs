@@ -1,0 +1,107 @@
+//! A measurement of the path to a server on this machine.
+
+use std::collections::BTreeMap;
+
+use clap::Parser;
+use serde_json::Value;
+use weir_client::{RampPhase, RampPlan, Request, measure};
+use weir_core::Time;
+use weir_scenario::{
+    Direction, EmulatorRow, Flow, FlowRow, Hop, LatencyRow, LineRate, MethodRow, Path, Phase,
+    QueueRow, RecordSink, Sampling, Scenario, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+};
+use weir_serve::{Options, Running};
+
+/// The rows and notes of a measurement.
+#[derive(Default)]
+struct Rows {
+    throughput: Vec<ThroughputRow>,
+    tcp: Vec<TcpRow>,
+    flows: Vec<FlowRow>,
+    notes: BTreeMap<String, Value>,
+}
+
+impl Sink for Rows {
+    fn latency(&mut self, _: &LatencyRow) {}
+    fn throughput(&mut self, row: &ThroughputRow) {
+        self.throughput.push(*row);
+    }
+    fn tcp(&mut self, row: &TcpRow) {
+        self.tcp.push(*row);
+    }
+    fn queue(&mut self, _: &QueueRow<'_>) {}
+    fn emulator(&mut self, _: &EmulatorRow) {}
+    fn shaper(&mut self, _: &ShaperRow<'_>) {}
+    fn method(&mut self, _: &MethodRow<'_>) {}
+    fn flow(&mut self, row: &FlowRow) {
+        self.flows.push(*row);
+    }
+    fn progress(&mut self, _: Time) -> Verdict {
+        Verdict::Continue
+    }
+}
+
+impl RecordSink for Rows {
+    fn note(&mut self, key: &str, value: Value) {
+        self.notes.insert(key.to_owned(), value);
+    }
+}
+
+fn serve() -> Running {
+    let words = ["weir serve", "--listen", "127.0.0.1:0", "--without", "irtt"];
+    Running::start(Options::try_parse_from(words).unwrap()).unwrap()
+}
+
+fn scenario(flows: Vec<Flow>) -> Scenario {
+    let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
+    let (start_ns, end_ns) = (1_000_000_000, 2_000_000_000);
+    Scenario {
+        phases: vec![Phase { name: "download".into(), start_ns, end_ns }],
+        path: Path { up: vec![], down: vec![] },
+        flows,
+        sampling: Sampling { throughput_ns: 50_000_000, tcp_ns: 50_000_000, queue_ns: 0 },
+        ..Scenario::over("net", end_ns, hop.clone(), hop)
+    }
+}
+
+#[test]
+fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
+    let server = serve();
+    let span = (Time::from_millis(100), Time::from_millis(900));
+    // Reno is the one that an ordinary user may always choose.
+    let up = Flow { bytes: Some(200_000), ..Flow::new("up", Direction::Up, "reno", span) };
+    let down = Flow::new("down", Direction::Down, "reno", span);
+    let phases = vec![RampPhase { phase: "download".into(), down: true, up: false }];
+    let ramp = RampPlan { phases, most: 2, interval_ns: 500_000_000, congestion: None };
+    let request = Request {
+        host: server.addresses()[0].to_string(),
+        secret: None,
+        scenario: scenario(vec![up, down]),
+        seed: 1,
+        ramp: Some(ramp),
+    };
+    let mut rows = Rows::default();
+    let outcome = measure(&request, &mut rows).unwrap();
+    assert!(outcome.complete, "{outcome:?}");
+    assert_eq!(rows.notes["warnings"], Value::Array(vec![]));
+    let flows = rows.notes["scenario"]["flows"].as_array().unwrap();
+    let names: Vec<_> = flows.iter().map(|flow| flow["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["up", "down", "download 1", "download 2"]);
+    let congestion = flows[2]["tcp"]["congestion_control"].as_str().unwrap();
+    assert_ne!(congestion, "default", "the server names what it has");
+    assert_eq!(rows.notes["ramps"][0]["direction"], "down");
+    assert_eq!(rows.notes["ramps"][0]["flows"], 2);
+    assert_eq!(rows.flows.len(), 4);
+    for row in &rows.flows {
+        let of_flow = rows.throughput.iter().filter(|one| one.flow == row.flow);
+        let (bytes, wire) =
+            of_flow.fold((0, 0), |(bytes, wire), one| (bytes + one.bytes, wire + one.wire_bytes));
+        assert_eq!(bytes, row.delivered_bytes, "flow {}", row.flow);
+        assert!(bytes > 0 && wire > bytes, "flow {}: {bytes} of {wire}", row.flow);
+        assert!(row.sent_bytes.is_some_and(|sent| sent >= bytes), "flow {}", row.flow);
+    }
+    let upload = rows.flows.iter().find(|row| row.flow == 0).unwrap();
+    assert_eq!(upload.delivered_bytes, 200_000);
+    assert!(upload.completed.is_some());
+    assert!(rows.tcp.iter().any(|row| row.flow == 1), "the server tells of what it sends");
+}
