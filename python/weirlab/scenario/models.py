@@ -31,9 +31,9 @@ class ParameterSpec(Spec):
     """A number that a test leaves open.
 
     Attributes:
-        default: its value if nothing is said.
-        minimum: its least value.
-        maximum: its greatest value.
+        default: value of the parameter if nothing is said.
+        minimum: least value of the parameter.
+        maximum: greatest value of the parameter.
         meaning: what it is.
     """
 
@@ -63,7 +63,7 @@ class HostSpec(Spec):
     """A server.
 
     Attributes:
-        name: its name.
+        name: name of the server.
         delay: delay between it and the far end of the link, each way.
     """
 
@@ -78,7 +78,7 @@ class TunnelSpec(Spec):
     is outside.
 
     Attributes:
-        name: its name.
+        name: name of the tunnel.
         kind: what it speaks: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
         host: the server at which it ends, with all that goes through it.
         station: the machine in the client's network at which it ends.
@@ -128,7 +128,7 @@ class FlowSpec(Spec):
     """One or several TCP loads.
 
     Attributes:
-        name: its name; several are numbered `name::1`, `name::2` ...
+        name: name of the flow; several are numbered `name::1`, `name::2` ...
         direction: which way its data flows, as the client sees it.
         dscp: service class of its packets.
         host: the server at its other end; that of its tunnel, if it has one.
@@ -141,7 +141,7 @@ class FlowSpec(Spec):
         start: when it starts; with the phase `load` if nothing is said.
         stop: when it stops; with the phase `load` if nothing is said.
         bytes: how much it sends; without end if nothing is said.
-        tcp: its TCP.
+        tcp: TCP of the flow.
     """
 
     name: str
@@ -162,7 +162,7 @@ class ProbeSpec(Spec):
     """A train of pings.
 
     Attributes:
-        name: its name.
+        name: name of the probe.
         kind: what is sent: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with ICMP
             time exceeded), `tcp` (requests and responses over one connection; live worlds only).
         ttl: for `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
@@ -191,11 +191,11 @@ class MethodSpec(Spec):
     """A foreign speed test, as its official client runs it: it ends when its method does.
 
     Attributes:
-        name: its name; the record has two flows of it, `name down` and `name up`, and its own round trips as
-            the probe `name in flow`.
-        kind: its method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
+        name: name of the speed test; the record has two flows of it, `name down` and `name up`, and its own
+            round trips as the probe `name in flow`.
+        kind: method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
         start: when it begins; with the phase `load` if nothing is said.
-        host: its server; that of its tunnel, if it has one.
+        host: server of the speed test; that of its tunnel, if it has one.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
         dscp: service class of its packets.
         tls: whether its connections are secured, as those of all official clients are by default.
@@ -221,7 +221,7 @@ class TestSpec(Spec):
     """A test: loads and probes on a time axis, on whatever link.
 
     Attributes:
-        name: its name.
+        name: name of the test.
         title: what a chart is headed with.
         summary: what it does, in a line.
         source: what it follows.
@@ -310,7 +310,7 @@ class ChangeSpec(Spec):
         at: when, from the start of the run.
         rate: the line's rate from then on.
         down: the line carries nothing until it is given a rate again.
-        delay: its propagation delay from then on.
+        delay: the line's propagation delay from then on.
     """
 
     at: Nanoseconds
@@ -323,7 +323,7 @@ class HopSpec(Spec):
     """A queue and the line behind it.
 
     Attributes:
-        name: its name.
+        name: name of the hop.
         place: `queue` where the user's queue goes; `queue` below is then what sits there if none is given.
         queue: the queue, in `tc` syntax.
         marker: the marker in front of the queue: its name and parameters; none if nothing is said.
@@ -359,7 +359,7 @@ class LinkSpec(Spec):
     """A link: the hops of both directions, each in the order in which packets pass them.
 
     Attributes:
-        name: its name.
+        name: name of the link.
         title: what a chart says.
         summary: what it is, in a line.
         source: where its numbers come from, and which are chosen.
@@ -401,7 +401,7 @@ class TroubleSpec(Spec):
         silent: it does not answer.
         late: it answers so much later.
         erratic: it answers later by anything up to this.
-        clock: its clock is set forward by so much.
+        clock: the machine's clock is set forward by so much.
         start: when it begins.
         stop: when it ends.
     """
@@ -508,7 +508,7 @@ class ScenarioSpec(Spec):
     """A scenario: a test on a link, with one or several queue set-ups to compare.
 
     Attributes:
-        name: its name; made of test and link if nothing is said.
+        name: name of the scenario; made of test and link if nothing is said.
         test: the name of a shipped test, a path to a test file, or the test itself.
         link: the name of a shipped link, a path to a link file, or the link itself; several to compare them.
         queue: queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
