@@ -255,6 +255,8 @@ const MAX_STATION: u32 = 253;
 
 #[cfg(test)]
 mod tests {
+    use weir_core::Time;
+
     use super::*;
 
     fn scenario() -> Scenario {
