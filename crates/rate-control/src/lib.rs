@@ -24,6 +24,7 @@ mod history;
 mod lateness;
 mod quantities;
 mod side;
+mod timestamps;
 
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;
@@ -32,3 +33,4 @@ pub use contract::{
     Side, State, TICK, Traffic,
 };
 pub use fixed::Fixed;
+pub use timestamps::PendingTimestamps;

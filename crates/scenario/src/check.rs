@@ -1,6 +1,7 @@
 //! Whether the parts of a scenario fit together.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use weir_core::{Dscp, Duration};
 
@@ -201,7 +202,7 @@ impl Hop {
 }
 
 fn check_rate(bps: u64) -> Result<(), String> {
-    if (MIN_RATE_BPS..=MAX_RATE_BPS).contains(&bps) {
+    if LINE_RATES_BPS.contains(&bps) {
         Ok(())
     } else {
         Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"))
@@ -247,8 +248,8 @@ const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
 /// RFC 791: what every host must take; the largest jumbo frame.
 const MIN_MTU: u32 = 576;
 const MAX_MTU: u32 = 9_000;
-const MIN_RATE_BPS: u64 = 1_000;
-const MAX_RATE_BPS: u64 = 1_000_000_000_000;
+/// Rates that a line may have, in bit/s: 1 kbit/s to 1 Tbit/s.
+pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 const MIN_PERIOD_NS: u64 = 10_000;
 /// A /24 of machines, as home routers have it.
 const MAX_STATION: u32 = 253;
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(instant().check_round_trips().unwrap_err().to_string(), refused);
 
         let sound: [fn(&mut Scenario); 6] = [
-            |s| s.path.up[0].rate = LineRate::Bps(MAX_RATE_BPS),
+            |s| s.path.up[0].rate = LineRate::Bps(*LINE_RATES_BPS.end()),
             |s| s.path.down[0].rate = LineRate::Trace("t".into()),
             |s| s.path.down[0].delay_ns = 1,
             |s| s.path.down[0].jitter_ns = 1,

@@ -8,7 +8,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::DeviceCounters;
-use weir_rate_control::{Controller, Decision, Delay, Side, State, TICK};
+use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
 use weir_sockets::Clock;
 
 use crate::ShapeError;
@@ -405,11 +405,9 @@ fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeE
 
 /// The rate, never below the least with which a line still works.
 fn bounded(rate: Rate) -> Rate {
-    rate.max(Rate::from_kbit(MIN_RATE_KBIT))
+    rate.max(MIN_RATE)
 }
 
-/// Least rate in kbit/s, whatever a controller says: a full packet takes 120 ms, and TCP makes progress.
-const MIN_RATE_KBIT: u64 = 100;
 /// Lateness that the controller hears of: half of the queue that it takes for one.
 const LATE: Duration = Duration::from_millis(1);
 /// Views a second: 5.

@@ -1,13 +1,11 @@
 //! Round trips of the user's own TCP connections, as they pass through the shaper.
 //!
-//! By the timestamps option (RFC 7323): the first packet out with a new timestamp, and the first in that
-//! echoes it, as K. Nichols' `pping` does. The clock of the other end tells nothing of use here: it may
-//! run at any speed.
+//! The clock of the other end tells nothing of use here: it may run at any speed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use weir_core::{FlowKey, TcpHeader, Time};
-use weir_rate_control::{Delay, Side};
+use weir_rate_control::{Delay, PendingTimestamps, Side};
 
 /// The connections and their timestamps under way.
 #[derive(Debug, Default)]
@@ -20,8 +18,7 @@ pub(crate) struct Passive {
 struct Connection {
     source: u32,
     seen: Time,
-    /// Timestamps and when they left, oldest first.
-    under_way: VecDeque<(u32, Time)>,
+    pending: PendingTimestamps,
 }
 
 impl Passive {
@@ -43,33 +40,19 @@ impl Passive {
                 let source = FIRST_SOURCE + self.next_source;
                 let connection = self.connections.entry(*key).or_insert_with(|| {
                     self.next_source = (self.next_source + 1) % MAX_SOURCES;
-                    Connection { source, seen: now, under_way: VecDeque::new() }
+                    Connection { source, seen: now, pending: PendingTimestamps::default() }
                 });
                 connection.seen = now;
-                let under_way = &mut connection.under_way;
-                // Timestamps wrap: of two, the later is less than half of all numbers ahead.
-                if under_way.back().is_none_or(|&(last, _)| is_later(value, last)) {
-                    under_way.push_back((value, now));
-                    if under_way.len() > MAX_PENDING_TIMESTAMPS {
-                        under_way.pop_front();
-                    }
-                }
+                connection.pending.on_sent(value, now);
+                connection.pending.keep(MAX_PENDING_TIMESTAMPS);
                 None
             }
             Side::Ingress => {
                 let connection = self.connections.get_mut(&key.reversed())?;
-                while let Some(&(stamp, sent)) = connection.under_way.front() {
-                    if is_later(stamp, echo) {
-                        break;
-                    }
-                    connection.under_way.pop_front();
-                    if stamp == echo {
-                        // One that came sooner answers a packet before, which went past the shaper.
-                        let (source, rtt) = (connection.source, now.checked_since(sent)?);
-                        return Some(Delay { source, sent, rtt, one_way: None });
-                    }
-                }
-                None
+                let sent = connection.pending.on_echo(echo)?;
+                // One that came sooner answers a packet before, which went past the shaper.
+                let (source, rtt) = (connection.source, now.checked_since(sent)?);
+                Some(Delay { source, sent, rtt, one_way: None })
             }
         }
     }
@@ -86,10 +69,6 @@ impl Passive {
         self.connections.remove(&key);
         true
     }
-}
-
-const fn is_later(one: u32, than: u32) -> bool {
-    (one.wrapping_sub(than) as i32) > 0
 }
 
 /// Numbers of sources beyond those of any reflectors.

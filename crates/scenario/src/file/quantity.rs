@@ -6,6 +6,7 @@
 use weir_core::units::{UnitError, parse_rate, parse_size, parse_time};
 use weir_core::{Bytes, Dscp, Duration, Rate};
 
+use crate::check::LINE_RATES_BPS;
 use crate::file::field::{Definitions, Field, Form, Reader, refer, sentence};
 use crate::file::written::{Value, Written, table, texts};
 
@@ -213,7 +214,7 @@ pub fn no_dscp(text: &str) -> String {
 
 fn line_rate(written: &Written) -> Result<u64, String> {
     match read_rate(written)? {
-        bps @ MIN_LINE_BPS..=MAX_LINE_BPS => Ok(bps),
+        bps if LINE_RATES_BPS.contains(&bps) => Ok(bps),
         _ => Err(format!("{}: write a rate from 1kbit to 1tbit", written.shown())),
     }
 }
@@ -331,9 +332,6 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
-
-const MIN_LINE_BPS: u64 = 1_000;
-const MAX_LINE_BPS: u64 = 1_000_000_000_000;
 
 /// An IPv4 packet of 65535 bytes less its header and that of UDP or ICMP (RFC 791, RFC 768).
 const MAX_PAYLOAD_BYTES: u64 = 65_507;
