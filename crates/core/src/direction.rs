@@ -1,4 +1,4 @@
-//! The two directions of data on a path.
+//! The two directions of data on a path, and its two ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,26 @@ pub enum Direction {
     Up,
     /// Download, to the client.
     Down,
+}
+
+/// An end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client.
+    Client,
+    /// A server.
+    Server,
+}
+
+impl End {
+    /// The end across the path.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 impl Direction {
@@ -43,6 +63,15 @@ impl Direction {
         }
     }
 
+    /// The end from which data go in this direction.
+    #[must_use]
+    pub const fn sender(self) -> End {
+        match self {
+            Self::Up => End::Client,
+            Self::Down => End::Server,
+        }
+    }
+
     /// Whether data go to the client.
     #[must_use]
     pub const fn is_down(self) -> bool {
@@ -61,9 +90,11 @@ mod tests {
             assert_eq!(direction.word(), Direction::WORDS[place]);
             assert_eq!(direction.opposite().opposite(), direction);
             assert_ne!(direction.opposite(), direction);
+            assert_eq!(direction.opposite().sender(), direction.sender().other());
         }
         assert_eq!([Direction::Up.word(), Direction::Up.transfer()], ["up", "upload"]);
         assert_eq!([Direction::Down.word(), Direction::Down.transfer()], ["down", "download"]);
+        assert_eq!(Direction::Up.sender(), End::Client);
         assert!(Direction::Down.is_down() && !Direction::Up.is_down());
     }
 }

@@ -16,7 +16,7 @@ mod time;
 pub mod units;
 
 pub use bytes::Bytes;
-pub use direction::Direction;
+pub use direction::{Direction, End};
 pub use framing::{Cells, Framing};
 pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Priority, Protocol};
 pub use random::{Draw, RNG_NAME, Rng, Seed};

@@ -2,7 +2,7 @@
 
 use weir_core::{Packet, TcpHeader};
 use weir_packet::{Checksum, Headers, Segmenter};
-use weir_path::Traffic;
+use weir_path::{FlowDrops, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 
 /// The bytes of one packet out of the kernel, or of one GSO packet whose segments queue one by one.
@@ -40,17 +40,6 @@ pub(crate) struct Buffers {
     spare: [Vec<Vec<u8>>; SIZES.len()],
     /// By flow of the scenario.
     pub flows: Vec<FlowDrops>,
-}
-
-/// Counts of a flow's data packets that queues on the path dropped or marked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowDrops {
-    /// Number of packets dropped.
-    pub dropped_packets: u64,
-    /// IP bytes of the dropped packets.
-    pub dropped_bytes: u64,
-    /// Number of packets marked CE.
-    pub marked_packets: u64,
 }
 
 impl Buffers {
@@ -124,15 +113,14 @@ impl Buffers {
 impl DropSink for Buffers {
     fn on_drop(&mut self, packet: Packet, _: DropReason) {
         if let Some(drops) = self.drops_of(&packet) {
-            drops.dropped_packets += 1;
-            drops.dropped_bytes += u64::from(packet.ip_len());
+            drops.on_drop(&packet);
         }
         self.release(packet.handle);
     }
 
     fn on_mark(&mut self, packet: &Packet, _: MarkReason) {
         if let Some(drops) = self.drops_of(packet) {
-            drops.marked_packets += 1;
+            drops.on_mark();
         }
     }
 

@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration as WallDuration;
 
 use serde::Serialize;
-use weir_core::{Ticker, Time};
-use weir_scenario::{IpVersion, Scenario, ThroughputRow};
+use weir_core::{End, Ticker, Time};
+use weir_scenario::{IpVersion, Scenario, ThroughputMeter};
 use weir_sockets::{Clock, TcpInfo};
 
 use weir_linux::{LinuxError, Netlink, TcpEnd, go_as_others, tcp_ends};
@@ -75,7 +75,7 @@ impl ConnectionWatch {
                         continue;
                     }
                     let tick = Time::from_nanos(now.as_nanos() / period_ns * period_ns);
-                    for (side, netlink) in [(Side::Client, &client), (Side::Server, &server)] {
+                    for (side, netlink) in [(End::Client, &client), (End::Server, &server)] {
                         for end in tcp_ends(netlink)? {
                             // Nobody listens any more once the run has ended.
                             let mut send = |sample| drop(samples.send(sample));
@@ -100,21 +100,14 @@ impl ConnectionWatch {
     }
 }
 
-/// Side whose kernel tells of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
-}
-
 /// All connections so far, with what their ends had counted when they were last looked at.
 struct Watched {
     client: IpAddr,
     ip_header: u32,
     connections: Vec<Connection>,
     places: BTreeMap<(SocketAddr, SocketAddr), usize>,
-    /// By the flow that arrives: bytes in order, and bytes of packets.
-    received: BTreeMap<u32, (u64, u64)>,
+    /// By the flow that arrives.
+    received: BTreeMap<u32, ThroughputMeter>,
     /// By the flow that is sent: bytes acknowledged.
     acknowledged: BTreeMap<u32, u64>,
 }
@@ -132,10 +125,10 @@ impl Watched {
     }
 
     /// Sends the rows of one end: what arrived there, and the state of its sender while it has work.
-    fn look(&mut self, t: Time, side: Side, end: &TcpEnd, send: &mut dyn FnMut(PathSample)) {
+    fn look(&mut self, t: Time, side: End, end: &TcpEnd, send: &mut dyn FnMut(PathSample)) {
         let (client, server) = match side {
-            Side::Client => (end.local, end.remote),
-            Side::Server => (end.remote, end.local),
+            End::Client => (end.local, end.remote),
+            End::Server => (end.remote, end.local),
         };
         // Connections within a host do not cross the path.
         if client.ip() != self.client || server.ip() == self.client {
@@ -144,8 +137,8 @@ impl Watched {
         let place = self.place(client, server);
         let known = &mut self.connections[place];
         let (told, arrives, leaves) = match side {
-            Side::Client => (&mut known.client_congestion_control, 1, 0),
-            Side::Server => (&mut known.server_congestion_control, 0, 1),
+            End::Client => (&mut known.client_congestion_control, 1, 0),
+            End::Server => (&mut known.server_congestion_control, 0, 1),
         };
         told.clone_from(&end.congestion_control);
         let [arrives, leaves] = [arrives, leaves].map(|way| 2 * place as u32 + way);
@@ -154,10 +147,14 @@ impl Watched {
         let wire = info.wire_bytes(self.ip_header);
         let [in_order, wire] =
             [in_order, wire].map(|count| count.saturating_sub(u64::from(end.heard_all)));
-        let seen = self.received.insert(arrives, (in_order, wire)).unwrap_or_default();
-        let (bytes, wire_bytes) = (since(seen.0, in_order), since(seen.1, wire));
-        if bytes > 0 || wire_bytes > 0 {
-            send(PathSample::Throughput(ThroughputRow { t, flow: arrives, bytes, wire_bytes }));
+        let meter = self.received.entry(arrives).or_default();
+        if in_order < meter.bytes() {
+            // A new connection has the ports of an old one, and counts from 0 again.
+            *meter = ThroughputMeter::default();
+        }
+        let arrived = meter.row(t, arrives, in_order, Some(wire));
+        if !arrived.is_empty() {
+            send(PathSample::Throughput(arrived));
         }
         let told_before = self.acknowledged.insert(leaves, acknowledged).unwrap_or_default();
         let row = info.row(t, leaves);
@@ -177,11 +174,6 @@ impl Watched {
             self.connections.len() - 1
         })
     }
-}
-
-/// Increase of a counter; all of it if a new connection has the ports of an old one and counts from 0 again.
-const fn since(before: u64, now: u64) -> u64 {
-    if now < before { now } else { now - before }
 }
 
 /// How long it may take until a request to stop is heard.
@@ -228,7 +220,7 @@ mod tests {
             (4, 5000, 101, true),
         ] {
             let end = end(acked, received, heard_all);
-            watched.look(Time::from_nanos(tick), Side::Server, &end, &mut |row| rows.push(row));
+            watched.look(Time::from_nanos(tick), End::Server, &end, &mut |row| rows.push(row));
         }
         let bytes: Vec<_> = rows
             .iter()
@@ -253,13 +245,27 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_within_a_host_is_left_out_and_counters_begin_again() {
+    fn what_stays_within_a_host_is_left_out() {
         let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
         let mut end = end(1, 1, false);
         std::mem::swap(&mut end.local, &mut end.remote);
         end.remote.set_ip(end.local.ip());
-        watched.look(Time::ZERO, Side::Client, &end, &mut |_| unreachable!());
+        watched.look(Time::ZERO, End::Client, &end, &mut |_| unreachable!());
         assert!(watched.connections.is_empty());
-        assert_eq!((since(5, 9), since(9, 5)), (4, 5));
+    }
+
+    #[test]
+    fn a_new_connection_with_the_ports_of_an_old_one_counts_from_0() {
+        let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
+        let mut bytes = Vec::new();
+        for (tick, received) in [(1, 5), (2, 9), (3, 4), (4, 6)] {
+            let end = end(0, received, false);
+            watched.look(Time::from_nanos(tick), End::Server, &end, &mut |row| {
+                if let PathSample::Throughput(row) = row {
+                    bytes.push(row.bytes);
+                }
+            });
+        }
+        assert_eq!(bytes, [5, 4, 4, 2]);
     }
 }

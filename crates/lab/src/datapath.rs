@@ -16,8 +16,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_packet::{Coalescer, Limits, Segmenter, Virtio};
-use weir_path::Trace;
-use weir_path::{End, Path, QueueSampler};
+use weir_path::{End, FlowDrops, Path, QueueSampler, Trace};
 use weir_scenario::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 use weir_sockets::Clock;
 
@@ -26,7 +25,7 @@ use weir_linux::{
     thread_cpu_ns,
 };
 
-use crate::buffers::{Buffers, FlowDrops, index_of};
+use crate::buffers::{Buffers, index_of};
 use crate::hosts::Hosts;
 use crate::lateness::Lateness;
 use crate::pcap::Capture;

@@ -11,7 +11,6 @@ use weir_core::{Duration, Seed, Time};
 use weir_scenario::{FlowRow, Scenario, Sink, Verdict};
 use weir_sockets::{Clock, Ends, Place, Sample, Totals};
 
-use crate::buffers::FlowDrops;
 use crate::datapath::{DataPath, PathSample, Settings};
 use crate::hosts::{Device, Hosts};
 use crate::kernel_path::behind_kernel_queues;
@@ -170,7 +169,7 @@ pub fn run(
     for flow in &flows {
         let drops = report.flows[flow.flow as usize];
         match options.datapath {
-            Datapath::Userspace => sink.flow(&with_drops(flow, drops)),
+            Datapath::Userspace => sink.flow(&drops.added_to(flow)),
             // The kernel's queues count packets, not whose they are.
             Datapath::Kernel => sink.flow(flow),
         }
@@ -223,15 +222,6 @@ pub(crate) fn pass_on(samples: &Receiver<PathSample>, sink: &mut dyn Sink) {
             PathSample::Throughput(row) => sink.throughput(&row),
             PathSample::Tcp(row) => sink.tcp(&row),
         }
-    }
-}
-
-const fn with_drops(flow: &FlowRow, drops: FlowDrops) -> FlowRow {
-    FlowRow {
-        dropped_packets: Some(drops.dropped_packets),
-        dropped_bytes: Some(drops.dropped_bytes),
-        marked_packets: Some(drops.marked_packets),
-        ..*flow
     }
 }
 

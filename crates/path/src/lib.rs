@@ -9,6 +9,7 @@
 //! loss, reordering and duplicates. Neither knows a clock or a queue.
 
 mod build;
+mod drops;
 mod events;
 mod flight;
 mod line;
@@ -19,11 +20,13 @@ mod trace;
 mod written;
 
 pub use build::{check, device, marker_that_needs_window};
+pub use drops::FlowDrops;
 pub use events::{Events, Source};
 pub use flight::{Arrivals, Flight};
 pub use line::{Capacity, Line};
 pub use loss::Loss;
-pub use path::{End, Hop, Path, Place, Traffic};
+pub use path::{Hop, Path, Place, Traffic};
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
+pub use weir_core::End;
 pub use written::word_faults;

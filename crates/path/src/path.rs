@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_core::{Duration, Packet, Rate, Seed, Time};
+use weir_core::{Duration, End, Packet, Rate, Seed, Time};
 use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
 use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario};
 
@@ -67,26 +67,6 @@ pub struct Path<T> {
     arrived: VecDeque<(Packet, Place)>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
-}
-
-/// An end of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The client.
-    Client,
-    /// A server.
-    Server,
-}
-
-impl End {
-    /// The end across the path.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
 }
 
 /// Where a packet arrives.

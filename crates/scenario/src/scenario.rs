@@ -4,7 +4,7 @@
 //! record keeps. The numbers carry their units in their names.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Direction, Draw, Duration, Framing, Seed, Time};
+use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
 
 use crate::flight::{FlightParams, LossParams, ReorderParams};
 use crate::shaper::Shaper;
@@ -435,6 +435,21 @@ impl Flow {
             stop_ns: stop.as_nanos(),
             bytes: None,
         }
+    }
+
+    /// The end that opens the connection.
+    #[must_use]
+    pub const fn opener(&self) -> End {
+        match self.opened_by {
+            Opener::Client => End::Client,
+            Opener::Server => End::Server,
+        }
+    }
+
+    /// The end that sends the data.
+    #[must_use]
+    pub const fn sender(&self) -> End {
+        self.direction.sender()
     }
 
     /// When the connection is opened.

@@ -1,12 +1,11 @@
 //! A TCP load: both ends of its connection.
 
 use weir_core::{Packet, Seed, Time};
-use weir_path::End;
+use weir_path::{End, FlowDrops};
 use weir_scenario::{Direction, Flow, FlowRow, Opener, ScenarioError};
 use weir_tcp::Info;
 
 use crate::encapsulation::Encapsulation;
-use crate::packet_store::FlowDrops;
 use crate::pair::{Pair, Route};
 use crate::rows::flow_row;
 use crate::run::Network;

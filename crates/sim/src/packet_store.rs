@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::{Duration, Packet, TcpHeader, Time};
-use weir_path::Traffic;
+use weir_path::{FlowDrops, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_rate_control::Delay;
 use weir_scenario::{Direction, LatencyRow, Scenario, SpeedTest};
@@ -72,14 +72,6 @@ pub(crate) struct Ping {
     pub sent: Time,
     /// How long the way to the server took, once it is there.
     pub up: Option<Duration>,
-}
-
-/// Counts of a flow's data packets that queues on the path dropped or marked, in packets and IP bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlowDrops {
-    pub dropped_packets: u64,
-    pub dropped_bytes: u64,
-    pub marked_packets: u64,
 }
 
 impl PacketStore {
@@ -252,8 +244,7 @@ impl DropSink for PacketStore {
             let segment = self.segments.take(packet.handle);
             if segment.len > 0 {
                 let drops = &mut self.flows[self.flow_info[packet.flow_id as usize].flow as usize];
-                drops.dropped_packets += 1;
-                drops.dropped_bytes += u64::from(packet.ip_len());
+                drops.on_drop(&packet);
             }
         } else {
             let ping = self.pings.take(packet.handle);
@@ -277,7 +268,7 @@ impl DropSink for PacketStore {
     fn on_mark(&mut self, packet: &Packet, _reason: MarkReason) {
         if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
             let flow = self.flow_info[packet.flow_id as usize].flow;
-            self.flows[flow as usize].marked_packets += 1;
+            self.flows[flow as usize].on_mark();
         }
     }
 

@@ -1,10 +1,9 @@
 //! Rows of the record from what simulated TCP knows.
 
 use weir_core::Time;
+use weir_path::FlowDrops;
 use weir_scenario::{FlowRow, TcpRow};
 use weir_tcp::{Counters, Info};
-
-use crate::packet_store::FlowDrops;
 
 /// The state of a sender.
 pub(crate) const fn tcp_row(t: Time, flow: u32, info: &Info) -> TcpRow {
@@ -32,10 +31,8 @@ pub(crate) const fn flow_row(
     drops: FlowDrops,
     (first_data, delivered_bytes): (Option<Time>, u64),
 ) -> FlowRow {
-    FlowRow {
-        flow,
+    drops.added_to(&FlowRow {
         first_data,
-        delivered_bytes,
         sent_bytes: Some(counters.bytes_sent),
         sent_segments: Some(counters.segments_sent),
         retransmitted_bytes: Some(counters.bytes_retransmitted),
@@ -44,9 +41,6 @@ pub(crate) const fn flow_row(
         loss_probes: Some(counters.loss_probes),
         fast_recoveries: Some(counters.fast_recoveries),
         ecn_reductions: Some(counters.ecn_reductions),
-        dropped_packets: Some(drops.dropped_packets),
-        dropped_bytes: Some(drops.dropped_bytes),
-        marked_packets: Some(drops.marked_packets),
-        completed: None,
-    }
+        ..FlowRow::arrived(flow, first_data, delivered_bytes)
+    })
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use weir_core::Seed;
+use weir_core::{End, Seed};
 use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow};
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::counters;
 use crate::error::NetError;
-use crate::flows::{Board, Sampler, Side, Worker};
+use crate::flows::{Board, Sampler, Worker};
 use crate::plan::Plan;
 use crate::probes::{Echo, Prober};
 use crate::sys::option;
@@ -127,12 +127,12 @@ impl Ends {
             worker.run()?;
             Ok(counters::since(&before, counters::read()))
         };
-        let server = starting.thread("server flows", server, flows(Side::Server), run)?;
+        let server = starting.thread("server flows", server, flows(End::Server), run)?;
         let probes = (Arc::clone(&plan), samples.clone());
         let prober = move || Prober::new(&probes.0, arrived, probes.1);
         let prober = starting.thread("probes", client.clone(), prober, Prober::run)?;
         others.push(prober);
-        let client = starting.thread("client flows", client, flows(Side::Client), run)?;
+        let client = starting.thread("client flows", client, flows(End::Client), run)?;
         let sampler = move || Ok(Sampler::new(board, samples));
         others.push(starting.thread("samples", Place::here(), sampler, |sampler| {
             sampler.run();

@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use weir_core::{Rng, Seed, Time};
-use weir_path::End;
+use weir_path::{End, FlowDrops};
 use weir_scenario::{Direction, FlowRow, MethodRow, Scenario, Sink, SpeedTest, ThroughputMeter};
 use weir_speedtest::{Event, Id, Method, News};
 use weir_tcp::Counters;
 
 use super::context::{Context, RoundTrips};
 use super::session::Session;
-use crate::packet_store::FlowDrops;
 use crate::rows::flow_row;
 use crate::run::Network;
 

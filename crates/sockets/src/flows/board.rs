@@ -5,18 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use socket2::Socket;
-use weir_core::{Protocol, Time};
-use weir_scenario::{Direction, Flow, Opener};
+use weir_core::{End, Protocol, Time};
+use weir_scenario::Flow;
 
 use super::handshake::Gate;
 use crate::plan::Plan;
-
-/// The end of the path at which a thread works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Client,
-    Server,
-}
 
 /// All loads, as all threads see them.
 pub(crate) struct Board {
@@ -36,26 +29,6 @@ pub(crate) struct FlowState {
     completed: OnceLock<Time>,
     pub sender: OnceLock<Arc<Socket>>,
     pub receiver: OnceLock<Arc<Socket>>,
-}
-
-impl Side {
-    /// The other end.
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-
-    /// Whether it opens the connection of `flow`.
-    pub fn opens(self, flow: &Flow) -> bool {
-        (self == Self::Client) == (flow.opened_by == Opener::Client)
-    }
-
-    /// Whether it sends the data of `flow`.
-    pub fn sends(self, flow: &Flow) -> bool {
-        (self == Self::Client) == (flow.direction == Direction::Up)
-    }
 }
 
 impl Board {
@@ -81,20 +54,20 @@ impl Board {
     }
 
     /// The address and port of the end of `flow` at `side`.
-    pub fn end(&self, flow: usize, side: Side) -> SocketAddr {
+    pub fn end(&self, flow: usize, side: End) -> SocketAddr {
         let key = self.plan.scenario.flow_key(flow);
         let (client, server) = self.plan.addresses.ends(&key, self.spec(flow).host);
         match side {
-            Side::Client => client,
-            Side::Server => server,
+            End::Client => client,
+            End::Server => server,
         }
     }
 
     /// The load that has these ends, seen from `side`.
-    pub fn owner(&self, side: Side, local: SocketAddr, peer: SocketAddr) -> Option<usize> {
+    pub fn owner(&self, side: End, local: SocketAddr, peer: SocketAddr) -> Option<usize> {
         let (client, server) = match side {
-            Side::Client => (local, peer),
-            Side::Server => (peer, local),
+            End::Client => (local, peer),
+            End::Server => (peer, local),
         };
         let plan = &self.plan;
         plan.addresses
@@ -103,9 +76,9 @@ impl Board {
     }
 
     /// Puts a connected socket where the sampler finds it.
-    pub fn show(&self, flow: usize, side: Side, socket: &Arc<Socket>) {
+    pub fn show(&self, flow: usize, side: End, socket: &Arc<Socket>) {
         let state = &self.flows[flow];
-        let place = if side.sends(self.spec(flow)) { &state.sender } else { &state.receiver };
+        let place = if side == self.spec(flow).sender() { &state.sender } else { &state.receiver };
         // A second connection of the same ends would be a stranger's: the first one stays.
         let _ = place.set(Arc::clone(socket));
     }

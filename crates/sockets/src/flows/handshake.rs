@@ -7,9 +7,9 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
+use weir_core::End;
 use weir_scenario::Overrides;
 
-use super::board::Side;
 use crate::error::NetError;
 
 /// What a load's handshake offers.
@@ -28,7 +28,7 @@ pub(crate) struct Gate(Mutex<UnderWay>);
 struct UnderWay {
     handshakes: usize,
     /// What they offer, and who set it if it is not what everybody offers.
-    kind: Option<(Side, Offer)>,
+    kind: Option<(End, Offer)>,
 }
 
 /// The switches of one place.
@@ -63,7 +63,7 @@ impl Offer {
 
 impl Gate {
     /// Whether `side` may begin a handshake with `offer` now; if so, it counts as under way.
-    pub fn enter(&self, side: Side, offer: Offer) -> bool {
+    pub fn enter(&self, side: End, offer: Offer) -> bool {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (offer != Offer::DEFAULT).then_some((side, offer));
         if under_way.handshakes > 0 && under_way.kind != kind {
@@ -156,24 +156,24 @@ mod tests {
     fn handshakes_that_offer_other_things_wait_for_each_other() {
         let gate = Gate::default();
         let leave = || gate.leave(|| Ok::<_, ()>(())).unwrap();
-        assert!(gate.enter(Side::Client, offer(true)));
-        assert!(gate.enter(Side::Server, offer(true)), "what everybody offers does not collide");
-        assert!(!gate.enter(Side::Client, offer(false)));
+        assert!(gate.enter(End::Client, offer(true)));
+        assert!(gate.enter(End::Server, offer(true)), "what everybody offers does not collide");
+        assert!(!gate.enter(End::Client, offer(false)));
         leave();
-        assert!(!gate.enter(Side::Client, offer(false)));
+        assert!(!gate.enter(End::Client, offer(false)));
         leave();
-        assert!(gate.enter(Side::Client, offer(false)));
+        assert!(gate.enter(End::Client, offer(false)));
         assert!(
-            !gate.enter(Side::Server, offer(false)),
+            !gate.enter(End::Server, offer(false)),
             "the switches of the other place are not set"
         );
-        assert!(!gate.enter(Side::Client, offer(true)));
+        assert!(!gate.enter(End::Client, offer(true)));
     }
 
     #[test]
     fn the_last_one_puts_the_switches_back() {
         let gate = Gate::default();
-        assert!(gate.enter(Side::Client, offer(false)) && gate.enter(Side::Client, offer(false)));
+        assert!(gate.enter(End::Client, offer(false)) && gate.enter(End::Client, offer(false)));
         let mut resets = 0;
         for _ in 0..2 {
             gate.leave(|| {

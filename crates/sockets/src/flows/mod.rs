@@ -7,6 +7,6 @@ mod sampler;
 mod sockets;
 mod worker;
 
-pub(crate) use board::{Board, Side};
+pub(crate) use board::Board;
 pub(crate) use sampler::Sampler;
 pub(crate) use worker::Worker;

@@ -6,9 +6,9 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
 use socket2::{SockAddr, Socket};
-use weir_core::{Duration, Time};
+use weir_core::{Duration, End, Time};
 
-use super::board::{Board, Side};
+use super::board::Board;
 use super::handshake::{Offer, Switches};
 use super::sockets::{bound, listening, set_up};
 use crate::error::NetError;
@@ -18,13 +18,13 @@ use crate::sys::option;
 
 /// The ends of all loads at one side.
 pub(crate) struct Worker {
-    side: Side,
+    side: End,
     board: Arc<Board>,
     poll: LoadPoll,
     switches: Option<Switches>,
     listeners: Vec<(SocketAddr, Socket)>,
     /// By flow.
-    ends: BTreeMap<usize, End>,
+    ends: BTreeMap<usize, FlowEnd>,
     agenda: VecDeque<(Time, Action)>,
     /// Loads that are due, in order: the first may have to wait for handshakes of others.
     to_open: VecDeque<usize>,
@@ -33,7 +33,7 @@ pub(crate) struct Worker {
 }
 
 /// One end of a connection.
-struct End {
+struct FlowEnd {
     load: LoadEnd,
     phase: Phase,
 }
@@ -56,7 +56,7 @@ enum Action {
 
 impl Worker {
     /// Opens all sockets that can be opened before the start, where the calling thread is.
-    pub fn new(side: Side, board: Arc<Board>) -> Result<Self, NetError> {
+    pub fn new(side: End, board: Arc<Board>) -> Result<Self, NetError> {
         let poll =
             LoadPoll::new(board.plan.clock).map_err(|error| NetError::io("epoll", &error))?;
         let with_dscp = board.plan.scenario.flows.iter().any(|flow| flow.dscp != 0);
@@ -92,7 +92,7 @@ impl Worker {
         let board = Arc::clone(&self.board);
         let flows = 0..board.flows.len();
         let (opened, accepted): (Vec<_>, Vec<_>) =
-            flows.partition(|&flow| self.side.opens(board.spec(flow)));
+            flows.partition(|&flow| board.spec(flow).opener() == self.side);
         let opened: BTreeSet<_> = opened.iter().map(|&flow| board.end(flow, self.side)).collect();
         let addresses: BTreeMap<_, _> =
             accepted.iter().rev().map(|&flow| (board.end(flow, self.side), flow)).collect();
@@ -114,7 +114,7 @@ impl Worker {
         let board = Arc::clone(&self.board);
         let listening: BTreeSet<_> = self.listeners.iter().map(|(address, _)| *address).collect();
         for flow in 0..board.flows.len() {
-            if !self.side.opens(board.spec(flow)) {
+            if board.spec(flow).opener() != self.side {
                 continue;
             }
             let address = board.end(flow, self.side);
@@ -129,10 +129,10 @@ impl Worker {
         let mut agenda = Vec::new();
         for (flow, state) in self.board.flows.iter().enumerate() {
             let spec = self.board.spec(flow);
-            if self.side.opens(spec) {
+            if spec.opener() == self.side {
                 agenda.push((state.start, Action::Open(flow)));
             }
-            if self.side.sends(spec) {
+            if spec.sender() == self.side {
                 agenda.push((state.stop, Action::Stop(flow)));
             }
         }
@@ -229,7 +229,9 @@ impl Worker {
             let interest = self.ends[&flow].load.interest();
             self.watch(flow, interest, true)?;
             let state = &self.board.flows[flow];
-            if self.side.sends(self.board.spec(flow)) && self.board.plan.clock.now() >= state.stop {
+            if self.board.spec(flow).sender() == self.side
+                && self.board.plan.clock.now() >= state.stop
+            {
                 self.stop(flow);
             }
         }
@@ -237,7 +239,7 @@ impl Worker {
 
     fn put(&mut self, flow: usize, socket: Socket, phase: Phase) -> Result<Arc<Socket>, NetError> {
         let spec = self.board.spec(flow);
-        let sends = self.side.sends(spec);
+        let sends = spec.sender() == self.side;
         set_up(&socket, spec, sends)?;
         let socket = Arc::new(socket);
         let load = if sends {
@@ -246,7 +248,7 @@ impl Worker {
             let acknowledge_at_once = spec.tcp.overrides.delayed_ack == Some(false);
             LoadEnd::receiver(Arc::clone(&socket), acknowledge_at_once)
         };
-        self.ends.insert(flow, End { load, phase });
+        self.ends.insert(flow, FlowEnd { load, phase });
         Ok(socket)
     }
 
