@@ -1,5 +1,7 @@
 //! The two directions of data on a path, and its two ends.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Direction of data, as the client sees it.
@@ -76,6 +78,12 @@ impl Direction {
     #[must_use]
     pub const fn is_down(self) -> bool {
         matches!(self, Self::Down)
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

@@ -17,14 +17,14 @@ pub(crate) struct Buffer {
     /// The state of a single packet's checksum.
     pub checksum: Checksum,
     /// Where it goes.
-    pub way: Way,
+    pub route: PacketRoute,
     /// Segments that are still under way.
     left: u32,
 }
 
-/// The direction in which a buffer's packets go.
+/// Where a buffer's packets go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct PacketRoute {
     /// The number of the server to or from which it goes.
     pub host: u32,
     /// The router at which its time to live ends, by the number of hops in front of it.
@@ -60,14 +60,14 @@ impl Buffers {
         headers: Headers,
         segmenter: Option<Segmenter>,
         checksum: Checksum,
-        way: Way,
+        route: PacketRoute,
     ) -> u32 {
         let size = size_class(bytes.len());
         let mut memory = self.spare[size].pop().unwrap_or_else(|| Vec::with_capacity(SIZES[size]));
         memory.clear();
         memory.extend_from_slice(bytes);
         let left = segmenter.map_or(1, |segmenter| segmenter.count() as u32);
-        let buffer = Buffer { bytes: memory, headers, segmenter, checksum, way, left };
+        let buffer = Buffer { bytes: memory, headers, segmenter, checksum, route, left };
         if let Some(number) = self.free.pop() {
             self.buffers[number as usize] = Some(buffer);
             return number;
@@ -153,11 +153,11 @@ impl About for Buffers {
 
 impl Traffic for Buffers {
     fn host_of(&self, packet: &Packet) -> u32 {
-        self.get(packet.handle).way.host
+        self.get(packet.handle).route.host
     }
 
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
-        self.get(packet.handle).way.ends_at == Some(passed)
+        self.get(packet.handle).route.ends_at == Some(passed)
     }
 }
 

@@ -176,13 +176,9 @@ impl KernelPath {
             let queue_len = hop.map_or(QUEUE_LEN, |hop| hop.tx_queue_len);
             connect(start, end, scenario.mtu_bytes, queue_len)?;
         }
-        let side = match direction {
-            Direction::Up => "up",
-            Direction::Down => "down",
-        };
         for (router, hop) in routers.iter().zip(hops) {
             let (queue, netlink) = router.within(|| set_router_up(scenario, hop))?;
-            let name = format!("{side}/{}", hop.name);
+            let name = hop.full_name(direction);
             self.hops.push(KernelHop { name, framing: hop.framing, queue, netlink });
         }
         Ok(())

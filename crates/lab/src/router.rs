@@ -10,7 +10,7 @@ use weir_packet::{
 use weir_path::{End, Path, Place};
 use weir_scenario::{Direction, Scenario};
 
-use crate::buffers::{Buffers, Way, handle, index_of};
+use crate::buffers::{Buffers, PacketRoute, handle, index_of};
 
 /// Takes in what the two ends send, and finishes what arrives at them.
 pub(crate) struct Router {
@@ -34,7 +34,7 @@ impl Router {
         hash_key: u64,
         finish_checksums: bool,
     ) -> Self {
-        let hops = [Direction::Up, Direction::Down].map(|way| scenario.hops(way).len() as u32);
+        let hops = Direction::ALL.map(|direction| scenario.hops(direction).len() as u32);
         Self {
             path,
             scenario: scenario.clone(),
@@ -82,8 +82,8 @@ impl Router {
         let flow_id = self.flow_id_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, flow_id, self.hash_key);
-        let way = Way { host, ends_at };
-        let number = self.path.traffic.put(bytes, headers, segmenter, checksum, way);
+        let route = PacketRoute { host, ends_at };
+        let number = self.path.traffic.put(bytes, headers, segmenter, checksum, route);
         match segmenter {
             None => {
                 self.path.send(Packet { handle: handle(number, 0), ..whole }, from, now);
@@ -197,7 +197,7 @@ impl Router {
     fn answer(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
         let mut original = Vec::new();
         self.whole(&packet, &mut original);
-        let way = Way { ends_at: None, ..self.path.traffic.get(packet.handle).way };
+        let route = PacketRoute { ends_at: None, ..self.path.traffic.get(packet.handle).route };
         self.path.traffic.release(packet.handle);
         let Ok(headers) = parse(&original) else { return };
         let address = self.scenario.router_address(passed);
@@ -207,7 +207,7 @@ impl Router {
         let Ok(answer_headers) = parse(answer) else { return };
         let reply = answer_headers.packet(0, NOBODY, self.hash_key);
         let traffic = &mut self.path.traffic;
-        let number = traffic.put(answer, answer_headers, None, Checksum::Valid, way);
+        let number = traffic.put(answer, answer_headers, None, Checksum::Valid, route);
         let reply = Packet { handle: handle(number, 0), ..reply };
         self.path.send_back(reply, direction, passed, now);
     }

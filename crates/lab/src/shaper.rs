@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use weir_core::{Seed, Time};
 use weir_linux::LinuxError;
 use weir_rate_control::{Decision, Side};
-use weir_scenario::{Hop, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
+use weir_scenario::{Direction, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
 use weir_shape::{Backend, Command, Settings, Target};
 use weir_sockets::Clock;
 
@@ -54,12 +54,10 @@ impl LabShaper {
                 .map_err(|error| error.to_string())
         });
         let thread = thread.map_err(|error| LinuxError::new(format!("no thread: {error}")))?;
-        let name = |way: &str, hops: &[Hop]| {
-            hops.iter()
-                .find(|hop| hop.shaped)
-                .map_or(String::new(), |hop| format!("{way}/{}", hop.name))
-        };
-        let names = [name("up", &scenario.path.up), name("down", &scenario.path.down)];
+        let names = Direction::ALL.map(|direction| {
+            let shaped = scenario.hops(direction).iter().find(|hop| hop.shaped);
+            shaped.map_or(String::new(), |hop| hop.full_name(direction))
+        });
         Ok(Some(Self { stop, decisions, names, thread }))
     }
 

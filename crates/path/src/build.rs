@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_core::{Rate, Seed};
 use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp, SetUpError};
-use weir_scenario::{Hop, LineRate, Scenario, ScenarioError};
+use weir_scenario::{Direction, Hop, LineRate, Scenario, ScenarioError};
 
 use crate::line::{Capacity, Line};
 use crate::trace::Trace;
@@ -16,8 +16,8 @@ use crate::trace::Trace;
 /// The first thing that is wrong, and where.
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     scenario.check()?;
-    for (direction, hops) in [("up", &scenario.path.up), ("down", &scenario.path.down)] {
-        for hop in hops {
+    for direction in Direction::ALL {
+        for hop in scenario.hops(direction) {
             let (seed, mtu) = (Seed::new(0), scenario.mtu_bytes);
             marker(hop, seed, mtu).and_then(|_| port(hop, seed, mtu)).map_err(|error| {
                 ScenarioError::new(format!("path {direction}, hop `{}`: {error}", hop.name))

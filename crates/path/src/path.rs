@@ -409,7 +409,7 @@ impl Hop {
         seed: Seed,
         mtu: u32,
     ) -> Self {
-        let name = format!("{}/{}", direction.word(), spec.name);
+        let name = spec.full_name(direction);
         let seed = seed.derive(&name);
         Self {
             direction,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use weir_core::{Dscp, Duration};
+use weir_core::{Direction, Dscp, Duration};
 
 use crate::scenario::{
     Change, Hop, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
@@ -43,8 +43,8 @@ impl Scenario {
 
     fn check_with(&self, routers: usize) -> Result<(), ScenarioError> {
         self.check_times()?;
-        for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
-            for hop in hops {
+        for direction in Direction::ALL {
+            for hop in self.hops(direction) {
                 hop.check().map_err(|error| {
                     ScenarioError::new(format!("path {direction}, hop `{}`: {error}", hop.name))
                 })?;

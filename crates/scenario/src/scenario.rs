@@ -378,6 +378,12 @@ impl Hop {
         }
     }
 
+    /// The hop's name in the record, where it is passed in `direction`: such as `up/modem`.
+    #[must_use]
+    pub fn full_name(&self, direction: Direction) -> String {
+        format!("{direction}/{}", self.name)
+    }
+
     /// Impairments of packets after the line: delay, jitter, loss, reordering and duplication.
     #[must_use]
     pub const fn flight(&self) -> FlightParams {

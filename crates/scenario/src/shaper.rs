@@ -1,7 +1,7 @@
 //! A shaper beside the line, as a scenario has it: who controls it, and what it probes.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Duration, FlowKey, Protocol};
+use weir_core::{Direction, Duration, FlowKey, Protocol};
 use weir_rate_control::Control;
 
 use crate::scenario::{IpVersion, Scenario, ScenarioError};
@@ -100,8 +100,8 @@ impl Scenario {
     /// Checks that shaper and shaped hops belong together.
     pub(crate) fn check_shaper(&self) -> Result<(), ScenarioError> {
         let mut shaped = 0;
-        for (direction, hops) in [("up", &self.path.up), ("down", &self.path.down)] {
-            let count = hops.iter().filter(|hop| hop.shaped).count();
+        for direction in Direction::ALL {
+            let count = self.hops(direction).iter().filter(|hop| hop.shaped).count();
             if count > 1 {
                 return Err(ScenarioError::new(format!(
                     "path {direction}: {count} hops are shaped; there is one shaper a direction"

@@ -52,13 +52,13 @@ enum What {
     Tick([Option<(u64, u64, u64)>; 2]),
     Open(bool),
     Warning(String),
-    Decision { side: Way, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
+    Decision { side: LoggedSide, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
 }
 
 /// A side, as options and logs name it; older logs have the names of [`Side`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Way {
+enum LoggedSide {
     #[serde(alias = "egress")]
     Up,
     #[serde(alias = "ingress")]
@@ -123,7 +123,7 @@ fn json(value: &impl Serialize) -> String {
 
 fn decided(decision: &Decision) -> What {
     What::Decision {
-        side: if decision.side == Side::Egress { Way::Up } else { Way::Down },
+        side: if decision.side == Side::Egress { LoggedSide::Up } else { LoggedSide::Down },
         rate_bps: decision.rate.map(weir_core::Rate::as_bps),
         state: decision.state.name().to_owned(),
         reason: decision.reason.name().to_owned(),
